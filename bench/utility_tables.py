@@ -339,10 +339,10 @@ WHY = {
     ("origin", "mean"): "lastbit shares ε evenly between the count and the sum. OpenDP's best "
     "setting gives the sum two thirds, with values centred by hand: its mean is nearer and its "
     "count farther off.",
-    ("destination", "count"): "By default one group of each aircraft decides which keys are "
-    "shown, so that small destinations are not; OpenDP's best setting takes 32, and so does "
-    "`max_groups=32`.",
-    ("carrier", "count"): "Half of ε finds the keys and half counts, as in OpenDP's best setting.",
+    ("destination", "count"): "Keys are found by up to 128 groups of each aircraft, OpenDP's best "
+    "setting takes 32; both by Gaussian noise.",
+    ("carrier", "count"): "Half of ε finds the keys and half counts, as in OpenDP's best setting; "
+    "aircraft of one carrier are counted by the same law.",
 }
 NEEDS = {
     "OpenDP": "It needs `opendp[polars]`, which the benchmark installs.",

@@ -76,7 +76,7 @@ class Address:
         if host is None:  # of several servers one may be behind the others
             raise wrong("names several servers, or none that can be read")
         given |= {"host": unquote(host[1] or host[2]), "port": host[3] or ""}
-        extra = {}
+        extra: dict[str, str] = {}
         for name, value in ((unquote(name), unquote(value)) for name, value in options):
             if name in _SECRETS:
                 raise wrong("holds a password", _PASSWORD)

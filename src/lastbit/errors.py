@@ -122,7 +122,7 @@ class LedgerDamaged(LastbitError, RuntimeError):
 
 
 class NotAllowed(LastbitError, PermissionError):
-    """The card names who may ask, and not this person."""
+    """The card says who may ask, or about which data, and that is not so here."""
 
 
 class IncompatibleGuarantees(LastbitError, ValueError):

@@ -208,7 +208,10 @@ def test_everything_on_the_list_of_a_door_is_behind_it(door):
     assert set(room.__all__) <= {*listed, "__version__"} <= {*dir(room), "__version__"}
 
 
-HEAVY = ("numpy", "flint", "duckdb", "sqlglot", "rich", "jinja2", "ssl", "click", "lastbit.audit")
+HEAVY = (
+    *("numpy", "flint", "duckdb", "sqlglot", "rich", "jinja2", "ssl", "click", "lastbit.audit"),
+    *("psycopg", "pyspark"),
+)
 
 
 def test_importing_lastbit_loads_nothing_heavy():

@@ -116,7 +116,7 @@ def batching(dialect: Any) -> Any:
                 for sql, kind in columns
                 if not sql.endswith(".g1")
             ]
-            return super().keyed_hash(own, secret)  # type: ignore[no-any-return]
+            return super().keyed_hash(own, secret)
 
     return Batching()
 
@@ -134,11 +134,15 @@ def _named(number: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _of_table(found: Aggregates, number: int) -> Aggregates:
     places = [place for place, key in enumerate(found.keys) if key[0] == number]
+    units, single = (
+        [own[at] for at in places] if own else [] for own in (found.units, found.single)
+    )
     return Aggregates(
         keys=[found.keys[place][1:] for place in places],
         entries={name: [own[place] for place in places] for name, own in found.entries.items()},
         bins={name: [list(own[place]) for place in places] for name, own in found.bins.items()},
-        units=[found.units[place] for place in places] if found.units else [],
+        units=units,
+        single=single,
     )
 
 
@@ -146,4 +150,4 @@ def plain(found: Aggregates) -> Any:
     """All integers, to be compared."""
     entries = {name: list(own) for name, own in found.entries.items()}
     bins = {name: [list(one) for one in own] for name, own in found.bins.items()}
-    return list(found.keys), entries, bins, list(found.units)
+    return list(found.keys), entries, bins, list(found.units), list(found.single)

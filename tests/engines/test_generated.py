@@ -1,8 +1,8 @@
 """Generated questions on generated tables: every integer is DuckDB's, and no unit moves one further
 than claimed.
 
-`make test` asks a few of each kind; `make evidence` hundreds; LASTBIT_TIMES=8 makes more than 4,000
-tables and 10,000 pairs of neighbours an engine.
+`make test` asks a few of each kind, `make evidence` hundreds. LASTBIT_TIMES=5 makes over 10,000
+pairs of neighbours an engine.
 """
 
 import random
@@ -21,8 +21,9 @@ from lastbit.tables.query.query import Aggregate, Query
 from tests.engines.batches import batches, batching, cases_of, drawn, plain
 from tests.engines.running import card_of
 from tests.engines.values import DAYS, DOUBLES, INTEGERS, KINDS as KINDS_OF, TEXTS
-from tests.stability.cases import KINDS
+from tests.stability.cases import KINDS, functions_in
 from tests.stability.judging import exact, violations
+from tests.stability.reference import INEXACT
 from tests.stability.test_marginals import marginals_of, tables, violations as marginals_move
 from tests.stability.units import UNIT_KINDS
 from tests.tables import hostile
@@ -59,6 +60,7 @@ class Asked:
     def judged(self, case):
         """Each table of a case alone."""
         base = self.both(lambda one: one.run(case, case.rows), case)
+        self.count["questions"] += base is not None
         for rows, labs in case.neighbours if base is not None else ():
             other = self.both(lambda one, r=rows, w=labs: one.run(case, r, labs=w), case)
             assert list(violations(case, base, other)) == []
@@ -94,7 +96,7 @@ def in_one(runner, batch):
 
 def test_tables_in_one_are_as_each_alone(duck, extent):
     for kind in EVERY:
-        for batch in spread(batches(examples(kind, 48), 2), extent.number(2, 12)):
+        for batch in mixed(batches(examples(kind, 48), 2))[: extent.number(2, 6)]:
             found = batch.split(in_one(duck, batch))
             for (rows, labs), own in zip(batch.tables, found, strict=True):
                 case = replace(batch.single, labs=labs)
@@ -103,29 +105,34 @@ def test_tables_in_one_are_as_each_alone(duck, extent):
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_each_table_alone(engine, duck, extent, kind):
-    asked = Asked(engine, duck)
-    for case in spread(examples(kind, 48), engine.number(extent, 6, 48)):
-        asked.judged(
-            case if extent.is_many or engine.slow == 1 else replace(case, others=(), other_labs=())
-        )
-    assert asked.count["runs"]
+    asked, number = Asked(engine, duck), engine.number(extent, 3, 16)
+    for case in mixed(examples(kind, max(48, 2 * number))):
+        asked.judged(case if extent.is_many or engine.slow == 1 else without_neighbours(case))
+        if asked.count["questions"] == number:
+            break
+    assert asked.count["questions"] == number
 
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_many_tables_in_one(engine, duck, extent, kind):
-    asked = Asked(engine, duck)
+    asked, number = Asked(engine, duck), engine.number(extent, 4, 24)
     size = 8 if engine.slow == 1 else 24
-    number = engine.number(extent, 6, 48)
-    for batch in spread(batches(examples(kind, max(48, number)), size), number):
+    for batch in mixed(batches(examples(kind, max(48, 2 * number)), size)):
         asked.judged_at_once(batch)
+        if asked.count["questions"] == number:
+            break
     print(dict(asked.count))
     assert asked.count["pairs"] >= extent.number(10, 100)
     assert not extent.is_many or asked.refused() <= MOST_REFUSED, asked.count
 
 
-def spread(found, number):
-    """This many of them, from all over the list."""
-    return [found[place * len(found) // number] for place in range(min(number, len(found)))]
+def mixed(found):
+    """In another order, the same each time: the first examples are the plainest."""
+    return random.Random(7).sample(found, len(found))
+
+
+def without_neighbours(case):
+    return replace(case, others=(), other_labs=())
 
 
 def test_expressions_made_to_stop_it(engine, duck, extent):
@@ -136,16 +143,17 @@ def test_expressions_made_to_stop_it(engine, duck, extent):
     for one in (engine, duck):
         one.make(relation(), types, rows)
     card, count = hostile.card(), Counter()
-    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 80, 800)):
+    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 32, 240)):
         query = hostile.counting(expression)
         measures = measures_of(query)[0]
         try:
             found = engine.asked(query, card, measures)
         except QueryRefused:
             continue
-        assert plain(found) == plain(duck.asked(query, card, measures)), expression
+        wanted = duck.asked(query, card, measures)
+        assert functions_in(query) & INEXACT or plain(found) == plain(wanted), expression
         count[name] += 1
-    assert len(count) >= len(hostile.FAMILIES) // 2
+    assert len(count) >= (4 if extent.is_many else 1)
 
 
 LARGE = card_of({"i": "integer", "v": "integer"}, unit="i")
@@ -175,7 +183,7 @@ def test_sums_of_more_than_64_bits(engine, duck):
 @pytest.mark.parametrize("kind", ["declared", "joined", "rows"])
 def test_marginals(engine, duck, extent, kind):
     few = not extent.is_many and engine.slow > 1
-    for case in drawn(tables(kind), engine.number(extent, 4, 20)):
+    for case in drawn(tables(kind), engine.number(extent, 3, 12)):
         asked = marginals_of(case)
         try:
             base = engine.marginals(case, case.rows, asked)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.release import release
@@ -17,7 +18,8 @@ from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
 from tests.engines.batches import plain
-from tests.engines.running import Postgres
+from tests.engines.running import Postgres, arrow
+from tests.engines.values import sources
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,
@@ -79,6 +81,60 @@ def test_certificates_are_accepted(server, source, folder, sql):
     if sql == FOUND:  # the other has few candidates for medians, for speed
         assert lastbit("check", "answer.json").exit_code == 0
     assert ask(sql).record == answer.record  # asked again, it is the recorded one
+
+
+HOSTILE = """
+[table]
+name = "t"
+source = {source}
+neighbours = "add-remove"
+[unit]
+column = "i"
+max_rows = 1
+max_groups = 2
+[budget]
+epsilon = 1
+delta = 1e-6
+{columns}
+"""
+READ = {
+    "integer": ("i", "s_bigint", "s_smallint", "s_integer", "s_decimal", "s_whole_decimal"),
+    "number": ("s_double", "s_real"),
+    "text": ("s_text",),
+    "boolean": ("s_boolean",),
+    "date": ("s_date",),
+    "timestamp": ("s_timestamp", "s_timestamptz"),
+}
+ABOUT_ALL = (
+    "SELECT s_text, COUNT(*) AS n, COUNT(DISTINCT i) AS units, COUNT(DISTINCT s_date) AS days, "
+    + ", ".join(f"SUM(clamp({n}, -9, 9)) AS {n}" for n in (*READ["integer"][1:], *READ["number"]))
+    + ", MEDIAN(clamp(s_double, -9, 9)) AS middle, SUM(CASE WHEN s_boolean THEN 1 ELSE 0 END) AS b,"
+    " SUM(hour(s_timestamp)) AS h, SUM(minute(s_timestamptz)) AS m, SUM(day(s_date)) AS d"
+    " FROM t WHERE s_double * s_double / s_real > -1 OR s_bigint + s_integer < s_whole_decimal"
+    " GROUP BY s_text"
+)
+
+
+def test_hostile_rows_through_the_whole_backend(server, folder):
+    """Of every type of a source, with its extreme values; in Parquet by DuckDB, and there."""
+    name, there = server
+    types, rows = sources()
+    parquet.write_table(arrow(types, rows), "t.parquet")
+    columns = "\n".join(f'[columns.{n}]\ntype = "{k}"' for k, own in READ.items() for n in own)
+    place = f'"spark:{folder}/t.parquet"'
+    if name == "postgres":
+        runner = Postgres(there)
+        runner.make("t", types, rows)
+        runner.close()
+        place = f'"{runner.address}"\ntable = "public.t"'
+    found = []
+    for source in ('"t.parquet"', place):
+        Path("t.toml").write_text(HOSTILE.format(source=source, columns=columns), "utf-8")
+        card = read_card("t.toml")
+        query = parsed(ABOUT_ALL, card)
+        measures = planned(query, card, epsilon=1, delta="1e-6").measures
+        found.append(plain(aggregates(query, card, measures, secret="a secret")))
+    assert found[0] == found[1] and len(found[0][0]) > 20
 
 
 STUMBLING = ("CAST(note AS BIGINT)", "CAST(note AS DATE)", "age / (patient - patient), note")

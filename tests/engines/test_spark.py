@@ -16,6 +16,8 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.spark import engine
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.release.canaries import told
@@ -86,8 +88,8 @@ def plan_of(question, stage):
 
     def run(session):
         actual = engine._shown(session, engine._asked(session, question.query, question.card))
-        how = {"secret": SECRET, "dialect": engine.SPARK, "actual": actual}
-        sql = engine.statement(question.query, question.card, plan.measures, **how).sql
+        given = question.query, question.card, plan.measures
+        sql = statement(*given, secret=SECRET, dialect=SPARK, actual=actual).sql
         return getattr(session.sql(sql)._jdf.queryExecution(), stage)().toString()
 
     return engine._guarded(run)
@@ -124,9 +126,9 @@ def test_types_of_columns(spark, tmp_path):
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
     }  # fmt: skip
-    engines.fingerprint(card_of(source, money="number", long="integer", utc="date"))
+    engines.fingerprint(card_of(source, money="number", long="number", utc="date"))
     for name, kind, words in (
-        ("long", "number", "more than 15 digits"),
+        ("wide", "number", "more than 18 digits"),
         ("bytes", "text", "cannot be read row by row"),
         ("list", "text", "cannot be read row by row"),
         ("absent", "text", "is not in the source"),
@@ -339,7 +341,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
 
 def test_an_interrupt_cancels_the_job(spark):
     session = engine.connected()
-    real, seen = engine.wait, threading.Event()
+    real, seen = vars(engine)["wait"], threading.Event()
 
     def interrupted(*given, **named):
         real(*given, **named)

@@ -60,7 +60,7 @@ class Proxy:
                 given = (direction, near, far, client, server, plan)
                 threading.Thread(target=self._pass, args=given, daemon=True).start()
 
-    def _pass(self, direction: Direction, near, far, client, server, plan) -> None:  # type: ignore[no-untyped-def]
+    def _pass(self, direction: Direction, near, far, client, server, plan) -> None:
         left = plan[1] if plan and plan[0] == direction else None
         with contextlib.suppress(OSError):
             while heard := near.recv(1 << 16):

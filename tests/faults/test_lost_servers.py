@@ -193,7 +193,7 @@ def checked(ledger: Ledger, shown: list[str]) -> None:
     assert ledger.problems(shown) == []
     asked = Counter((entry.account, entry.question) for entry in paid)
     assert max(asked.values()) == 1  # none charged twice
-    sums: Counter = Counter()
+    sums: Any = Counter()
     for entry in paid:
         assert entry.cost is not None
         sums[entry.account] += entry.cost.epsilon

@@ -59,11 +59,12 @@ def everything(ledger: Ledger) -> Any:
         return [connection.execute(table).fetchall() for table in tables]
 
 
-def signed_in(address: Address, **others: str) -> Any:
+def signed_in(address: Any, **others: str) -> Any:
     """A connection of whom the address names, who needs not name the schema."""
     import psycopg  # of the engines
 
-    connection: Any = psycopg.connect(**{**address.given, **others}, autocommit=True)  # type: ignore[arg-type]
+    connect: Any = psycopg.connect
+    connection = connect(**{**address.given, **others}, autocommit=True)
     schema = address.extra.get("schema", "lastbit")
     connection.execute(f"SET search_path = {schema}, pg_catalog; SET client_encoding = UTF8")
     return connection

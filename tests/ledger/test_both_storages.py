@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lastbit.errors import LastbitError
+from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import anchor_noted, anchored, restored
 from lastbit.tables.card.schema import Budget
@@ -47,7 +48,7 @@ class BothStorages(RuleBasedStateMachine):
         file = Ledger.open(f"{self.folder}/{number}.ledger")
         shared = Ledger.init(f"{self.database}&schema=both_{number}")
         self.ledgers = (file, shared)
-        self.paid = [[], []]
+        self.paid: list[list[Entry]] = [[], []]
 
     def both(self, work):
         """What both say; references to entries are by their place, since hashes hold the time."""

@@ -3,16 +3,19 @@
 import hashlib
 import itertools
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger import ledger as ledger_module, storage
 from lastbit.ledger.entry import Account
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import place_of
@@ -32,6 +35,8 @@ from tests.ledger.books import (
 from tests.ledger.test_reservations import reserved
 
 psycopg = pytest.importorskip("psycopg", reason=servers.MISSING)
+from lastbit.ledger import ledger as ledger_module, postgres as room  # noqa: E402  it needs it
+
 TWO = Budget(kind="pure", epsilon=ONE.epsilon * 2)
 _PEOPLE = itertools.count(1)
 _GIVEN = "bigint, text, text, text, text, text"
@@ -107,13 +112,43 @@ def test_a_server_that_may_forget_is_refused(setting, problem):
         server.remove()
 
 
+@pytest.mark.parametrize(
+    ("place", "found", "problem"),
+    [
+        (0, 14, "is on PostgreSQL 14, and needs 15 or newer; upgrade"),
+        (1, "SQL_ASCII", "is in a database that is not in UTF8"),
+        (2, True, "is on a replica"),
+        (3, "on", "may only be read"),
+        (6, "local", "may forget"),
+        (6, "off", "may forget"),
+        (7, "on", "may forget or damage"),
+        (8, "replica", "session_replication_role"),
+    ],
+)
+def test_what_a_server_says_of_itself_decides(place, found, problem):
+    said: list[Any] = [15, *room._SOUND]
+    address: Any = "postgresql://db/books"
+
+    class Told:
+        def execute(self, _):
+            return self
+
+        def fetchone(self):
+            return tuple(said)
+
+    room._check_server(address, Told())
+    said[place] = found
+    with pytest.raises(InvalidParameter, match=problem):
+        room._check_server(address, Told())
+
+
 def test_a_charge_is_synced_as_it_has_to_be(ledger):
     """The mutant: synchronous_commit off or local, which no test without a power cut would see."""
     with signed_in(ledger.path) as connection:
         connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
     try:
         seen = []
-        with storage.connected(ledger.path, patience=7) as books:
+        with room.connected(ledger.path, patience=7) as books:
             for work in (books.transaction, books.snapshot):
                 with work():
                     seen += books.raw.execute("SHOW synchronous_commit").fetchone()
@@ -203,6 +238,21 @@ def test_each_role_may_do_its_own(ledger):
     assert ledger.problems() == []
 
 
+def test_an_administrator_need_not_be_a_superuser(address, database):
+    with signed_in(place_of(database)) as connection:
+        connection.execute("CREATE ROLE admin LOGIN CREATEROLE")
+        connection.execute(f"GRANT CREATE ON DATABASE {connection.info.dbname} TO admin")
+        connection.execute("CREATE ROLE stranger LOGIN")
+    with pytest.raises(InvalidParameter, match="does not give you the right"):
+        Ledger.init(address.replace("postgres@", "stranger@"))
+    small_ledger(address.replace("postgres@", "admin@"))
+    assert person(Ledger.existing(address), "auditor").problems() == []
+    with signed_in(place_of(address)) as connection:
+        owner = "SELECT rolcanlogin, rolsuper FROM pg_roles WHERE rolname = %s"
+        name = f"{Address.read(address, 'schema').extra['schema']}_owner"
+        assert connection.execute(owner, (name,)).fetchone() == (False, False)
+
+
 STATEMENTS = [
     "UPDATE entries SET text = 'x'",
     "DELETE FROM entries",
@@ -262,7 +312,7 @@ def forged(ledger: Ledger, path, *, like=None, text=None, **fields) -> None:
 
 EMPTY = hashlib.sha256(b"{}").hexdigest()
 ZERO = price("0")
-FORGERIES = [
+FORGERIES: list[dict[str, Any]] = [
     dict(sequence=9),
     dict(sequence=6),
     dict(previous="0" * 64),
@@ -346,7 +396,11 @@ def test_under_a_filter_the_server_checks_plain_sums_and_verify_the_rest(address
     like = replace(first, record=None, result=EMPTY, question="q2")
     with pytest.raises(psycopg.Error):
         forged(ledger, path, like=like)  # its sum is the old one
-    doubled = replace(like, spent=replace(first.spent, epsilon=price("1/4").epsilon))
+    spent: Any = first.spent
+    doubled = replace(like, spent=replace(spent, epsilon=price("1/4").epsilon))
+    with pytest.raises(psycopg.Error):  # moments never go down
+        fewer = replace(spent, epsilon=price("1/4").epsilon, moment=ZERO.epsilon)
+        forged(ledger, path, like=replace(like, spent=fewer))
     forged(ledger, path, like=doubled)  # the moment is not counted: seen by whoever verifies
     assert any("states the wrong total" in words for words in ledger.problems())
 
@@ -357,7 +411,7 @@ def test_under_a_filter_the_server_checks_plain_sums_and_verify_the_rest(address
 @contextmanager
 def meddling(monkeypatch, other):
     """Between the reading of the chain and the charge that follows, somebody else charges."""
-    real, said = ledger_module.scanned, []
+    real, said = vars(ledger_module)["scanned"], []
 
     def read(books, **named):
         found = real(books, **named)
@@ -384,9 +438,7 @@ def test_nobody_charges_between_the_total_and_the_charge(ledger, monkeypatch):
 @pytest.mark.parametrize("mutant", ["no lock", "the lock after the read"])
 def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
     """The meddler gets through; only the server's own check keeps the stale charge out."""
-    from lastbit.ledger.postgres import PostgresBooks
-
-    begun, append = PostgresBooks._begun, PostgresBooks.append
+    begun, append = room.PostgresBooks._begun, room.PostgresBooks.append
 
     def unlocked(self, how, first):
         return begun(self, how, "SELECT 1")
@@ -396,8 +448,8 @@ def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
             self.raw.execute(f"SELECT {self.schema}.locked()")
         return append(self, row, **named)
 
-    monkeypatch.setattr(PostgresBooks, "_begun", unlocked)
-    monkeypatch.setattr(PostgresBooks, "append", locking)
+    monkeypatch.setattr(room.PostgresBooks, "_begun", unlocked)
+    monkeypatch.setattr(room.PostgresBooks, "append", locking)
     impatient = Ledger.existing(ledger.path, patience=0.3)
     refused = pytest.raises(InvalidParameter, match="does not follow from those before")
     with meddling(monkeypatch, impatient) as said, refused:
@@ -438,22 +490,22 @@ def test_two_that_make_one_ledger_get_one(address):
 
 def test_a_connection_is_kept_and_a_child_has_its_own(ledger):
     ledger.spent("visits")
-    with storage.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, patience=ledger.patience) as books:
         first = books.raw.info.backend_pid
-    with storage.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            with storage.connected(ledger.path, patience=ledger.patience) as books:
+            with room.connected(ledger.path, patience=ledger.patience) as books:
                 other = books.raw.info.backend_pid != first
             charged(ledger, "q9", price("1/8"))
             status = 0 if other else 1
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
-    with storage.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first  # the child said no goodbye on it
     assert ledger.spent("visits") == price("7/8")
 
@@ -494,7 +546,7 @@ def test_a_long_transaction_of_ours_is_ended_by_the_server(ledger, monkeypatch):
     """So that a machine that hangs keeps nobody out for ever."""
     monkeypatch.setattr("lastbit.ledger.postgres._longest_idle", lambda _: 100)
     refused = pytest.raises(InvalidParameter, match="took longer than is waited for")
-    with refused, storage.connected(ledger.path, patience=3) as books, books.transaction():
+    with refused, room.connected(ledger.path, patience=3) as books, books.transaction():
         time.sleep(0.5)
         next(books.rows("WHERE sequence = 1"))
     charged(ledger, "q9", price("1/8"))
@@ -506,3 +558,18 @@ def test_an_account_is_what_both_storages_say(ledger, tmp_path):
     assert copy.accounts() == ledger.accounts() == (
         Account(name="visits", budget=ONE, spent=price("3/4")),
     )  # fmt: skip
+
+
+def test_a_program_that_ends_says_nothing_of_its_connections(ledger):
+    script = textwrap.dedent(
+        """
+        import sys, threading
+        from lastbit.ledger import Ledger
+        ledger = Ledger.existing(sys.argv[1])
+        thread = threading.Thread(target=ledger.accounts); thread.start(); thread.join()
+        ledger.accounts()
+        """
+    )
+    program = [sys.executable, "-W", "error", "-c", script, str(ledger.path)]
+    finished = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")

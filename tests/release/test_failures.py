@@ -12,11 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
+from lastbit.release.private_table import table
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb.engine import fingerprint
 from lastbit.tables.card.read import read_card
@@ -303,3 +305,22 @@ def test_a_plan_of_another_card_is_refused(folder: Path) -> None:
         with pytest.raises(InvalidParameter, match="another query"):
             released(query, other, plan)
     assert not Path("visits.ledger").exists()
+
+
+def test_a_spill_that_is_full_is_charged_and_resumed_with_more_room(tmp_path: Path) -> None:
+    """Whether a question fits may depend on the rows, so its failure is paid for."""
+    duckdb.sql(f"COPY (SELECT range AS who FROM range(2000000)) TO '{tmp_path}/t.parquet'")
+    text = '[table]\nname = "t"\nsource = "t.parquet"\nneighbours = "add-remove"\n'
+    text += '[unit]\ncolumn = "who"\nmax_rows = 2\n[budget]\nepsilon = 9\n'
+    text += '[columns.who]\ntype = "integer"\n'
+    little = '[engine]\nmax_memory = "15MB"\nmax_spill = "1MB"\nthreads = 1\n'
+    question, books = "SELECT count(*) FROM t", Ledger.open(tmp_path / "t.ledger")
+    for limits in (little, little, ""):
+        (tmp_path / "t.toml").write_text(text + limits)
+        asked = table(tmp_path / "t.toml").sql(question)
+        if limits:
+            with pytest.raises(EngineFailed, match=r"max_spill under.*stays charged"):
+                asked.release(epsilon=1)
+        else:
+            assert not asked.release(epsilon=1).charged
+        assert books.spent("t").epsilon == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import getpass
 import json
 import os
@@ -16,7 +17,7 @@ import pytest
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, NotAllowed
 from lastbit.ledger.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.release import released
+from lastbit.release.release import released, uncollected
 from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
@@ -80,6 +81,21 @@ def test_another_question_is_charged(engine: Engine, book: str, change: str) -> 
         card = replace(card, neighbours=replace(card.neighbours, relation="change-one"))
     ask(query, card, ledger=book, epsilon="2/3" if change == "price" else "1/2")
     assert engine.runs == 2
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_collecting_cycles_is_as_it_was(engine: Engine, book: str, on: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        ask(ledger=book)
+        assert gc.isenabled() is on
+        with pytest.raises(InvalidParameter), uncollected():
+            assert not gc.isenabled()
+            raise InvalidParameter("x", problem="is wrong", remedy="right it")
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_what_cannot_be_paid_is_not_run(engine: Engine, book: str) -> None:

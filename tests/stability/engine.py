@@ -5,8 +5,9 @@ from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.compile.dialect import DUCKDB, Dialect
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
 from lastbit.tables.compile.steps import identifier
 
 COLUMNS = {
@@ -38,13 +39,23 @@ ARROW = {
 SECRET = "a secret's text"
 
 
+class ByWindow(Dialect):
+    """DuckDB's text in the shape that other engines need: windows, and short steps."""
+
+    bounding = "window"
+    evens = False
+    nested_terms = 1
+
+
 class Engine:
     """Runs a case's statement on rows; `changed` rewrites its text first, for mutants.
 
-    With a `folder`, rows go through a Parquet file, whose statistics leave NaN out.
+    With a `folder`, rows go through a Parquet file, whose statistics leave NaN out. If `indexed`,
+    rows of units are counted by a statement of their own, as for the index beside a ledger.
     """
 
-    def __init__(self, folder=None):
+    def __init__(self, folder=None, dialect=DUCKDB, *, indexed=False):
+        self.dialect, self.indexed = dialect, indexed
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
@@ -82,7 +93,15 @@ class Engine:
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
-        wanted = statement(case.query, case.card, case.measures, secret=SECRET)
+        counting = units_statement(case.query, case.card) if self.indexed else None
+        wanted = statement(
+            case.query,
+            case.card,
+            case.measures,
+            secret=SECRET,
+            dialect=self.dialect,
+            indexed=counting is not None,
+        )
         sql = wanted.sql if changed is None else changed(wanted.sql)
         if self.file:
             self._written(rows)
@@ -94,5 +113,8 @@ class Engine:
         if labs != self.labs:
             self.fill(private_relation("labs"), labs, LABS)
             self.labs = labs
+        if counting is not None:
+            made = f"CREATE OR REPLACE TEMP TABLE {COUNTED_UNITS} AS {counting}"
+            self.connection.execute(made)
         found = self.connection.execute(sql).fetchall()
         return assembled(case.query, case.measures, wanted, found)

@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from tests.stability.engine import Engine
+from tests.stability.cases import KINDS
+from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
 from tests.stability.units import TEN, UNIT_KINDS, ten
 
@@ -21,6 +22,20 @@ def engine():
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory):
     found = Engine(tmp_path_factory.mktemp("rows"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def windows():
+    found = Engine(dialect=ByWindow())
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def indexed():
+    found = Engine(indexed=True)
     yield found
     found.close()
 
@@ -60,6 +75,11 @@ def test_from_parquet(parquet, extent):
     forced(parquet, "declared", extent.number(20, 60))
 
 
+@pytest.mark.parametrize("kind", ["declared", "found"])
+def test_with_the_index_of_rows_per_unit(indexed, extent, kind):
+    forced(indexed, kind, extent.number(10, 120))
+
+
 # 4 kinds of questions, 150 cases of 2 or 3 units that come, go or change: LASTBIT_TIMES=7 for 10**4
 @pytest.mark.parametrize("kind", UNIT_KINDS)
 def test_private_tables_and_sub_queries(engine, extent, kind):
@@ -68,3 +88,8 @@ def test_private_tables_and_sub_queries(engine, extent, kind):
 
 def test_private_tables_from_parquet(parquet, extent):
     forced(parquet, "per unit", extent.number(20, 60))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *UNIT_KINDS])
+def test_bounded_by_windows(windows, extent, kind):
+    forced(windows, kind, extent.number(5, 60))

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from lastbit.tables.compile.statement import compiled
-from tests.stability.engine import Engine
+from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
 from tests.stability.units import ten
 
@@ -30,18 +30,26 @@ def engine():
     found.close()
 
 
+@pytest.fixture(scope="module")
+def windows():
+    found = Engine(dialect=ByWindow())
+    yield found
+    found.close()
+
+
 def unbounded(sql):
     return sql.replace("coalesce(h.w, CAST(1048576 AS BIGINT))", "CAST(1048576 AS BIGINT)")
 
 
+CLAMPED = (
+    r"least\(greatest\((coalesce\(TRY_CAST\(round\(.*? AS BIGINT\), CASE .*? END\)), "
+    r"-?\d+\), -?\d+\)"
+)
+
+
 def clamped_after_summing(sql):
-    loose = re.sub(
-        r"least\(greatest\(TRY_CAST\(least\(greatest\((round\(.*?\)), [^,]*, [^,]*\)"
-        r" AS BIGINT\), (-?\d+)\), (-?\d+)\)",
-        r"TRY_CAST(\1 AS BIGINT)",
-        sql,
-    )
-    return re.sub(r"sum\((CAST\(w AS \w+\)) \* (v\d+)\)", r"least(sum(\1 * \2), 1 << 100)", loose)
+    loose, most = re.sub(CLAMPED, r"\1", sql), 10**12
+    return re.sub(r"sum\((CAST\(w AS \w+\) \* v\d+)\)", rf"least(sum(\1), {most})", loose)
 
 
 def nobodys_rows_counted(sql):
@@ -175,12 +183,7 @@ def sub_query_mixes_units(sql):
 
 
 def values_of_a_unit_not_clamped(sql):
-    return re.sub(
-        r"least\(greatest\(TRY_CAST\(least\(greatest\((round\(.*?\)), [^,]*, [^,]*\)"
-        r" AS BIGINT\), (-?\d+)\), (-?\d+)\)( END AS HUGEINT)",
-        r"TRY_CAST(\1 AS BIGINT)\4",
-        sql,
-    )
+    return re.sub(CLAMPED + "( END AS HUGEINT)", r"\1\2", sql)
 
 
 MUTANTS = (
@@ -221,12 +224,38 @@ MUTANTS = (
 )
 
 
+def weights_rounded_up_in_windows(sql):
+    return re.sub(r"CAST\((\d+) AS BIGINT\) // n", r"(CAST(\1 AS BIGINT) + n - 1) // n", sql)
+
+
+def one_window_for_all(sql):
+    return sql.replace("count(*) OVER (PARTITION BY u)", "count(*) OVER ()")
+
+
+def window_that_bounds_nothing(sql):
+    return re.sub(r"CASE WHEN n > \d+ THEN", "CASE WHEN n < 0 THEN", sql)
+
+
+def every_place_kept(sql):
+    return re.sub(r" WHERE place <= \d+\)", ")", sql)
+
+
+BY_WINDOW = (
+    (one_window_for_all, "declared", BY_REFERENCE),
+    (window_that_bounds_nothing, "declared", BY_NEIGHBOURS),
+    (weights_rounded_up_in_windows, "declared", BY_NEIGHBOURS),
+    (every_place_kept, "found", BY_NEIGHBOURS),
+    (every_place_kept, "private", BY_REFERENCE),
+    (window_that_bounds_nothing, "per unit joined", BY_NEIGHBOURS),
+)
+
+
 @cache
-def batch(kind, number):
+def batch(kind, number, dialect):
     """Cases that all mutants of a kind are tried on, with the text of their statements."""
     found = []
     ten(kind, number, found.append)
-    return [(c, compiled(c.query, c.card, c.measures, secret="s")) for c in found]
+    return [(c, compiled(c.query, c.card, c.measures, secret="s", dialect=dialect)) for c in found]
 
 
 def caught(engine, case, mutant, by):
@@ -248,6 +277,16 @@ def caught(engine, case, mutant, by):
     ids=[f"{mutant.__name__}, {kind}" for mutant, kind, _ in MUTANTS],
 )
 def test_is_caught(engine, mutant, kind, by):
-    batches = (batch(kind, number) for number in range(BATCHES))
+    batches = (batch(kind, number, engine.dialect) for number in range(BATCHES))
     changed = (case for case, sql in chain.from_iterable(batches) if mutant(sql) != sql)
     assert any(caught(engine, case, mutant, by) for case in changed)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(
+    ("mutant", "kind", "by"),
+    BY_WINDOW,
+    ids=[f"{mutant.__name__}, {kind}" for mutant, kind, _ in BY_WINDOW],
+)
+def test_is_caught_in_windows(windows, mutant, kind, by):
+    test_is_caught(windows, mutant, kind, by)

@@ -142,6 +142,11 @@ def test_limits_of_the_engine_that_are_none(old, new, words):
     assert words in told and "engine." in told
 
 
+def test_limits_are_for_our_own_engine():
+    told = refused(edited('"visits.parquet"', '"spark:lake.visits"') + ENGINE)
+    assert "engine is for files, and the table is on spark" in told
+
+
 def test_plain_sums_may_be_named():
     budget = read(edited("delta = 1e-6", 'delta = 1e-6\naccounting = "sums"')).budget
     assert budget is not None and budget == read().budget

@@ -177,7 +177,26 @@ def gaussian_keys(p: dict[str, Any], measure: dict[str, Any] | None) -> Fraction
     return Fraction(p["tail"])
 
 
+def mu_squared(p: dict[str, Any]) -> float:
+    """The least of the theorem: x = 6 - 6 sqrt(1 - 1/(3v)) for every step squared."""
+    variance = float(Fraction(p["variance"]))
+    least = 2 / (variance * (1 + math.sqrt(1 - 1 / (3 * variance))))
+    found = int(p["sensitivity"]["l2_squared"]) * least
+    assert found <= float(Fraction(p["mu_squared"])) * (1 + 1e-9)
+    return found
+
+
+def pair_delta(mu: float, epsilon: float) -> float:
+    first, second = (math.erfc((epsilon / mu + way * mu / 2) / math.sqrt(2)) for way in (-1, 1))
+    return (first - math.exp(epsilon) * second) / 2 * (1 - 1e-9)  # floats
+
+
 def converted_delta(conversion: dict[str, Any]) -> Fraction:
+    if "mu" in conversion:
+        mu, level = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
+        if "variance" in conversion:
+            assert mu_squared(conversion) <= mu**2 * (1 + 1e-9)
+        return Fraction(pair_delta(mu, level))
     rho, epsilon, order = (Fraction(conversion[name]) for name in ("rho", "epsilon", "order"))
     with localcontext() as context:
         context.prec = 60
@@ -198,7 +217,12 @@ def problems(plan: dict[str, Any]) -> list[str]:
         return found
     if plan["conversion"] is not None:
         conversion = plan["conversion"]
-        if rho > Fraction(conversion["rho"]):
+        paired = [mu_squared(p) for p in plan["parts"] if "mu_squared" in p]
+        if "mu" in conversion:
+            assert len(paired) == len(plan["parts"])
+            if sum(paired) > float(Fraction(conversion["mu"])) ** 2 * (1 + 1e-9):
+                found.append("mu")
+        elif rho > Fraction(conversion["rho"]):
             found.append("rho")
         if converted_delta(conversion) > Fraction(conversion["delta"]):
             found.append("conversion")
@@ -344,7 +368,7 @@ def test_weights() -> None:
 @pytest.mark.parametrize("means", [1, 2])
 @pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 1}])
 def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
-    means: int, price: dict[str, int]
+    means: int, price: dict[str, Any]
 ) -> None:
     """Against all other ways to share the price out, in steps of a hundredth."""
     asked = [
@@ -359,7 +383,8 @@ def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
 
     plan = planned(query_of(*asked), card_of(), **price)
     kinds = {measure.name: measure.kind for measure in plan.measures}
-    paid = {kinds[p.measure]: p.rho if power == 1 else p.epsilon for p in plan.parts}  # type: ignore[union-attr,index]
+    field = "rho" if power == 1 else "epsilon"
+    paid = {kinds[str(p.measure)]: getattr(p, field) for p in plan.parts}
     least = min(squared(Fraction(n, 100)) for n in range(1, 100))
     assert squared(paid["rows"]) <= least * Fraction(1001, 1000) < squared(paid["values"])
     beside = planned(query_of(*asked, part("count", "n")), card_of(), **price)

@@ -61,7 +61,7 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     if card.ledger is None:
         raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
-        Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
+        Ledger.open(card.ledger).set_budget(card.account_name, card.budget, who=user_name())
     ledger, account = account_of(card)
     agrees = budgets_agree(account.budget, card.budget)
     _show(ledger, (account,), as_json=as_json, agrees=agrees)

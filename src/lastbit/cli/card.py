@@ -304,6 +304,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ("whose rows", unit),
         ("neighbours", f"{card.neighbours.relation}: {card.neighbours.by('unit')}"),
         ("budget", "" if card.budget is None else budget_words(card.budget)),
+        *([] if card.account is None else [("account", printable(card.account, 60))]),
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
         *(("engine", words) for words in _engine(card.engine_limits, folder)),

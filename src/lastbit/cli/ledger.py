@@ -44,8 +44,9 @@ from lastbit.ledger import (
     restored,
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
+from lastbit.release import accept_data
 from lastbit.report import amount, title_of
-from lastbit.tables import Budget, Cost, DataCard
+from lastbit.tables import Budget, Cost, DataCard, read_card
 
 try:
     import pwd
@@ -266,6 +267,21 @@ def copy(source: Path | Address, target: Path | Address, heads: tuple[str, ...])
     )
 
 
+@ledger.command(example="accept visits.toml")
+@click.argument("card", type=PATH)
+def accept(card: Path) -> None:
+    """Let the data of a card be asked about as they are now.
+
+    For cards that say [ledger] data = "accepted": when the source changes, no question is answered
+    until a steward has accepted the new version. The acceptance is recorded for everybody to see.
+    """
+    read = read_card(card)
+    entry = accept_data(read, who=user_name())
+    note = "" if read.accepted_data else 'The card does not say [ledger] data = "accepted" yet.'
+    facts = Facts((("accepted", printable(read.name, 40)), ("entry", str(entry.sequence))))
+    show(*([facts, note] if note else [facts]))
+
+
 @ledger.command(example="anchor hospital.ledger /mnt/elsewhere/heads.txt")
 @ledger_argument
 @click.argument("anchor", type=PLACE)
@@ -337,11 +353,11 @@ def user_name() -> str:
 
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now; a ledger that is not there yet is not made."""
-    new = Account(name=card.name, budget=card.budget)
+    new = Account(name=card.account_name, budget=card.budget)
     if card.ledger is None or not (is_address(card.ledger) or exists(card.ledger)):
         return None, new
     books = Ledger.existing(card.ledger)
-    return books, next((one for one in books.accounts() if one.name == card.name), new)
+    return books, next((one for one in books.accounts() if one.name == card.account_name), new)
 
 
 def account_heading(account: Account) -> Heading:
@@ -548,6 +564,8 @@ def _entry_table(
 
 def _what(entry: Entry, room: int) -> str:
     match entry.kind:
+        case "budget" if (entry.words or "").startswith("data of "):
+            return printable(entry.words or "", 60)
         case "budget":
             return _new_budget(entry.budget, entry.words)
         case "charge" | "reserved":

@@ -58,6 +58,7 @@ from lastbit.sampling import secure_bits
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
 _LONGEST_NAME = 200
+_ACCEPTED = "data of {table} accepted: {data}"
 _PATIENCE = 30.0  # seconds to wait for other processes before giving up
 
 
@@ -69,7 +70,8 @@ class Ledger:
     noticed.
     """
 
-    path: Path | Address
+    path: Any
+    """A `Path`, or the `Address` of a database."""
     opened: str
     patience: float = field(default=_PATIENCE, repr=False)
 
@@ -157,6 +159,30 @@ class Ledger:
                 after = account.with_budget(budget)
             chain.append(books, replace(_budget_entry(after, who=who), words=words))
         return after
+
+    def accept_data(
+        self, account: str, table: str, fingerprint: str, *, who: str | None = None
+    ) -> Entry:
+        """Record that a table's data of this fingerprint may be asked about; a steward decides it.
+
+        It is an entry that states the budget again, so whoever may not change that may not do this.
+        """
+        _check_texts(table=table, data=fingerprint, who=who)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            state = chain.account(account)
+            if state is None:
+                raise _not_open(account)
+            words = _ACCEPTED.format(table=table, data=fingerprint)
+            return chain.append(books, replace(_budget_entry(state, who=who), words=words))
+
+    def accepted_data(self, account: str, table: str) -> str | None:
+        """The fingerprint of the data that were accepted last; None if none ever were."""
+        start = _ACCEPTED.format(table=table, data="")
+        for entry in reversed(self.entries(account)[1:]):  # the first one opens it, by anybody
+            if entry.kind == "budget" and (entry.words or "").startswith(start):
+                return (entry.words or "").removeprefix(start)
+        return None
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""

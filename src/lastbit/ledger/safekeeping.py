@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
@@ -167,7 +167,7 @@ def anchor_noted(ledger: Ledger, anchor: Place | Address, *, who: str | None = N
         return head
     try:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        handle = os.open(os.fspath(anchor), flags, 0o644)
+        handle = os.open(str(anchor), flags, 0o644)
         try:
             os.write(handle, f"{words}\n".encode())
             os.fsync(handle)
@@ -195,11 +195,11 @@ def _anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
         if other.opened == ledger.opened:
             raise _no_anchor(anchor, "is the ledger itself, or a copy of it")
         lines = [entry.words or "" for entry in other.entries() if entry.kind == "note"]
-    elif not exists(os.fspath(anchor)):
+    elif not exists(str(anchor)):
         return []
     else:
         try:
-            text = content_of(os.fspath(anchor), most=_LONGEST_ANCHOR).decode("ascii", "replace")
+            text = content_of(str(anchor), most=_LONGEST_ANCHOR).decode("ascii", "replace")
         except OSError as error:
             raise _no_anchor(anchor, f"cannot be read ({error.strerror})") from None
         lines = text.splitlines()
@@ -209,8 +209,8 @@ def _anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
     return [found[3] for found in told if found is not None and found[1] == ledger.opened]
 
 
-def _is_ledger(place: Place | Address) -> TypeGuard[Address]:
-    """In a database, or a file that is one; type checkers are told of what both have."""
+def _is_ledger(place: Place | Address) -> bool:
+    """In a database, or a file that is one."""
     return isinstance(place, Address) or is_address(place) or holds_ledger(place)
 
 

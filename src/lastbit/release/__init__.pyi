@@ -21,6 +21,7 @@ from lastbit.release.private_table import (
     table as table,
 )
 from lastbit.release.release import (
+    accept_data as accept_data,
     released as released,
 )
 from lastbit.release.synthetic_rows import (

@@ -195,7 +195,7 @@ def _recorded(
     entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
     if entry is None or books is None:
         return None
-    entries = books.entries(card.name, last=MOST_LOOKED_AT)
+    entries = books.entries(card.account_name, last=MOST_LOOKED_AT)
     data = _data(entries, entry["sequence"])
     if data is None:
         return None

@@ -34,9 +34,11 @@ released, so it may go wherever the answer goes (tests/release/test_certificate.
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -216,11 +218,16 @@ def _recorded(
     plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
 ) -> Answer:
     card = plan.card
-    books.account(card.name, card.budget)
+    books.account(card.account_name, card.budget)
     data = _fingerprint(books, card)
+    if card.accepted_data and books.accepted_data(card.account_name, card.name) != data:
+        raise NotAllowed(
+            f"the data of {card.name} are not those that a steward has accepted; nothing was "
+            "charged; let one look at them, and run lastbit ledger accept on the card"
+        )
     question = steps.question(plan, data)
     spared = spared_by(card, books.path)
-    known = None if fresh else books.recorded(card.name, question)
+    known = None if fresh else books.recorded(card.account_name, question)
     if known is not None:
         return Answer(known, spared, charged=False)
     if isinstance(plan, Plan) and not fresh:
@@ -229,7 +236,7 @@ def _recorded(
             return Answer(served[0], spared, charged=False, shown=served[1])
     steps.runnable(plan)
     paid = books.reserve(
-        card.name,
+        card.account_name,
         plan.cost,
         who=who,
         question=question,
@@ -248,11 +255,23 @@ def _recorded(
             record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
-        return books.settle(paid, record, who=who, plan_digest=plan.digest)
+        with uncollected():
+            return books.settle(paid, record, who=who, plan_digest=plan.digest)
 
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
     return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
+
+
+def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
+    """Let the data be asked about as they are now; a steward's decision, which is recorded."""
+    books = opened_ledger(None, card)
+    if books is None:
+        raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
+    with one_database(card):
+        data = _fingerprint(books, card)
+    books.account(card.account_name, card.budget)
+    return books.accept_data(card.account_name, card.name, data, who=who)
 
 
 MOST_LOOKED_AT = 200
@@ -264,7 +283,7 @@ def _served(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
-    for entry in reversed(books.entries(card.name, last=MOST_LOOKED_AT)):
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
         if entry.result is None:
             continue
         record = books.entry(entry.sequence).record or {}
@@ -473,7 +492,23 @@ def _check_shape(plan: Plan, raw: Any) -> None:
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
     """The record of a new answer; to be called sealed, since it is not settled yet."""
     noisy = _noisy(plan)
-    return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+    with uncollected():
+        return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Inside, no cycles are looked for: a record can have millions of values, and has no cycle.
+
+    Whatever other threads do, collecting is on in the end if it was before.
+    """
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _record(
@@ -544,12 +579,20 @@ def _told(plan: Plan, columns: list[Column]) -> list[dict[str, Any]]:
 def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, Any]]:
     """The rows of the answer, HAVING, ORDER BY and LIMIT applied to what is released."""
     names = [key.name for key in query.keys] + [column.name for column in columns]
-    values = [[*keys, *(c.cells[i].value for c in columns)] for i, keys in enumerate(noisy.keys)]
+    values: Sequence[Sequence[Any]] = noisy.keys
+    if query.having is not None or query.order:
+        values = [
+            [*keys, *(column.cells[i].value for column in columns)]
+            for i, keys in enumerate(noisy.keys)
+        ]
     shown, hidden = _shown(query, columns), {part.name for part in query.hidden}
     parts = [column for column in columns if column.aggregate in hidden]
+    # a column of keys at a time: there may be 10^5 rows
+    listed = zip(*map(values_to_json, zip(*noisy.keys, strict=True)), strict=True)
+    keys = [list(row) for row in listed] if query.keys else [[] for _ in noisy.keys]
     return [
         {
-            "keys": values_to_json(noisy.keys[i]),
+            "keys": keys[i],
             "cells": [column.cells[i].to_json() for column in shown],
             # what derived columns are made of and the answer does not show by itself
             **({"parts": [column.cells[i].to_json() for column in parts]} if parts else {}),

@@ -38,7 +38,13 @@ def test_rows_of_the_newest_version_count(delta):
     assert counts(card, "year", 2020, 2021, 2022) == [3, 4, 4]
     assert counts(card, "city", "New York", None) == [8, 3]
     assert counts(card, "id", 3, 4) == [0, 1]
-    every = duckdb.sql(f"SELECT count(*) FROM '{delta}/**/*.parquet'").fetchall()
+    import deltalake
+
+    deltalake.DeltaTable(delta).create_checkpoint()
+    for written in (delta / "_delta_log").glob("*.json"):
+        written.unlink()
+    assert counts(card, "year", 2020, 2021, 2022) == [3, 4, 4]
+    every = duckdb.sql(f"SELECT count(*) FROM '{delta}/year=*/**/*.parquet'").fetchall()
     assert every == [(14,)]  # what a pattern would have counted
 
 
@@ -134,11 +140,12 @@ def test_what_a_list_of_files_does_not_say_is_refused(delta, line, words):
     assert caught.value.__cause__ is None
 
 
-def test_a_damaged_log_is_refused_without_a_value(delta):
+def test_a_damaged_log_is_refused_without_a_value(delta, capfd):
     (delta / "_delta_log" / f"{2:020}.json").write_text('{"add": canary-73211')
     with pytest.raises(InvalidParameter, match="cannot be read") as caught:
         files_of(source_of(str(delta)))
     assert "73211" not in str(caught.value) and caught.value.__context__ is None
+    assert "73211" not in "".join(capfd.readouterr())  # the library has a log of its own
 
 
 def test_a_new_version_is_seen_while_files_are_open(delta):

@@ -248,6 +248,12 @@ def test_an_index_of_somebody_else_is_not_used(tmp_path, folder, counted, monkey
         assert ask(card) == first and len(counted) == 2
 
 
+def test_a_folder_that_sql_cannot_say(tmp_path, folder):
+    card = card_of(source_in(tmp_path, "parquet"))
+    with keeping_units(os.fsdecode(bytes(folder) + b"\xff")):
+        assert ask(card) == ask(card)
+
+
 def test_a_folder_that_cannot_be_written_to(tmp_path, folder):
     card = card_of(source_in(tmp_path, "parquet"))
     folder.write_text("a file in its place")

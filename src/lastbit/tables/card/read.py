@@ -335,6 +335,7 @@ class _Reader:
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
         unit, rows, groups = self._unit()
+        account = self._account()
         values: dict[str, Any] = {
             "name": name,
             "source": source,
@@ -344,9 +345,11 @@ class _Reader:
             "columns": columns,
             "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
             "budget": self._budget(),
-            "ledger": self._ledger(name),
+            "account": account,
+            "ledger": self._ledger(account or name),
+            "accepted_data": self._accepted(),
             "users": self._users(),
-            "engine_limits": self._engine(),
+            "engine_limits": self._engine(source),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -456,7 +459,7 @@ class _Reader:
 
     def _budget(self) -> Budget | None:
         own = ("order", "delta_kept")
-        fields = self._table("budget", ("epsilon", "delta", "rho", "accounting", *own))
+        fields = self._table("budget", ("epsilon", "delta", "rho", "accounting", "account", *own))
         names: list[str] = [name for name in ("epsilon", "delta", "rho") if name in fields]
         if "budget" in self.data and not names:
             self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
@@ -484,9 +487,20 @@ class _Reader:
 
         return self.attempt(("budget",), checked)
 
+    def _account(self) -> str | None:
+        """The account that this table shares with others, if the card says so."""
+        path, remedy = ("budget", "account"), 'write, say, account = "patients"'
+        fields = self.section("budget", needed=False)
+        if "account" not in fields:
+            return None
+        account = self.text(path, fields["account"], remedy)
+        if account and not _FILE_NAME.fullmatch(account):
+            self.wrong(path, "is not of letters, digits, blanks, - and _", remedy)
+        return account
+
     def _ledger(self, name: str) -> str | None:
         path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
-        fields = self._table("ledger", ("path",), needed=False)
+        fields = self._table("ledger", ("path", "data"), needed=False)
         if "ledger" in self.data:
             value = self.text(path, fields.get("path"), remedy)
             if is_address(value):
@@ -500,6 +514,11 @@ class _Reader:
             self.wrong(("ledger",), problem, f"add [ledger], and {remedy}")
         return str((self.folder / f"{name}.ledger").absolute())
 
+    def _accepted(self) -> bool:
+        """Whether changed data must be accepted before they are asked about."""
+        said = self.section("ledger", needed=False).get("data", "any")
+        return self.choice(("ledger", "data"), said, ("any", "accepted")) == "accepted"
+
     def _users(self) -> tuple[str, ...] | None:
         users = self._table("access", ("users",), needed=False).get("users")
         if "access" not in self.data:
@@ -509,9 +528,12 @@ class _Reader:
             return ()
         return tuple(users)
 
-    def _engine(self) -> EngineLimits:
+    def _engine(self, source: Source | None) -> EngineLimits:
         names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
         fields = self._table("engine", names, needed=False)
+        if fields and source is not None and source.engine != "duckdb":
+            problem = f"is for files, and the table is on {source.engine}"
+            self.wrong(("engine",), problem, "drop it, and limit the server's session there")
         found: dict[str, Any] = {}
         for name, value in fields.items():
             path = ("engine", name)

@@ -361,6 +361,10 @@ class DataCard:
     budget: Budget | None = None
     ledger: str | None = None
     users: tuple[str, ...] | None = None
+    accepted_data: bool = False
+    """Whether only data that a steward has accepted may be asked about."""
+    account: str | None = None
+    """What the ledger calls the budget that tables of the same people share; None: `name`."""
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     engine_limits: EngineLimits = EngineLimits()
     private: Mapping[str, PrivateTable] = field(default_factory=dict)
@@ -392,6 +396,11 @@ class DataCard:
                 problem = f"is of type {unit.type}"
                 remedy = "use a column of integers or text"
                 raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
+
+    @property
+    def account_name(self) -> str:
+        """The account in the ledger that answers about this table are charged to."""
+        return self.name if self.account is None else self.account
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""

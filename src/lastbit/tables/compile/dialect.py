@@ -38,6 +38,19 @@ Part: TypeAlias = Literal["inline", "step", "kept", "free"]
 """How a part of WITH is run: into what reads it; the same, but its expressions once a row;
 once and kept; as the engine likes."""
 
+READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
+    {
+        "integer": ("integer", "decimal", "number", "boolean"),
+        "number": ("number", "integer", "decimal", "boolean"),
+        "text": ("text", "integer", "boolean"),
+        "boolean": ("boolean", "integer"),
+        "date": ("date", "timestamp", "timestamptz"),
+        "timestamp": ("timestamp", "timestamptz", "date"),
+    }
+)
+"""Which columns are read as each type outside of DuckDB, whose casts read others in ways of their
+own: text as numbers, days and truth values; numbers and times as text."""
+
 _FEW = 16
 _DIGITS = 400
 _FURTHEST = 1 << 32  # where DuckDB's substring would raise
@@ -53,6 +66,16 @@ class Shown:
 
     place: str
     columns: Mapping[str, tuple[str, Family]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Multiples of `step` from `shift` on, of which those from `low` to `high` are meant."""
+
+    shift: Fraction
+    step: Fraction
+    low: int
+    high: int
 
 
 class Dialect:
@@ -191,24 +214,22 @@ class Dialect:
                 return f"round({x}, CASE WHEN {second} IS NOT NULL THEN {inside} END)"
         return f"{function}({x})" if second is None else f"{function}({x}, {second})"
 
-    def quotient(
-        self, x: str, kind: ColumnType, shift: Fraction, step: Fraction, low: int, high: int
-    ) -> str:
-        """(x - shift)/step in doubles, each operation rounded to the nearest, of a whole number or
-        a double that is not NaN. Where it is not in [low - 1, high + 1] it may be anything else
-        that is on the same side of it.
-        """
-        del kind, low, high
-        return f"(CAST({x} AS DOUBLE) - {self.double(shift)}) / {self.double(step)}"
+    def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
+        """The whole number nearest to (x - shift)/step (ties away from 0), or the greatest below.
 
-    def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
-        """The whole number nearest to a double that is not NaN (ties away from 0), or the greatest
-        one below, clamped to [low, high]: the last operation is a clamp of whole numbers.
+        x is a whole number or a double, and not NaN; it is subtracted from and divided in doubles,
+        each rounded to the nearest. The last operation is a clamp of whole numbers to [low, high].
         """
+        del kind
+        quotient = self.quotient(x, grid)
         whole = f"TRY_CAST({'round' if nearest else 'floor'}({quotient}) AS BIGINT)"
         # missing if it is beyond 64 bits; to clamp doubles first takes longer than all the rest
-        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {high} ELSE {low} END"
-        return f"least(greatest(coalesce({whole}, {beyond}), {low}), {high})"
+        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {grid.high} ELSE {grid.low} END"
+        return f"least(greatest(coalesce({whole}, {beyond}), {grid.low}), {grid.high})"
+
+    def quotient(self, x: str, grid: Grid) -> str:
+        """(x - shift)/step, where doubles cannot raise."""
+        return f"(CAST({x} AS DOUBLE) - {self.double(grid.shift)}) / {self.double(grid.step)}"
 
     def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
         """The value at this place, from 1, all read as `kind`; missing at any other place."""
@@ -282,6 +303,10 @@ class Dialect:
         return f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({', '.join(values)}) END"
 
     # rows
+
+    def condition(self, tests: str) -> str:
+        """What a row must pass to be counted, as WHERE has it."""
+        return tests
 
     def among(self, name: str, listed: Sequence[str]) -> str:
         """Whether a column has one of these values, of its own type."""

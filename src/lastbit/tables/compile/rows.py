@@ -181,7 +181,7 @@ class CompiledRows:
         assert isinstance(self.query, Query)
         for name, key in zip(names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
-        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
         return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
 
     def _source(self, table: str | None) -> str:

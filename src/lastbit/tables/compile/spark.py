@@ -10,10 +10,9 @@ Theorem  sums are exact: a product below 2**(22 n) is the sum of n limbs of 22 b
 Theorem  LIKE takes time linear in the text: every part between two % is matched where it first
          occurs, once and for all ((?>...), an atomic group). As a part has a fixed number of
          characters, its first place leaves the most to those after it, so nothing is missed
-Differs  power, which Java and C round differently, what depends on the version of Unicode (lower,
-         upper, trim) and text that stands for a number or a day are refused; the last bit of ln
-         and exp may be another one. Text that is not UTF-8 is missing. Steps are not made even:
-         an operation works row by row
+Differs  what Java and C round differently (ln, exp, power), what depends on the version of
+         Unicode (lower, upper, trim) and text that stands for a number or a day are refused.
+         Text that is not UTF-8 is missing. Steps are not made even: an operation works row by row
 Checked  tests/engines/
 
 A backslash escapes in '...', so a text with anything but letters, digits and blanks is written as
@@ -28,7 +27,14 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import Dialect, Family, Part, regular_expression
+from lastbit.tables.compile.dialect import (
+    READ_FROM,
+    Dialect,
+    Family,
+    Grid,
+    Part,
+    regular_expression,
+)
 from lastbit.tables.compile.steps import double, literal, string
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -37,17 +43,6 @@ _EXACT = 1 << 62
 _HALF = 0.49999999999999994  # the greatest double below 1/2
 _ON_DUCKDB = "derive the column in the table"
 _OTHER_TYPE = "store the column as that type, or declare the type it has"
-_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
-    {
-        "integer": ("integer", "decimal", "number", "boolean"),
-        "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "integer", "boolean"),
-        "boolean": ("boolean", "integer"),
-        "date": ("date", "timestamp", "timestamptz"),
-        "timestamp": ("timestamp", "timestamptz", "date"),
-    }
-)
-"""What columns of each type are read from; another one may be something else than in DuckDB."""
 
 
 class SparkDialect(Dialect):
@@ -62,10 +57,9 @@ class SparkDialect(Dialect):
     bounding: ClassVar[Literal["join", "window"]] = "window"
     unsupported: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            **dict.fromkeys(("power", "lower", "upper", "trim"), _ON_DUCKDB),
+            **dict.fromkeys(("ln", "exp", "power", "lower", "upper", "trim"), _ON_DUCKDB),
             "ilike": "write LIKE, with OR for other cases",
             "strftime": "group by year(d), month(d) or start_of_month(d)",
-            "substring": "write LIKE 'ab%', or derive the column in the table",
         }
     )
 
@@ -109,7 +103,7 @@ class SparkDialect(Dialect):
     # reading
 
     def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
-        if actual not in _FROM[kind]:
+        if actual not in READ_FROM[kind]:
             what = f"a column of {actual} as {kind}"
             raise self.refusal(what, _OTHER_TYPE)
         match kind, actual:
@@ -133,7 +127,7 @@ class SparkDialect(Dialect):
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if (kind, origin) == ("text", "date"):  # of the years 1 to 9999: it was checked
             return f"CAST({sql} AS STRING)"
-        if origin not in _FROM[kind]:
+        if origin not in READ_FROM[kind]:
             raise self.refusal(f"CAST from {origin} to {kind}", _ON_DUCKDB)
         return self.read(sql, kind, origin)
 
@@ -173,13 +167,15 @@ class SparkDialect(Dialect):
             f" WHEN {near} - {x} = {half} AND {x} < 0 THEN {near} - {one} ELSE {near} END"
         )
 
-    def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
+    def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
         """As the base says. The cast cuts off, so what it cuts is made a half larger before.
 
         Theorem  with h the double below 1/2, x + h cut off is the whole number nearest to x >= 0,
                  ties up: below 1/2 from a whole number the sum stays below the next one, and
                  1/2 + h, which is half way between two doubles, is rounded to 1, the even one
         """
+        del kind
+        quotient, low, high = self.quotient(x, grid), grid.low, grid.high
         if nearest:
             half = self.double(_HALF)
             quotient = f"({quotient} + CASE WHEN {quotient} < 0 THEN -{half} ELSE {half} END)"
@@ -227,6 +223,27 @@ class SparkDialect(Dialect):
 
     def contains(self, function: str, x: str, y: str) -> str:
         return f"{function.replace('_', '')}({x}, {y})"
+
+    def substring(self, x: str, places: Sequence[str]) -> str:
+        """As DuckDB counts: from the end where the place is below 0, backwards where the number is.
+
+        A place or number that is not from -2**32 to 2**32 - 1 is missing, and clamped before it
+        is reckoned with: so nothing overflows, whatever Spark evaluates first.
+        """
+        far, size = 1 << 32, f"char_length({x})"
+        inside = (f"{place} BETWEEN {-far} AND {far - 1}" for place in places)
+        known = " AND ".join([f"{x} IS NOT NULL", *inside])
+        first, many = (
+            f"least(greatest({place}, {-far}), {far})" for place in (*places, f"{far}")[:2]
+        )
+        begin = f"WHEN {first} > 0 THEN {first} - 1 WHEN {first} < 0 THEN {size} + {first}"
+        many = f"CASE WHEN {first} = 0 THEN greatest({many} - 1, 0) ELSE {many} END"
+        low, high = (
+            f"least(greatest(CASE {begin} ELSE 0 END + {of}({many}, 0), 0), {size})"
+            for of in ("least", "greatest")
+        )
+        cut = f"substr({x}, CAST({low} + 1 AS INT), CAST({high} - {low} AS INT))"
+        return f"CASE WHEN {known} THEN {cut} END"
 
     def concat(self, values: Sequence[str]) -> str:
         return super().concat([f"coalesce({value}, '')" for value in values])

@@ -61,7 +61,7 @@ from math import ceil, floor, inf, nextafter
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Part, Shown
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Grid, Part, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
@@ -403,9 +403,8 @@ def grid_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> s
     if exact and max(map(abs, ends)) < _EXACT:
         inner = f"least(greatest({x}, {ends[0]}), {ends[1]}) - {shift}"
         return _present(x, f"least(greatest({inner}, {low}), {high})")
-    step, kind = _normal(measure.step), value.type or "number"
-    quotient = dialect.quotient(x, kind, shift, step, low, high)
-    return _present(x, dialect.clamped(quotient, low, high, nearest=True))
+    grid = Grid(shift, _normal(measure.step), low, high)
+    return _present(x, dialect.on_grid(x, value.type or "number", grid, nearest=True))
 
 
 def bin_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
@@ -460,10 +459,9 @@ class _Edges:
     def looked_up(self) -> str:
         """The same for many equal edges: a quotient off by at most 1, and two comparisons."""
         x, edges, item = self.x, self.edges, self.dialect.item
-        last, width = len(edges) - 2, _normal(edges[1] - edges[0])
+        grid = Grid(edges[0], _normal(edges[1] - edges[0]), 0, len(edges) - 2)
         kind: ColumnType = "integer" if self.whole else "number"
-        quotient = self.dialect.quotient(x, kind, edges[0], width, 0, last)
-        guess = self.dialect.clamped(quotient, 0, last, nearest=False)
+        guess = self.dialect.on_grid(x, kind, grid, nearest=False)
         lower = [self.literal(edge) for edge in edges[1:-1]]  # the i-th is the lower edge of bin i
         below, above = item(lower, guess, kind), item(lower, f"{guess} + 1", kind)
         return f"({guess} + CASE WHEN {x} < {below} THEN -1 WHEN {x} >= {above} THEN 1 ELSE 0 END)"

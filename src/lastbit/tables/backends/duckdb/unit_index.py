@@ -36,6 +36,7 @@ from typing import Any
 
 import duckdb
 
+from lastbit.errors import LastbitError
 from lastbit.tables.backends.duckdb.files import DESCRIPTORS, Opened
 from lastbit.tables.compile.statement import COUNTED_UNITS
 from lastbit.tables.compile.steps import string
@@ -46,6 +47,7 @@ _MOST_FILES = 16  # of one source: each list of declared keys has a file of its 
 _SETTLED = 2 * 10**9  # nanoseconds: the coarsest clock of a file system
 _LOST = 3600  # seconds after which what a killed process was writing is removed
 _PART = "part-"
+_UNUSABLE = (OSError, duckdb.Error, LastbitError)  # the last: a path that SQL cannot say
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class UnitIndex:
         """Make the counted units a table of this session; whether they had to be counted."""
         made = f"CREATE TEMP TABLE {COUNTED_UNITS} AS"
         for name in _names(self.folder, self._beginning) if _is_private(self.folder) else ():
-            with suppress(OSError, duckdb.Error), _verified(self.folder, name) as path:
+            with suppress(*_UNUSABLE), _verified(self.folder, name) as path:
                 connection.execute(f"{made} SELECT u, n FROM read_parquet({string(path)})")
                 return False
         run(f"{made} {self.counting}")
@@ -73,7 +75,7 @@ class UnitIndex:
 
     def keep(self, connection: Any) -> None:
         """Write what was counted; the files must still be as they were opened."""
-        with suppress(OSError, duckdb.Error):  # without it, the next question counts again
+        with suppress(*_UNUSABLE):  # the next question counts again
             with suppress(FileExistsError):
                 os.mkdir(self.folder, 0o700)
             if self.settled and _is_private(self.folder):

@@ -23,20 +23,20 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from math import prod
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
     check_apart,
@@ -60,12 +60,14 @@ from lastbit.tables.query.query import Query
 
 SETTINGS = MappingProxyType(
     {
+        "spark.sql.analyzer.maxIterations": "1000",  # of a question nested as deep as may be
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
         "spark.sql.constraintPropagation.enabled": "false",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+        "spark.sql.optimizer.maxIterations": "1000",
         # they would write the steps of an expression out again, several times for each level
         "spark.sql.optimizer.excludedRules": ",".join(
             f"org.apache.spark.sql.catalyst.optimizer.{rule}"
@@ -84,7 +86,7 @@ SETTINGS = MappingProxyType(
         "spark.sql.variable.substitute": "false",  # ${...} in a name would be replaced
     }
 )
-_KEPT = ("adaptive.", "catalog.", "defaultCatalog", "files.m", "shuffle.partitions", "warehouse.")
+_THEIRS = ("adaptive.", "catalog.", "defaultCatalog", "files.m", "shuffle.partitions", "warehouse.")
 _KNOWN_EXTENSIONS = (
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -92,7 +94,6 @@ _KNOWN_EXTENSIONS = (
 _OURS = MappingProxyType(
     {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
 )
-_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _OLDEST = 4
 _A_MOMENT = 0.1
 _MOST_MEMORY = 6 * 10**9
@@ -297,33 +298,26 @@ def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str,
 # sessions
 
 
-class _Shared(threading.local):
-    """What `one_database` keeps for the calls of its thread."""
+class _Kept(threading.local):
+    """The session of this thread, which nothing else uses."""
 
-    depth = 0
     session: Any = None
 
 
-_SHARED = _Shared()
+_KEPT = _Kept()
 
 
-@contextmanager
-def one_database() -> Iterator[None]:
-    """Inside, the calls of this thread share one session, made when it is first needed."""
-    _SHARED.depth += 1
-    try:
-        yield
-    finally:
-        _SHARED.depth -= 1
-        if not _SHARED.depth:
-            _SHARED.session = None
+def one_database() -> AbstractContextManager[None]:
+    """Nothing to do: the calls of a thread share one session."""
+    return nullcontext()
 
 
 def connected() -> Any:
-    """A session of our own, with our settings."""
-    if _SHARED.session is None or not _SHARED.depth:
-        _SHARED.session = _session(_active())
-    return _SHARED.session
+    """A session of our own, with our settings, beside the active one."""
+    active = _active()
+    if _KEPT.session is None or _KEPT.session.sparkContext is not active.sparkContext:
+        _KEPT.session = _session(active)
+    return _KEPT.session
 
 
 def _active() -> Any:
@@ -354,7 +348,7 @@ def _session(active: Any) -> Any:
     check_extensions(given.get("spark.sql.extensions", ""), given.get("spark.plugins", ""))
     for name in given:
         sql = name.removeprefix("spark.sql.")
-        if sql != name and not sql.startswith(_KEPT) and own.conf.isModifiable(name):
+        if sql != name and not sql.startswith(_THEIRS) and own.conf.isModifiable(name):
             own.conf.unset(name)
     for name, value in SETTINGS.items():
         if own.conf.get(name, None) != value:  # some warn whenever they are set
@@ -412,28 +406,17 @@ def _share_done(tracker: Any, group: str) -> float:
     return done / total if total else 0.0
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """PySpark writes its errors to the log before it raises them, and they hold values."""
-    with ExitStack() as until:
-        for name in _LOGGERS:
-            logger: Any = PySparkLogger.getLogger(name)
-            until.callback(setattr, logger, "disabled", logger.disabled)
-            logger.disabled = True
-        yield
-
-
 def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
     """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
     def caught() -> Result:
-        try:
-            with _unlogged():
+        with unlogged():
+            try:
                 return run(connected())
-        except (LastbitError, KeyboardInterrupt):
-            raise
-        except Exception as error:  # its text may hold values, so it must not be seen as a cause
-            kind = _condition(error)
+            except (LastbitError, KeyboardInterrupt):
+                raise
+            except Exception as error:  # its text may hold values, so it must not be a cause
+                kind = _condition(error)
         raise EngineFailed(words or _told(kind))
 
     return sealed(caught, words=words or _told(""))

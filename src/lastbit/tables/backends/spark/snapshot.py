@@ -18,7 +18,10 @@ Checked  tests/engines/test_spark.py
 from __future__ import annotations
 
 import itertools
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from lastbit.errors import WrongType
@@ -27,6 +30,21 @@ from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.limits import sealed
 
 _NUMBERS = itertools.count(1)
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_PY4J = ("py4j", "py4j.clientserver", "py4j.java_gateway")
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """PySpark logs its errors, which hold values, before it raises them; Py4J all that it hears."""
+    from pyspark.logger import PySparkLogger  # an extra: loaded where Spark is asked for
+
+    loggers = [*map(PySparkLogger.getLogger, _LOGGERS), *map(logging.getLogger, _PY4J)]
+    with ExitStack() as until:
+        for logger in loggers:
+            until.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
+        yield
 
 
 class SparkSnapshot:
@@ -78,6 +96,10 @@ def spark_kind(given: object) -> str:
 
 def spark_snapshot(source: Source) -> Source:
     """The rows of a frame of Spark, as they are now; it comes and goes in a `Source`."""
+
+    def taken() -> SparkSnapshot:
+        with unlogged():
+            return SparkSnapshot(source.frame)
+
     words = "the frame could not be computed; check that it runs by itself"
-    frame = sealed(lambda: SparkSnapshot(source.frame), words=words)
-    return Source(kind="spark", frame=frame)
+    return Source(kind="spark", frame=sealed(taken, words=words))

@@ -9,7 +9,7 @@ Theorem  tables and paths of Parquet, Delta and Iceberg alone are read, and no v
 Theorem  nothing is guessed from values: Parquet states its types, and what a folder's name says
          (year=2024) is text. Options of a table that would skip files or shift days are refused
 Refused  columns of nested types, bytes, times of day and durations, and CHAR(n), which every engine
-         fills with blanks in its own way; decimals that DuckDB turns into other doubles
+         fills with blanks in its own way; wide whole decimals as numbers
 Checked  tests/engines/test_spark.py
 """
 
@@ -44,10 +44,14 @@ _FAMILIES: tuple[tuple[Family, tuple[type, ...]], ...] = (
 _TYPES: Mapping[Family, ColumnType] = MappingProxyType(
     {"decimal": "number", "timestamptz": "timestamp"}
 )
-_DECIMAL_DIGITS = 15  # below 2**53: a double holds them, and one division rounds once
+_WHOLE_DIGITS = 18  # beyond, DuckDB has 128 bits, and makes doubles of them by two roundings
 _LOGS = ("_delta_log", "metadata")
-_OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode")
-_OPTIONS += ("modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup")
+_OPTIONS = frozenset(
+    {
+        *("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode"),
+        *("modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup"),
+    }
+)
 _PARQUET = "ParquetFileFormat"
 _NESTED = "is of a type that cannot be read row by row: nested, bytes, a time of day, a duration"
 _CHAR = "is CHAR(n), which every engine fills with blanks in its own way"
@@ -62,12 +66,13 @@ class Opened:
     frame: Any
     state: tuple[object, ...]
     places: frozenset[str]
+    files: tuple[str, ...] = ()
     folders: frozenset[str] = frozenset()
     """Columns, in small letters, that the names of folders say."""
 
     def check_unchanged(self, session: Any) -> None:
-        """Refuse what was read if the source is another one by now."""
-        if self.state != opened(session, self.source).state:
+        """Refuse what was read if its files are others by now; a version stays what it is."""
+        if self.files and self.state != _states(session, self.files):
             raise EngineFailed(_CHANGED)
 
     @property
@@ -114,12 +119,17 @@ def _check_column(name: str, kind: ColumnType, field: Any) -> None:
     elif family_of(field) == "other":
         is_char = isinstance(field.dataType, types.CharType | types.StringType)
         problem = _CHAR if is_char else _NESTED
-    elif kind == "number" and getattr(field.dataType, "precision", 0) > _DECIMAL_DIGITS:
-        problem = f"has decimals of more than {_DECIMAL_DIGITS} digits, which engines turn into"
+    elif kind == "number" and _is_wide(field.dataType):
+        problem = f"has whole numbers of more than {_WHOLE_DIGITS} digits, which engines turn into"
         problem += " different doubles"
-        remedy = f"store it as DOUBLE, or as DECIMAL({_DECIMAL_DIGITS}, 2), say"
+        remedy = 'declare type = "integer", or store it as DOUBLE'
     if problem:
         raise InvalidParameter(f"column {name[:60]}", problem=problem, remedy=remedy)
+
+
+def _is_wide(kind: Any) -> bool:
+    is_whole = isinstance(kind, types.DecimalType) and not kind.scale
+    return is_whole and kind.precision > _WHOLE_DIGITS
 
 
 def opened(session: Any, source: Source) -> Opened:
@@ -188,15 +198,15 @@ def _of_files(session: Any, source: Source, frame: Any, relation: Any) -> Opened
         problem = "is not stored as Parquet, whose rows can be read one by one"
         raise _refused(source, problem, "write it as Parquet, Delta or Iceberg")
     options = {str(name).lower() for name in _each(relation.options().keys().toSeq())}
-    if options & set(_OPTIONS):
+    if options & _OPTIONS:
         problem = "has options by which files are skipped or days shifted"
-        raise _refused(source, problem, f"drop {', '.join(sorted(options & set(_OPTIONS)))}")
+        raise _refused(source, problem, f"drop {', '.join(sorted(options & _OPTIONS))}")
     if relation.overlappedPartCols().nonEmpty():
         problem = "has a column that names of folders say as well"
         raise _refused(source, problem, "rename one of them")
-    files = sorted(frame.inputFiles())
+    files = tuple(sorted(frame.inputFiles()))
     folders = frozenset(name.lower() for name in relation.partitionSchema().fieldNames())
-    return Opened(source, frame, _states(session, files), frozenset(files), folders)
+    return Opened(source, frame, _states(session, files), frozenset(files), files, folders)
 
 
 def _versioned(
@@ -239,7 +249,7 @@ def _leaf(source: Source, frame: Any) -> Any:
     raise _refused(source, problem, "name a stored table, or write the view's rows to one")
 
 
-def _states(session: Any, files: list[str]) -> tuple[object, ...]:
+def _states(session: Any, files: tuple[str, ...]) -> tuple[object, ...]:
     """Of each file its place, size and time; of local ones the inode too."""
     local = [unquote(urlsplit(file).path) for file in files if urlsplit(file).scheme == "file"]
     if len(local) == len(files):
@@ -250,7 +260,7 @@ def _states(session: Any, files: list[str]) -> tuple[object, ...]:
         return tuple(
             (path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in zip(local, stats, strict=True)
         )
-    listed = session.read.format("binaryFile").load(files)
+    listed = session.read.format("binaryFile").load(list(files))
     wanted = listed.selectExpr("path", "length", "unix_micros(modificationTime)")
     return tuple(sorted(tuple(row) for row in wanted.collect()))
 
