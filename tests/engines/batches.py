@@ -116,7 +116,7 @@ def batching(dialect: Any) -> Any:
                 for sql, kind in columns
                 if not sql.endswith(".g1")
             ]
-            return super().keyed_hash(own, secret)  # type: ignore[no-any-return]
+            return super().keyed_hash(own, secret)
 
     return Batching()
 

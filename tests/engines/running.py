@@ -86,7 +86,12 @@ def arrow(types: dict[str, str], rows: Any) -> Any:
 def card_of(types: dict[str, str], **fields: Any) -> DataCard:
     """A card of columns of these types, each row a unit."""
     columns = {n: Column(name=n, type=kind) for n, kind in types.items()}  # type: ignore[arg-type]
-    given = {"name": "t", "source": Source(kind="frame"), "unit": None, "max_rows": 1}
+    given: dict[str, Any] = {
+        "name": "t",
+        "source": Source(kind="frame"),
+        "unit": None,
+        "max_rows": 1,
+    }
     return DataCard(**(given | {"columns": columns} | fields))
 
 
@@ -104,7 +109,7 @@ class Runner:
 
     def number(self, extent: Extent, few: int, many: int) -> int:
         """How many cases to try: fewer where each takes long."""
-        return max(2, extent.number(few, many) // self.slow)
+        return max(1, extent.number(few, many) // self.slow)
 
     def close(self) -> None:
         self.held.close()
@@ -226,7 +231,7 @@ class DuckDB(Runner):
         self.connection.unregister("given")
 
     def ran(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql).fetchall()  # type: ignore[no-any-return]
+        return self.connection.execute(sql).fetchall()
 
 
 class Postgres(Runner):
@@ -235,13 +240,12 @@ class Postgres(Runner):
     name = "postgres"
 
     def __init__(self, server: Any, how: str = "") -> None:
-        super().__init__()
-        self.types, self.address = COLUMN_TYPES, server.database(how)
-        address = self.address
-        self.writer = self.held.enter_context(server.connected(address))
-        self.reader = self.held.enter_context(server.connected(address))
         from lastbit.tables.backends.postgres import sources  # needs its driver
 
+        super().__init__()
+        self.types, self.address = COLUMN_TYPES, server.database(how)
+        self.writer = self.held.enter_context(server.connected(self.address))
+        self.reader = self.held.enter_context(server.connected(self.address))
         for name, value in vars(sources)["_SETTINGS"].items():
             self.reader.execute("SELECT set_config(%s, %s, false)", (name, value))
 
@@ -265,7 +269,7 @@ class Postgres(Runner):
         self.reader.execute(f"SET {name} = {own}")
 
     def ran(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.reader.execute(sql, prepare=False).fetchall()  # type: ignore[no-any-return]
+        return self.reader.execute(sql, prepare=False).fetchall()
 
 
 class Spark(Runner):
@@ -274,9 +278,9 @@ class Spark(Runner):
     name, slow = "spark", 6
 
     def __init__(self, session: Any, folder: Path) -> None:
-        super().__init__()
         from lastbit.tables.backends.spark.engine import connected as ours  # needs its driver
 
+        super().__init__()
         assert session  # which ours is made beside
         self.session, self.folder, self.numbers = ours(), folder, count()
 

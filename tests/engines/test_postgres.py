@@ -185,6 +185,15 @@ def test_types_are_read_as_they_are_stored(clinic):
         assert keys == [()] and entries["m1"] == [many * 2**20]
 
 
+def test_columns_that_are_computed_as_they_are_read_are_left_out(clinic):
+    if clinic.server.version < 18:
+        pytest.skip("needs PostgreSQL 18")
+    clinic.run(
+        "CREATE TABLE virtual (who integer, x integer GENERATED ALWAYS AS (1 / who) VIRTUAL)"
+    )
+    assert engines.columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
+
+
 def test_partitions_and_heirs_count(clinic):
     clinic.run(
         """
@@ -460,9 +469,11 @@ def test_ctrl_c_ends_the_statement_on_the_server_too(clinic):
             time.sleep(0.05)
         return False
 
-    interrupting = threading.Thread(
-        target=lambda: until(1) and signal.raise_signal(signal.SIGINT), daemon=True
-    )
+    def interrupt():
+        if until(1):
+            signal.raise_signal(signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt, daemon=True)
     with blocker, watcher:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):

@@ -130,7 +130,7 @@ def pairs(few: int | None = None) -> tuple[dict[str, str], list[tuple[Any, ...]]
     most = max(map(len, lists.values()))
     types = {"i": "bigint"}
     types |= {f"{place}_{kind}": KINDS[kind][0] for place in "abc" for kind in KINDS}
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for first, second in product(range(most), repeat=2):
         at = (first, second, 7 * first + 3 * second + 1)
         found = (values[place % len(values)] for place in at for values in lists.values())
@@ -158,22 +158,9 @@ def _some(values: list[Any], few: int | None) -> list[Any]:
 
 
 _PATTERNS = (
-    "",
-    "%",
-    "_",
-    "a%",
-    "%a",
-    "%a%",
-    "a_",
-    "\\",
-    "%\\%",
-    "a\\_b",
-    "[",
-    "%.%",
-    "^a$",
-    "%\n%",
+    *("", "%", "_", "__", "a%", "%a", "%a%", "a_", "a%b", "_\n", "%\n%", "SS", "%é", "%ß%"),
+    *("\\", "%\\%", "a\\_b", "[", "%.%", "^a$", "'"),
 )
-_PATTERNS += ("__", "'", "%é", "a%b", "_\n", "%ß%", "SS")
 _CONSTANTS: dict[str, tuple[Any, ...]] = {
     "integer": (0, -7, 3, MOST),
     "number": (Fraction(0), Fraction(-5, 2), Fraction(10) ** 300),

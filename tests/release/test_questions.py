@@ -272,5 +272,5 @@ def test_all_small_tables_of_three_columns_at_one_price(folder: Path) -> None:
     for columns, cells in found.items():
         keys = ", ".join(columns)
         sql = f"SELECT {keys}, COUNT(*) FROM '{folder / 'survey.parquet'}' GROUP BY ALL"
-        exact = {row[:-1]: row[-1] for row in duckdb.sql(sql).fetchall()}
+        exact = {row[:-1]: row[-1] for row in duckdb.execute(sql).fetchall()}
         assert {key: number for key, number in cells.items() if number} == exact

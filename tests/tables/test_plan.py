@@ -193,10 +193,10 @@ def pair_delta(mu: float, epsilon: float) -> float:
 
 def converted_delta(conversion: dict[str, Any]) -> Fraction:
     if "mu" in conversion:
-        mu, epsilon = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
+        mu, level = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
         if "variance" in conversion:
             assert mu_squared(conversion) <= mu**2 * (1 + 1e-9)
-        return Fraction(pair_delta(mu, epsilon))
+        return Fraction(pair_delta(mu, level))
     rho, epsilon, order = (Fraction(conversion[name]) for name in ("rho", "epsilon", "order"))
     with localcontext() as context:
         context.prec = 60
@@ -368,7 +368,7 @@ def test_weights() -> None:
 @pytest.mark.parametrize("means", [1, 2])
 @pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 1}])
 def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
-    means: int, price: dict[str, int]
+    means: int, price: dict[str, Any]
 ) -> None:
     """Against all other ways to share the price out, in steps of a hundredth."""
     asked = [
@@ -381,9 +381,10 @@ def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
         each = (1 - count) / means
         return means / each**power + Fraction(means, 3) / count**power
 
-    plan = planned(query_of(*asked), card_of(), **price)  # type: ignore[arg-type]
+    plan = planned(query_of(*asked), card_of(), **price)
     kinds = {measure.name: measure.kind for measure in plan.measures}
-    paid = {kinds[p.measure]: p.rho if power == 1 else p.epsilon for p in plan.parts}  # type: ignore[union-attr,index]
+    field = "rho" if power == 1 else "epsilon"
+    paid = {kinds[str(p.measure)]: getattr(p, field) for p in plan.parts}
     least = min(squared(Fraction(n, 100)) for n in range(1, 100))
     assert squared(paid["rows"]) <= least * Fraction(1001, 1000) < squared(paid["values"])
     beside = planned(query_of(*asked, part("count", "n")), card_of(), **price)

@@ -47,6 +47,8 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
         "DateStyle": "ISO, YMD",
         "extra_float_digits": "1",
         "jit": "off",  # to compile a large CASE takes longer than to run it
+        "parallel_setup_cost": "100",  # so that rows are sorted by several workers
+        "parallel_tuple_cost": "0.01",
     }
 )
 _DEFAULTS: Mapping[str, str] = MappingProxyType(
@@ -106,7 +108,10 @@ def transaction(address: Address) -> Iterator[Any]:
 def _begun(connection: Any) -> None:
     number = connection.info.server_version // 10_000
     (said,) = connection.execute("SELECT pg_catalog.version()").fetchone()
-    if number < _OLDEST or not re.match(r"PostgreSQL \d+(\.\d+|\w+)* ", f"{said} "):
+    own = re.match(
+        r"PostgreSQL \d+(\.\d+|\w+)* (?!\(EnterpriseDB)", f"{said} "
+    )  # its dates have hours
+    if number < _OLDEST or not own:
         problem = f"is on a server that is not PostgreSQL {_OLDEST} or newer"
         raise InvalidParameter("source", problem=problem, remedy="upgrade it, or write Parquet")
     ours = [f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items()]
