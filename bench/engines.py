@@ -43,7 +43,7 @@ Run = dict[str, Any]
 
 def run(engine: str, rows: int, cores: int) -> Run:
     """What one process measured."""
-    calls = "2" if rows >= HUGE else "5"
+    calls = "2" if rows >= HUGE else "5" if rows > SIZES[0] else "15"
     path = table_file("visits", rows)
     command = [sys.executable, HERE / "engines_jobs.py", engine, str(cores), path, calls]
     try:
@@ -118,8 +118,8 @@ Written by `make bench-engines`; do not edit. {date}; {machine}, load {load:.1f}
 
 Rows and mean cost for each of 100 groups, with N/10 units of which each counts for at most 10 rows
 (`bench/tables_data.py`). *No bounding* is the question without privacy; *row_number()* keeps 10
-rows of each unit, as other libraries do; *lastbit* is what our backend asks of the engine; *whole
-answer* is `release`, with plan, rehearsal, noise and certificate. Seconds of the quickest of
+rows of each unit, as other libraries do; *lastbit* is our statement; *whole answer* is `release`,
+with plan, rehearsal, noise and certificate. Seconds of the quickest of
 several calls, in turns; CPU is of all processes, for *lastbit*.
 
 | rows | engine | cores | no bounding | row_number() | lastbit | ratio | CPU | whole answer |

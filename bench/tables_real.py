@@ -5,7 +5,7 @@
 
 | job | table | asked | must hold |
 |---|---|---|---|
-| destination | flights, unit tailnum, max_rows 200 | count by dest | >= 94 % |
+| destination | flights, unit tailnum, max_rows 200 | count by dest | error <= 800, >= 94 % |
 | the same | max_groups 32 declared | | error <= 800, >= 94 % |
 | five lines | max_rows 200 alone | the README's three numbers by carrier | >= 12 of 16 |
 | survey | fair, each row a person | count, mean, median by religious | |
@@ -160,9 +160,9 @@ def measured(runs: int) -> dict[str, Any]:
 def problems(found: dict[str, Any]) -> list[str]:
     """What must hold and does not."""
     said = []
-    for name, most in (("destination", 1_000), ("destination, max_groups 32", MOST_ERROR)):
+    for name in ("destination", "destination, max_groups 32"):
         job = found[name]
-        if job["error"] > most or job["coverage"] < LEAST_COVERAGE:
+        if job["error"] > MOST_ERROR or job["coverage"] < LEAST_COVERAGE:
             said.append(f"{name}: error {job['error']:.0f}, coverage {job['coverage']:.3f}")
     if found["five lines"]["least"] < LEAST_CARRIERS:
         said.append(f"five lines: {found['five lines']['least']} carriers")

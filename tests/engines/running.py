@@ -109,7 +109,7 @@ class Runner:
 
     def number(self, extent: Extent, few: int, many: int) -> int:
         """How many cases to try: fewer where each takes long."""
-        return max(2, extent.number(few, many) // self.slow)
+        return max(1, extent.number(few, many) // self.slow)
 
     def close(self) -> None:
         self.held.close()
@@ -240,13 +240,12 @@ class Postgres(Runner):
     name = "postgres"
 
     def __init__(self, server: Any, how: str = "") -> None:
-        super().__init__()
-        self.types, self.address = COLUMN_TYPES, server.database(how)
-        address = self.address
-        self.writer = self.held.enter_context(server.connected(address))
-        self.reader = self.held.enter_context(server.connected(address))
         from lastbit.tables.backends.postgres import sources  # needs its driver
 
+        super().__init__()
+        self.types, self.address = COLUMN_TYPES, server.database(how)
+        self.writer = self.held.enter_context(server.connected(self.address))
+        self.reader = self.held.enter_context(server.connected(self.address))
         for name, value in vars(sources)["_SETTINGS"].items():
             self.reader.execute("SELECT set_config(%s, %s, false)", (name, value))
 
@@ -279,9 +278,9 @@ class Spark(Runner):
     name, slow = "spark", 6
 
     def __init__(self, session: Any, folder: Path) -> None:
-        super().__init__()
         from lastbit.tables.backends.spark.engine import connected as ours  # needs its driver
 
+        super().__init__()
         assert session  # which ours is made beside
         self.session, self.folder, self.numbers = ours(), folder, count()
 

@@ -8,7 +8,6 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product, repeat
-from typing import Any
 
 import pytest
 
@@ -60,7 +59,7 @@ def one_each(found):
     return list({call.function: call for call in found}.values())
 
 
-_TRUTH: dict[Any, Any] = {}
+_TRUTH: dict = {}
 
 
 def truth(duck, few, number):

@@ -9,6 +9,7 @@ import pytest
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.compile.rows import relation
+from lastbit.tables.compile.spark import java_pattern
 from tests.engines.batches import batches, plain
 from tests.engines.running import Postgres
 from tests.engines.test_cells import TYPED, asked, gridded, gridded_apart, readings, tables
@@ -17,6 +18,7 @@ from tests.engines.values import sources
 from tests.evidence import late
 
 FEW = 24
+END = r"\z"
 BOTH, ONLY_POSTGRES, ONLY_SPARK = ("postgres", "spark"), ("postgres",), ("spark",)
 
 
@@ -64,6 +66,11 @@ def bytes_counted(own, x):
 
 def escaped(own, x, pattern, **how):
     return f"({x} LIKE {own.__self__.text(pattern)})"
+
+
+def to_the_last_line(own, x, pattern, **how):
+    """Java's $, which matches before a last line break as well."""
+    return f"rlike({x}, {own.__self__.text(java_pattern(pattern).removesuffix(END) + '$')})"
 
 
 def matched(own, function, x, y):
@@ -115,6 +122,7 @@ CELLS = [
     ("bytes_of", characters, {"length", "concat"}, BOTH),
     ("length", bytes_counted, {"length"}, BOTH),
     ("like", escaped, {"like"}, BOTH),
+    ("like", to_the_last_line, {"like"}, ONLY_SPARK),
     ("contains", matched, {"contains", "starts_with"}, BOTH),
     ("text", quoted, {"=", "contains"}, ONLY_SPARK),
     ("date_part", weekday_from_1, {"weekday"}, BOTH),

@@ -1,6 +1,7 @@
 """Really kills processes that use a ledger, and prints what was left as JSON.
 
     python -m tests.faults.killing system-calls FOLDER ONE_IN
+    python -m tests.faults.killing on-server ADDRESS ONE_IN
     python -m tests.faults.killing at-random FOLDER
 
 A program of its own, so that it forks from a process that has imported everything already and has
@@ -10,6 +11,7 @@ but its own memory, so these are all the instants there are.
 """
 
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -20,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
@@ -119,12 +122,16 @@ def _ptrace(request: int, child: int) -> int:
     return int(ptrace(request, child, None, None))
 
 
-def template(folder: Path) -> Path:
-    """A ledger with one charge of a third, of a budget of 1."""
-    ledger = Ledger.open(folder / "template.ledger")
+def begun(ledger: Ledger) -> Ledger:
+    """With one charge of a third, of a budget of 1."""
     ledger.account("visits", BUDGET)
     asked(ledger, "first")
-    return ledger.path
+    return ledger
+
+
+def template(folder: Path) -> Path:
+    """Such a ledger, as a file."""
+    return begun(Ledger.open(folder / "template.ledger")).path
 
 
 def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
@@ -182,18 +189,20 @@ def _after_reservation(ledger: Ledger, shown: str, *, settling: bool) -> str:
     """A reservation is charged once it is committed, and the same question costs nothing more."""
     spent = ledger.spent("visits").epsilon
     assert spent in (Fraction(1, 3), Fraction(2, 3))
-    kind = ledger.entries()[-1].kind
+    kinds = [(entry.kind, entry.hash) for entry in ledger.entries() if entry.kind != "note"]
+    kind, head = kinds[-1]
     assert (spent == Fraction(2, 3)) == (kind in ("reserved", "settled"))
     if settling:
         assert kind in ("reserved", "settled")  # the price was paid before
     if shown:
-        assert ledger.head == shown and kind == ("settled" if settling else "reserved")
+        assert head == shown and kind == ("settled" if settling else "reserved")
     again = reserved(ledger, "second")
     if again.record is None:
         settled(ledger, again)
     assert ledger.spent("visits").epsilon == Fraction(2, 3)
     assert ledger.unanswered("visits") == () and ledger.problems() == []
-    assert [entry.kind for entry in ledger.entries()][-2:] == ["reserved", "settled"]
+    kinds = [(entry.kind, entry.hash) for entry in ledger.entries() if entry.kind != "note"]
+    assert [kind for kind, _ in kinds][-2:] == ["reserved", "settled"]
     return kind if kind in ("reserved", "settled") else "not charged"
 
 
@@ -208,6 +217,34 @@ def at_system_calls(folder: Path, one_in: int) -> dict[str, dict[str, int]]:
             stop += stride * one_in
             killed, outcome = one_round(name, folder, stop)
             outcomes[outcome] += killed
+        report[name] = dict(outcomes)
+    return report
+
+
+def _worked(name: str, ledger: Ledger, paid: Entry | None) -> str:
+    if paid is not None:
+        return settled(ledger, paid)
+    return reserved(ledger, "second").hash if name == "reserve" else asked(ledger, "second")
+
+
+def on_server(address: str, one_in: int) -> dict[str, dict[str, int]]:
+    """The same of a ledger in PostgreSQL; each round has a schema of its own."""
+    secure_bits()
+    report, numbers = {}, itertools.count()
+    for name in ("reserve", "settle", "charge"):
+        outcomes: Counter[str] = Counter()
+        stop, killed = 1 - one_in, True
+        while killed:
+            stop += one_in
+            ledger = begun(Ledger.init(f"{address}&schema=killed_{next(numbers)}"))
+            paid = reserved(ledger, "second") if name == "settle" else None
+            killed, shown = traced(partial(_worked, name, ledger, paid), stop=stop)
+            ledger.note("by now the server has noticed")  # it waits for the lock
+            if name == "charge":
+                state = _after_charge(ledger, shown)
+            else:
+                state = _after_reservation(ledger, shown, settling=name == "settle")
+            outcomes[f"{state}{', shown' if shown else ''}"] += killed
         report[name] = dict(outcomes)
     return report
 
@@ -272,9 +309,11 @@ def _charging(path: Path, name: str, writing: int) -> int:
 if __name__ == "__main__":
     how: dict[str, Callable[..., object]] = {
         "system-calls": at_system_calls,
+        "on-server": on_server,
         "at-random": at_random,
     }
     try:
-        print(json.dumps(how[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))))
+        where = sys.argv[2] if sys.argv[1] == "on-server" else Path(sys.argv[2])
+        print(json.dumps(how[sys.argv[1]](where, *map(int, sys.argv[3:]))))
     except Untraceable:
         print(json.dumps("untraceable"))

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines import servers
+
+postgres = servers.postgres
 ROOT = Path(__file__).parents[2]
 
 
-def killing(how: str, folder: Path, *more: str) -> dict:
+def killing(how: str, folder: Path | str, *more: str) -> dict:
     finished = subprocess.run(
         [sys.executable, "-m", "tests.faults.killing", how, str(folder), *more],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
@@ -66,6 +69,19 @@ def test_killed_at_every_system_call(memory):
     assert set(report["account"]) >= {"1", "1, journal left"}
     assert set(report["backup"]) >= {"none", "whole"}
     assert sum(sum(outcomes.values()) for outcomes in report.values()) > 200
+
+
+def test_killed_at_system_calls_of_a_ledger_on_a_server(postgres, extent):
+    """Few: at one in 40; many: at each, of reserving, settling and charging."""
+    report = killing("on-server", postgres.database(), str(1 if extent.is_many else 40))
+    for name, before, after in (
+        ("reserve", "not charged", "reserved"),
+        ("settle", "reserved", "settled"),
+        ("charge", "not charged", "charged"),
+    ):
+        assert set(report[name]) <= {before, after, f"{after}, shown"}
+        assert report[name][before] > (40 if extent.is_many else 1)
+        assert not extent.is_many or report[name][after] >= 1
 
 
 def test_killed_at_random_while_two_compete(tmp_path):

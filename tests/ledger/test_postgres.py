@@ -1,7 +1,6 @@
 """A ledger in PostgreSQL: servers that forget, definitions that changed, roles, and the lock."""
 
 import hashlib
-import itertools
 import os
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from tests.ledger.books import (
     changed,
     charged,
     everything,
+    person,
     price,
     record,
     signed_in,
@@ -38,24 +38,12 @@ psycopg = pytest.importorskip("psycopg", reason=servers.MISSING)
 from lastbit.ledger import ledger as ledger_module, postgres as room  # noqa: E402  it needs it
 
 TWO = Budget(kind="pure", epsilon=ONE.epsilon * 2)
-_PEOPLE = itertools.count(1)
 _GIVEN = "bigint, text, text, text, text, text"
 
 
 @pytest.fixture
 def ledger(address):
     return small_ledger(address)
-
-
-def person(ledger: Ledger, role: str | None, **others) -> Ledger:
-    """The ledger as somebody sees it who was granted this role, or none."""
-    assert isinstance(ledger.path, Address)
-    name = f"person_{next(_PEOPLE)}"
-    with signed_in(ledger.path) as connection:
-        connection.execute(f"CREATE ROLE {name} LOGIN")
-        if role is not None:
-            connection.execute(f"GRANT {ledger.path.extra['schema']}_{role} TO {name}")
-    return Ledger.existing(str(ledger.path).replace("postgres@", f"{name}@"), **others)
 
 
 # ---------------------------------------------------------------- places that are refused
@@ -249,9 +237,7 @@ def test_an_administrator_need_not_be_a_superuser(address, database):
     assert person(Ledger.existing(address), "auditor").problems() == []
     with signed_in(place_of(address)) as connection:
         owner = "SELECT rolcanlogin, rolsuper FROM pg_roles WHERE rolname = %s"
-        place = place_of(address)
-        assert isinstance(place, Address)
-        name = f"{place.extra['schema']}_owner"
+        name = f"{Address.read(address, 'schema').extra['schema']}_owner"
         assert connection.execute(owner, (name,)).fetchone() == (False, False)
 
 
@@ -401,13 +387,8 @@ def test_under_a_filter_the_server_checks_plain_sums_and_verify_the_rest(address
     spent: Any = first.spent
     doubled = replace(like, spent=replace(spent, epsilon=price("1/4").epsilon))
     with pytest.raises(psycopg.Error):  # moments never go down
-        forged(
-            ledger,
-            path,
-            like=replace(
-                doubled, spent=replace(spent, epsilon=price("1/4").epsilon, moment=ZERO.epsilon)
-            ),
-        )
+        fewer = replace(spent, epsilon=price("1/4").epsilon, moment=ZERO.epsilon)
+        forged(ledger, path, like=replace(like, spent=fewer))
     forged(ledger, path, like=doubled)  # the moment is not counted: seen by whoever verifies
     assert any("states the wrong total" in words for words in ledger.problems())
 

@@ -26,6 +26,7 @@ from lastbit.errors import EntropyUnavailable, LastbitError
 from lastbit.sampling import bits, draw
 from lastbit.sampling.bits import BYTES_PER_KEY, Bits, KeyStream, secure_bits, words
 from lastbit.sampling.draw import BLOCK
+from tests.evidence import Extent
 from tests.sampling.children import (
     WIDE,
     Answer,
@@ -485,24 +486,37 @@ def enter(
 
 @pytest.mark.parametrize("nested", [False, True], ids=["", "and the child draws at once"])
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
-def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested, extent):
+def test_a_fork_at_any_line_of_a_draw(scene, drawn_before, nested, extent):
     """As if a signal handler forked: nothing the child returns is anything the parent returns.
 
     Only beyond the last look at the stream may both return the draw at hand: it was made before.
+    Many forks are made by a small process: one with all tests in it takes five times as long.
     """
-    sampler = Pairs()
-    enter(monkeypatch, sampler, scene, drawn_before)
-    steps = number_of_steps(lambda: scene(sampler), event="line")
-    assert steps > 5
-    shared = {}
-    for at in extent.cases(range(1, steps + 1), one_in=12):
-        before = enter(monkeypatch, sampler, scene, drawn_before)
-        child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
-        common = set(halves(child)) & set(halves([*before, *parent]))
-        if common:
-            shared[at] = len(common)
-        assert distinct(halves([*before, *parent]))
-    assert not shared, f"words shared with the parent, by line of the fork (of {steps}): {shared}"
+    if extent.is_many:
+        with multiprocessing.get_context("spawn").Pool(1) as small:
+            shared = small.apply(shared_words, (scene, drawn_before, nested, extent))
+    else:
+        shared = shared_words(scene, drawn_before, nested, extent)
+    assert not shared, f"words shared with the parent, by line of the fork: {shared}"
+
+
+def shared_words(
+    scene: Callable[[Pairs], list[int]], drawn_before: int, nested: bool, extent: Extent
+) -> dict[int, int]:
+    """How many words the child and the parent of a fork share, by its line, where there are any."""
+    shared, sampler = {}, Pairs()
+    with pytest.MonkeyPatch.context() as patch:
+        enter(patch, sampler, scene, drawn_before)
+        steps = number_of_steps(lambda: scene(sampler), event="line")
+        assert steps > 5
+        for at in extent.cases(range(1, steps + 1), one_in=12):
+            before = enter(patch, sampler, scene, drawn_before)
+            child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
+            common = set(halves(child)) & set(halves([*before, *parent]))
+            if common:
+                shared[at] = len(common)
+            assert distinct(halves([*before, *parent]))
+    return shared
 
 
 def forked(

@@ -177,7 +177,26 @@ def gaussian_keys(p: dict[str, Any], measure: dict[str, Any] | None) -> Fraction
     return Fraction(p["tail"])
 
 
+def mu_squared(p: dict[str, Any]) -> float:
+    """The least of the theorem: x = 6 - 6 sqrt(1 - 1/(3v)) for every step squared."""
+    variance = float(Fraction(p["variance"]))
+    least = 2 / (variance * (1 + math.sqrt(1 - 1 / (3 * variance))))
+    found = int(p["sensitivity"]["l2_squared"]) * least
+    assert found <= float(Fraction(p["mu_squared"])) * (1 + 1e-9)
+    return found
+
+
+def pair_delta(mu: float, epsilon: float) -> float:
+    first, second = (math.erfc((epsilon / mu + way * mu / 2) / math.sqrt(2)) for way in (-1, 1))
+    return (first - math.exp(epsilon) * second) / 2 * (1 - 1e-9)  # floats
+
+
 def converted_delta(conversion: dict[str, Any]) -> Fraction:
+    if "mu" in conversion:
+        mu, level = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
+        if "variance" in conversion:
+            assert mu_squared(conversion) <= mu**2 * (1 + 1e-9)
+        return Fraction(pair_delta(mu, level))
     rho, epsilon, order = (Fraction(conversion[name]) for name in ("rho", "epsilon", "order"))
     with localcontext() as context:
         context.prec = 60
@@ -198,7 +217,12 @@ def problems(plan: dict[str, Any]) -> list[str]:
         return found
     if plan["conversion"] is not None:
         conversion = plan["conversion"]
-        if rho > Fraction(conversion["rho"]):
+        paired = [mu_squared(p) for p in plan["parts"] if "mu_squared" in p]
+        if "mu" in conversion:
+            assert len(paired) == len(plan["parts"])
+            if sum(paired) > float(Fraction(conversion["mu"])) ** 2 * (1 + 1e-9):
+                found.append("mu")
+        elif rho > Fraction(conversion["rho"]):
             found.append("rho")
         if converted_delta(conversion) > Fraction(conversion["delta"]):
             found.append("conversion")

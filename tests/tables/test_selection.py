@@ -22,7 +22,13 @@ from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, Source
-from lastbit.tables.plan.conversion import conversion_to, order_delta
+from lastbit.tables.plan.conversion import (
+    PairConversion,
+    conversion_to,
+    order_delta,
+    pair_delta,
+    pair_variance,
+)
 from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection
 from lastbit.tables.plan.selection import (
     MANY_KEYS,
@@ -220,10 +226,12 @@ def test_where_max_groups_is_not_declared_many_keys_may_be_chosen() -> None:
 
 def test_the_conversion_of_a_selection_is_within_its_delta() -> None:
     part = finder(max_groups=40).at_epsilon(Fraction(1, 2), Fraction(1, 10**7)).part
-    assert isinstance(part, GaussianSelection) and part.conversion is not None
-    proved = order_delta(part.rho, part.conversion.epsilon, part.conversion.order)
+    assert isinstance(part, GaussianSelection) and isinstance(part.conversion, PairConversion)
+    assert part.mu_squared == part.conversion.mu**2
+    proved = pair_delta(part.conversion.mu, part.conversion.epsilon)
     assert part.tail + proved <= part.delta == Fraction(1, 10**7)
-    assert part.conversion == conversion_to(Fraction(1, 2), Fraction(1, 2 * 10**7))
+    by_order = conversion_to(Fraction(1, 2), Fraction(1, 2 * 10**7))
+    assert part.rho > by_order.rho * Fraction(113, 100)
 
 
 # ---------------------------------------------------------------- units with one key, apart
@@ -276,3 +284,26 @@ def apart_worst(*, both: bool = False) -> float:
 
 def test_two_tables_of_units_cost_no_more_than_one() -> None:
     assert apart_worst() <= DELTA < apart_worst(both=True)
+
+
+# ---------------------------------------------------------------- Gaussian pairs
+
+
+@pytest.mark.parametrize("squared", [1, 2, 5])
+@pytest.mark.parametrize("mu", [Fraction(1, 3), Fraction(1), Fraction(2)])
+def test_a_pair_is_as_private_as_its_mu_says(squared: int, mu: Fraction) -> None:
+    """The exact law of discrete noise, one step in each coordinate; and less noise is seen."""
+
+    def worst(variance: Fraction, epsilon: Fraction) -> float:
+        one = np.array(list(weights(variance).values()))  # of -90 ... 90
+        law = reduce(np.convolve, [one] * squared)
+        total = np.arange(len(law)) - 90 * squared
+        loss = (squared - 2 * total) / (2 * float(variance))  # of X + 1 against X, added up
+        return float((law * np.maximum(0, -np.expm1(float(epsilon) - loss))).sum())
+
+    variance = pair_variance(squared, mu**2)
+    for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
+        proved = float(pair_delta(mu, epsilon))
+        assert worst(variance, epsilon) <= proved * (1 + 1e-9) + 1e-15
+    if mu <= 1:
+        assert worst(variance * Fraction(9, 10), Fraction(1)) > float(pair_delta(mu, Fraction(1)))

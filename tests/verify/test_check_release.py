@@ -25,7 +25,7 @@ from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.release import certificate_of
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.conversion import order_delta
+from lastbit.tables.plan.conversion import order_delta, pair_delta
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.ranks import rank_sensitivity
 from lastbit.tables.plan.selection import least_threshold, shares_of
@@ -123,6 +123,18 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         query_of(*SUMS, keys=FOUND),
         card_of(**PEOPLE, neighbours=CHANGE_ONE),
         {"rho": "1/10", "delta": "1e-7"},
+    ),
+    "people, paired": (
+        query_of(
+            part("count_units", "u"), part("count", "n"), keys=(("region", tuple("abcdefgh")),)
+        ),
+        card_of(**PEOPLE | {"max_rows": 2, "max_groups": 8}),
+        {"epsilon": "1/2", "delta": "1/100"},
+    ),
+    "people, keys found, paired": (
+        query_of(*SUMS, part("std", "d"), part("std", "e", bounds=(0, 9)), BINS, keys=FOUND),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"epsilon": 1, "delta": "1e-3"},
     ),
     "people, keys found with one each": (
         query_of(part("count", "n"), keys=FOUND),
@@ -384,7 +396,9 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return shown.delta <= Fraction(new) * (1 + Fraction(1, 2**50)) <= 2 * Fraction(old)
         case ("body", "plan", "parts", _, *_, "scale" | "variance" | "threshold"):
             return smaller(new, old) if isinstance(new, type(old)) else False
-        case ("body", "plan", "parts", _, "tail" | "order"):
+        case ("body", "plan", "parts", _, "tail" | "order" | "mu"):
+            return selection_holds(put(whole, path, new))
+        case ("body", "plan", "parts", 0, "mu_squared") if by_conversion(whole):
             return selection_holds(put(whole, path, new))
         case ("body", "plan", "parts", 0, "rho" | "epsilon") if by_conversion(whole):
             return selection_holds(put(whole, path, new))
@@ -392,6 +406,8 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return smaller(old, new)  # the interval stays wide enough for a trace less
         case ("body", "plan", "parts", _, "ends", _):
             return whole["body"]["plan"]["parts"][path[3]]["aggregate"] == "most"
+        case ("body", "plan", "parts", _, "mu_squared"):
+            return still_paid(put(whole, path, new))
         case ("body", "plan", "parts", _, "rho" | "epsilon"):
             return not smaller(old, new) and still_paid(put(whole, path, new))
         case ("body", "plan", "conversion" | "cost", _):
@@ -412,7 +428,21 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
 def by_conversion(whole: Certificate) -> bool:
     """Whether keys are found by Gaussian noise at an epsilon of its own."""
     one = whole["body"]["plan"]["parts"][0]
-    return one.get("mechanism") == "gaussian threshold" and one["order"] is not None
+    own = one.get("order") is not None or "mu" in one
+    return one.get("mechanism") == "gaussian threshold" and own
+
+
+def pairs_hold(plan: dict[str, Any]) -> bool:
+    """Whether every part that says so has the mu**2 that it says, and a true rho as well."""
+    for one in plan["parts"]:
+        if "mu_squared" in one:
+            moved, variance = int(one["sensitivity"]["l2_squared"]), Fraction(one["variance"])
+            x = Fraction(one["mu_squared"]) / moved
+            if not (0 < x <= 12 and x * (1 - x / 12) * variance >= 1):
+                return False
+            if Fraction(one["rho"]) < moved / (2 * variance):
+                return False
+    return True
 
 
 def selection_holds(whole: Certificate) -> bool:
@@ -426,13 +456,19 @@ def selection_holds(whole: Certificate) -> bool:
     if least_threshold(Fraction(one["variance"]), weights, tail * trace) > one["threshold"]:
         return False
     rho = Fraction(one["rho"])
-    if one["order"] is None:
+    if not by_conversion(whole):
         return tail <= delta and still_paid(whole)
-    epsilon, order = Fraction(one["epsilon"]), Fraction(one["order"])
+    epsilon = Fraction(one["epsilon"])
+    if "mu" in one:
+        if not pairs_hold(plan) or Fraction(one["mu"]) ** 2 < Fraction(one["mu_squared"]):
+            return False
+        implied = pair_delta(Fraction(one["mu"]), epsilon)
+    else:
+        implied = order_delta(rho, epsilon, Fraction(one["order"]))
     if "single" in one and 1 / Fraction(one["single"]["scale"]) > epsilon:
         return False
     spent = sum(Fraction(part["epsilon"]) for part in plan["parts"])
-    proved = tail + order_delta(rho, epsilon, order)
+    proved = tail + implied
     cost = {name: Fraction(plan["cost"][name]) for name in ("epsilon", "delta")}
     within = spent <= cost["epsilon"] and delta <= cost["delta"]
     return within and proved <= delta * trace
@@ -452,7 +488,14 @@ def still_paid(whole: Certificate) -> bool:
     converted = {name: Fraction(text) for name, text in plan["conversion"].items()}
     epsilon = converted["epsilon"] + Fraction(keys.get("epsilon") or 0)
     delta = converted["delta"] + Fraction(keys.get("delta") or 0)
-    proved = order_delta(converted["rho"], converted["epsilon"], converted["order"])
+    if "mu" in converted:
+        rho, converted["rho"] = Fraction(0), Fraction(0)
+        spent = sum(Fraction(one["mu_squared"]) for one in plan["parts"])
+        if not pairs_hold(plan) or spent > converted["mu"] ** 2 or converted["mu"] < 0:
+            return False
+        proved = pair_delta(converted["mu"], converted["epsilon"])
+    else:
+        proved = order_delta(converted["rho"], converted["epsilon"], converted["order"])
     implied = proved <= converted["delta"] * (1 + Fraction(1, 2**50))
     paid = rho <= converted["rho"] and epsilon <= cost["epsilon"] and delta <= cost["delta"]
     return implied and paid
@@ -804,6 +847,47 @@ def little_noise_on_one_key(whole: Certificate) -> None:
     one["single"]["scale"] = str(number(one["single"]["scale"]) * Fraction(999, 1000))
 
 
+def little_mu(whole: Certificate) -> None:
+    """All parts and the conversion say a little less than their noise proves."""
+    plan = plan_of(whole)
+    for one in plan["parts"]:
+        one["mu_squared"] = str(number(one["mu_squared"]) * Fraction(999, 1000))
+
+
+def much_mu(whole: Certificate) -> None:
+    """A mu for which delta is too small."""
+    for one in (plan_of(whole)["conversion"] or {}, *plan_of(whole)["parts"]):
+        if "mu" in one:
+            one["mu"] = str(number(one["mu"]) * Fraction(1001, 1000))
+
+
+def mu_below_its_parts(whole: Certificate) -> None:
+    for one in (plan_of(whole)["conversion"] or {}, *plan_of(whole)["parts"]):
+        if "mu" in one:
+            one["mu"] = str(number(one["mu"]) * Fraction(999, 1000))
+
+
+def mu_beyond_the_theorem(whole: Certificate) -> None:
+    """x (1 - x/12) falls from 6 on, and is negative from 12 on."""
+    for one in plan_of(whole)["parts"]:
+        one["mu_squared"] = str(13 * int(one["sensitivity"]["l2_squared"]))
+
+
+def mu_for_rho(whole: Certificate) -> None:
+    """The plan says mu, its parts nothing of it."""
+    for one in plan_of(whole)["parts"]:
+        del one["mu_squared"]
+
+
+def little_noise_on_a_pair(whole: Certificate) -> None:
+    one = plan_of(whole)["parts"][-1]
+    one["variance"] = str(number(one["variance"]) * Fraction(999, 1000))
+
+
+def negative_mu(whole: Certificate) -> None:
+    plan_of(whole)["conversion"]["mu"] = "-" + plan_of(whole)["conversion"]["mu"]
+
+
 def one_key_paid_twice(whole: Certificate) -> None:
     (one,) = parts_of(whole, "keys")
     one["single"]["epsilon"] = "0"
@@ -865,6 +949,7 @@ SHARES = (
     "people, keys found by rho",
 )
 BY_ONE, APART = "people, keys found with one each", "people, keys found, one key apart"
+PAIRED = ("people, paired", "people, keys found, paired")
 CONVERTED, RHO, LAPLACE = "people, converted", "people, rho", "rows, epsilon"
 KEYS_FOUND, KEYS_LAPLACE = "people, keys found", "rows, keys found by Laplace"
 FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
@@ -904,6 +989,9 @@ FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
     *((APART, f) for f in (counted_for_shares, little_noise_on_shares, coarsely_low_threshold)),
     *((APART, f) for f in (nothing_for_one_key, one_key_shown_early, little_noise_on_one_key)),
     *((APART, f) for f in (one_key_paid_twice, one_key_among_the_others)),
+    *((name, f) for name in (*PAIRED, SHARES[0], APART) for f in (much_mu, mu_below_its_parts)),
+    *((name, f) for name in PAIRED for f in (little_mu, mu_for_rho, mu_beyond_the_theorem)),
+    *((name, f) for name in PAIRED for f in (little_noise_on_a_pair, negative_mu, no_conversion)),
     *((APART, f) for f in (three_keys_at_least, units_change, unpaid_epsilon, cheap_order)),
 ]
 

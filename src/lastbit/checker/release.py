@@ -8,7 +8,7 @@ tighter.
 | part | sensitivity | loss |
 |---|---|---|
 | Laplace noise of scale s | L1 | epsilon = L1/s |
-| Gaussian noise of variance v | L2 | rho = L2**2/(2v) |
+| Gaussian noise of variance v | L2 | rho = L2**2/(2v), or mu**2 below |
 | keys by threshold T, scale s | c keys a unit | epsilon = c/s (2c/s: one changed); delta below |
 | keys by threshold T, variance v | L2 | rho = L2**2/(2v); delta below |
 | rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
@@ -28,7 +28,9 @@ goes is in one of the two counts, so the part's epsilon and delta must suffice f
 In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and rho implies
 (epsilon, delta) by the order a > 1 on record if
 exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12); the delta of keys is
-added to that.
+added to that. Where everything is Gaussian noise, mu**2 may add up instead: a part has L2**2 x for
+any 0 < x <= 12 with x (1 - x/12) >= 1/v (`privacy/accounting/gaussian_pair.py`), and mu on record
+implies (epsilon, delta) as in `tail.py`.
 
 Every measure that is released must have one part, no more and no less; keys that only the data
 knows must be found by threshold. What is not checked here is in the sentences that
@@ -57,7 +59,7 @@ from .query import (
     selecting,
     share_weights,
 )
-from .tail import gaussian_tail
+from .tail import gaussian_tail, pair_delta
 from .tree import tree_shape
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
@@ -84,6 +86,8 @@ class _Proof:
     measures: Mapping[str, Measured]
     recipes: list[dict[str, Any]]
     concentrated: bool
+    paired: bool
+    """Whether mu**2 adds up instead of rho."""
     trees: frozenset[str]
     """The measures that have a tree; whether they may is checked with the parts."""
     extra: str | None
@@ -126,12 +130,14 @@ class _Loss:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
+    mu_squared: Fraction = Fraction(0)
 
     def __add__(self, other: _Loss) -> _Loss:
         return _Loss(
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
+            mu_squared=self.mu_squared + other.mu_squared,
         )
 
 
@@ -195,6 +201,7 @@ def check_release(claim: Json, body: Json) -> None:
         measures=measures,
         recipes=recipes,
         concentrated=plan["composition"] == "concentrated",
+        paired=plan["composition"] == "concentrated" and "mu" in (plan["conversion"] or {}),
         trees=_trees(plan["parts"]),
         extra=extra,
     )
@@ -268,14 +275,24 @@ def _noise(part: Json, proof: _Proof, levels: int = 1) -> _Loss:
     require(gaussian == proof.concentrated, "this noise is not paid for in this way")
     norm, parameter = ("l2_squared", "variance") if gaussian else ("l1", "scale")
     fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
+    fields |= {"mu_squared"} if proof.paired else set()
     require(set(part) == fields, "a part lacks a number, or has one too many")
     require(same(part["sensitivity"], {norm: str(moved[norm])}), "a sensitivity is wrong")
     noise = _positive(part[parameter])
     if gaussian:
         require(part["epsilon"] is None, "Gaussian noise has no epsilon")
-        return _Loss(rho=_stated(part["rho"], moved[norm] / (2 * noise)))
+        rho = _stated(part["rho"], moved[norm] / (2 * noise))
+        return _pair(part, moved[norm], noise) if proof.paired else _Loss(rho=rho)
     require(part["rho"] is None, "a part is paid for twice")
     return _Loss(epsilon=_stated(part["epsilon"], moved[norm] / noise))
+
+
+def _pair(part: Json, moved: int, variance: Fraction) -> _Loss:
+    """Noise of this variance on integers that move by this much, squared, as a Gaussian pair."""
+    stated = number(part["mu_squared"])
+    x = stated / moved
+    require(0 < x <= 12 and x * (1 - x / 12) * variance >= 1, "a part costs more than it says")
+    return _Loss(mu_squared=stated)
 
 
 def _keys(part: Json, proof: _Proof) -> _Loss:
@@ -312,6 +329,8 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     measure = Measured(kind="units") if proof.extra is None else proof.measures[proof.extra]
     apart = measure.kind == "shares" and measure.lowest == 2
     fields |= {"single"} if apart else set()
+    own_mu = not proof.concentrated and "mu" in part
+    fields |= {"mu_squared", *(["mu"] if own_mu else [])} if own_mu or proof.paired else set()
     require(set(part) == fields, "a part lacks a number, or has one too many")
     own = measure.highest or facts.own_keys
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
@@ -334,10 +353,16 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     if proof.concentrated:
         require(part["epsilon"] is None and part["order"] is None, "a part is paid for twice")
         require(delta >= tail, "a part costs more than it says")
-        return _Loss(rho=rho, delta=delta)
-    epsilon, order = number(part["epsilon"]), number(part["order"])
-    require(epsilon >= 0 and order > 1, "the conversion has no meaning")
-    proved = tail + _order_delta(rho, epsilon, order)
+        paid = _pair(part, moved, variance) if proof.paired else _Loss(rho=rho)
+        return paid + _Loss(delta=delta)
+    epsilon = number(part["epsilon"])
+    if own_mu:
+        require(part["order"] is None, "a part is paid for twice")
+        proved = tail + _converted(_pair(part, moved, variance), part["mu"], epsilon)
+    else:
+        order = number(part["order"])
+        require(epsilon >= 0 and order > 1, "the conversion has no meaning")
+        proved = tail + _order_delta(rho, epsilon, order)
     require(delta >= proved, "rho does not imply epsilon and delta")
     if apart:
         require(set(part["single"]) == {"scale", "threshold"}, "a part lacks a number")
@@ -365,6 +390,7 @@ def _rank(part: Json, proof: _Proof) -> _Loss:
     bins = len(proof.measures[measures["bins"]].edges) - 1
     _check_aim(part, aggregate.function, level, rate, bins)
     epsilon = _stated(part["epsilon"], 2 * rate * moved)
+    require(not proof.paired, "a draw is not Gaussian noise")
     if proof.concentrated:
         return _Loss(rho=_stated(part["rho"], epsilon**2 / 8))
     require(part["rho"] is None, "a part is paid for twice")
@@ -438,13 +464,27 @@ def _total(plan: Json, losses: list[_Loss]) -> _Loss:
     if conversion is None:
         require(not total.epsilon, "rho cannot pay for epsilon")
         return total
+    if set(conversion) == {"mu", "epsilon", "delta"}:
+        epsilon, delta = number(conversion["epsilon"]), number(conversion["delta"])
+        require(not total.rho, "a part is not paid for in mu")
+        proved = _converted(total, conversion["mu"], epsilon)
+        require(delta >= proved, "mu does not imply epsilon and delta")
+        return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
+    require(not total.mu_squared, "a part is not paid for in rho")
     figures = {name: number(text) for name, text in conversion.items()}
     rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")
     return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+
+
+def _converted(parts: _Loss, text: Any, epsilon: Fraction) -> Fraction:
+    """An upper bound of the delta that the mu on record proves, if the parts are within it."""
+    mu = _positive(text)
+    require(mu**2 >= parts.mu_squared, "the parts cost more mu than is converted")
+    return pair_delta(mu, epsilon)
 
 
 def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""Upper bounds of the tail of a discrete Gaussian law, with nothing but fractions and exp.
+"""Upper bounds of tails of Gaussian laws, discrete or not, with nothing but fractions and exp.
 
 P[X >= m], m >= 1, is the sum of f(k) over k >= m, f(k) = exp(-k**2/(2v)), divided by Z, the sum
 over all integers.
@@ -11,6 +11,11 @@ Many terms: f is convex for t >= sqrt(v), so f(k) is at most its integral over [
 With x = (m - 1/2)/sqrt(v) >= 1 the tail is at most Q(x) = exp(-x**2/2)/sqrt(2 pi) R(x), where
 R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...)))) (Laplace), and stopping at x after an even number is not
 below it. Q falls, so x may be rounded down.
+
+mu-GDP implies (epsilon, delta) with delta = Q(a) - exp(epsilon) Q(b), a = epsilon/mu - mu/2 and
+b = epsilon/mu + mu/2. With q the density, exp(epsilon) q(b) = q(a), so that is q(a) (R(a) - R(b)).
+q and R fall and the difference is not negative: a may be rounded down, b up, R(a) is bounded by
+stopping after an even number, R(b) after an odd one.
 """
 
 from __future__ import annotations
@@ -65,10 +70,38 @@ def _up(number: Fraction) -> int:
 
 
 def _by_integral(variance: Fraction, start: int) -> Fraction:
-    exact = (start - Fraction(1, 2)) / sqrt_bounds(variance)[1]
-    x = Fraction(int(exact * (1 << 64)), 1 << 64)
+    x = _short((start - Fraction(1, 2)) / sqrt_bounds(variance)[1])
     require(x >= 1, "a threshold is so low that its tail is not bounded here")
+    return _density(x) * _ratio(x, _LEVELS)
+
+
+def pair_delta(mu: Fraction, epsilon: Fraction) -> Fraction:
+    """Not below the delta that mu-GDP implies at epsilon.
+
+    >>> float(pair_delta(Fraction(1, 4), Fraction(1)))
+    2.92427...e-06
+    """
+    require(mu > 0 and epsilon > 0, "the conversion has no meaning")
+    low, high = _short(epsilon / mu - mu / 2), _short(epsilon / mu + mu / 2) + Fraction(1, 1 << 64)
+    require(low >= 1, "a mu is so large that its delta is not bounded here")
+    if low * low / 2 > _FARTHEST:
+        return exp_bounds(-_FARTHEST)[1]
+    return _density(low) * (_ratio(low, _LEVELS) - _ratio(high, _LEVELS + 1))
+
+
+def _short(x: Fraction) -> Fraction:
+    """Rounded down."""
+    return Fraction(x.numerator * (1 << 64) // x.denominator, 1 << 64)
+
+
+def _density(x: Fraction) -> Fraction:
+    """Not below that of N(0, 1)."""
+    return exp_bounds(-x * x / 2)[1] / sqrt_bounds(2 * _PI)[0]
+
+
+def _ratio(x: Fraction, levels: int) -> Fraction:
+    """R(x), stopped after so many levels: not below it if they are even, not above if odd."""
     quotient = x
-    for level in range(_LEVELS, 0, -1):
+    for level in range(levels, 0, -1):
         quotient = x + level / quotient
-    return exp_bounds(-x * x / 2)[1] / quotient / sqrt_bounds(2 * _PI)[0]
+    return 1 / quotient

@@ -36,7 +36,8 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
 | `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
-| `postgres.py` | a database that machines share: roles, functions that append, lost connections |
+| `postgres.py` | a database that machines share: its lock, lost connections, errors in our words |
+| `definitions.py` | its tables, roles, and the functions that append |
 | `ledger.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
 """

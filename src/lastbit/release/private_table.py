@@ -274,6 +274,8 @@ def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -
 
 def _key(value: Any, *, floats: bool) -> Any:
     """A whole number as an int, whatever library it comes from; 3.0 as well where `floats`."""
+    if type(value) is int:  # most are, and to ask for any Integral takes long
+        return value
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     return int(value) if floats and isinstance(value, float) and value.is_integer() else value
@@ -695,7 +697,8 @@ def table(
     """A table to ask: a data card, files, or rows that a program holds.
 
     Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
-    of them, in which `year=2024` is a column, or a .duckdb file, whose table is named by `table`.
+    of them, in which `year=2024` is a column, the folder of a Delta table, or a .duckdb file, whose
+    table is named by `table`.
     Rows are a frame of pandas, Polars or Arrow, a lazy frame or a relation of DuckDB, which are run
     once, here, or a connection of DuckDB and the name of a stored `table`, which is copied.
 

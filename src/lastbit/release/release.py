@@ -587,9 +587,12 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
         ]
     shown, hidden = _shown(query, columns), {part.name for part in query.hidden}
     parts = [column for column in columns if column.aggregate in hidden]
+    # a column of keys at a time: there may be 10^5 rows
+    listed = zip(*map(values_to_json, zip(*noisy.keys, strict=True)), strict=True)
+    keys = [list(row) for row in listed] if query.keys else [[] for _ in noisy.keys]
     return [
         {
-            "keys": values_to_json(noisy.keys[i]),
+            "keys": keys[i],
             "cells": [column.cells[i].to_json() for column in shown],
             # what derived columns are made of and the answer does not show by itself
             **({"parts": [column.cells[i].to_json() for column in parts]} if parts else {}),

@@ -234,7 +234,7 @@ def _release(claim: Json, body: Json) -> Claim:
     columns = ", ".join(
         f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
     )
-    many = plan["max_rows"]
+    many, engine = plan["max_rows"], body.get("engine")  # which earlier certificates do not name
     # short: where a line is cut, a name must not come out of its quotes
     rows = plan_rows({"plan": plan}, named=lambda name, _: quoted(name, 16))
     facts = (
@@ -245,9 +245,14 @@ def _release(claim: Json, body: Json) -> Claim:
         ("contribution bound", f"{many} {'row' if many == 1 else 'rows'} in all"),
         *((row.what, f"{row.noise}: {row.price}") for row in rows),
         ("adds up", composition_sentence({"plan": plan})),
+        *(() if engine is None else (("engine", _engine(engine)),)),
         ("SHA-256 of the rows", str(claim["rows"])),
     )
     return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
+
+
+def _engine(engine: Json) -> str:
+    return f"{engine['name']} {engine['version']}, dialect {engine['dialect']}"
 
 
 def _composition(claim: Json, body: Json) -> Claim:

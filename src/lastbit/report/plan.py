@@ -182,14 +182,18 @@ def composition_sentence(record: Mapping[str, Any]) -> str:
         return "The ε of all mechanisms add up to the ε of the answer, and so do the δ."
     if conversion is None:
         return "The ρ of all mechanisms add up to the ρ of the answer."
-    rho, epsilon, delta = (Fraction(conversion[name]) for name in ("rho", "epsilon", "delta"))
+    epsilon, delta = (Fraction(conversion[name]) for name in ("epsilon", "delta"))
     selection = any(part["part"] == "keys" for part in plan["parts"])
     in_rho = all(_in_rho(part) for part in plan["parts"])
     added = "δ" if in_rho else "price"
-    return (
-        f"The ρ of all mechanisms add up to {grouped_up(rho)}, which implies "
-        f"ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}"
-        + (f"; the {added} of partition selection is added." if selection else ".")
+    if "mu" in conversion:
+        mu = grouped_up(Fraction(conversion["mu"]))
+        all_of_it = f"All noise together tells no more than Gaussian noise with μ = {mu}, which"
+    else:
+        total = grouped_up(Fraction(conversion["rho"]))
+        all_of_it = f"The ρ of all mechanisms add up to {total}, which"
+    return f"{all_of_it} implies ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}" + (
+        f"; the {added} of partition selection is added." if selection else "."
     )
 
 

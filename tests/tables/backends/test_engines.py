@@ -70,6 +70,15 @@ def test_the_plan_is_the_same_on_every_engine():
     assert len({plan.digest for plan in plans}) == 1
 
 
+def test_what_a_vendor_calls_its_version_is_made_a_plain_word(monkeypatch):
+    monkeypatch.setattr("lastbit.tables.backends.duckdb.engine.version", lambda _: "1.4 (our own)")
+    assert engines.engine_record(card(FILE)) == {
+        "name": "duckdb",
+        "version": "1.4__our_own_",
+        "dialect": 1,
+    }
+
+
 @pytest.mark.parametrize("name", [*engines.READ_ONLY, "duckdb", "postgres", "spark"])
 def test_a_statement_for_review_says_what_it_is(name):
     plan = planned(QUESTION, card(SERVER), epsilon=1)

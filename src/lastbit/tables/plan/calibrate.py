@@ -36,6 +36,7 @@ from typing import Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.plan.conversion import pair_variance
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
     RankDraw,
@@ -362,6 +363,21 @@ def basic_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterat
                 yield from _several(demand, epsilon, concentrated=False)[0]
             case "rank":
                 yield from _draws_at([demand], [epsilon])
+
+
+def paired_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
+    """Every demand, none of them a rank, at its mu**2/2: Gaussian noise."""
+    for demand, price in zip(demands, prices, strict=True):
+        assert demand.measure is not None and demand.kind == "noise"
+        squared, mu_squared = demand.sensitivity.l2_squared, 2 * price
+        variance = pair_variance(squared, mu_squared)
+        yield GaussianPart(
+            measure=demand.measure.name,
+            squared_l2_sensitivity=squared,
+            variance=variance,
+            rho=squared / (2 * variance),
+            mu_squared=mu_squared,
+        )
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
-from lastbit.tables.plan.conversion import Conversion
+from lastbit.tables.plan.conversion import Conversion, PairConversion
 from lastbit.tables.plan.tree import Tree
 
 Role: TypeAlias = Literal["value", "low", "high"]
@@ -62,7 +62,7 @@ class GaussianPart:
     """Gaussian noise on every entry of one measure.
 
     Theorem  noise of variance v on integers whose squared L2 norm moves by at most d costs
-             rho = d/(2v)
+             rho = d/(2v). Where mu adds up (`conversion.py`), it costs `mu_squared`
     Source   `mechanisms/gaussian.py`
     """
 
@@ -70,6 +70,7 @@ class GaussianPart:
     squared_l2_sensitivity: int
     variance: Fraction
     rho: Fraction
+    mu_squared: Fraction | None = None
 
     @property
     def law(self) -> DiscreteGaussian:
@@ -86,6 +87,7 @@ class GaussianPart:
             "variance": str(self.variance),
             "epsilon": None,
             "rho": str(self.rho),
+            **({} if self.mu_squared is None else {"mu_squared": str(self.mu_squared)}),
         }
 
 
@@ -153,8 +155,9 @@ class GaussianSelection:
     threshold: int
     tail: Fraction
     rho: Fraction
-    conversion: Conversion | None
+    conversion: Conversion | PairConversion | None
     single: SingleKeys | None = None
+    mu_squared: Fraction | None = None
 
     @property
     def law(self) -> DiscreteGaussian:
@@ -181,8 +184,10 @@ class GaussianSelection:
             "tail": str(self.tail),
             "epsilon": None if converted is None else str(converted.epsilon),
             "rho": str(self.rho),
-            "order": None if converted is None else str(converted.order),
+            "order": str(converted.order) if isinstance(converted, Conversion) else None,
             "delta": str(self.delta),
+            **({} if self.mu_squared is None else {"mu_squared": str(self.mu_squared)}),
+            **({"mu": str(converted.mu)} if isinstance(converted, PairConversion) else {}),
             **({} if self.single is None else {"single": self.single.to_json()}),
         }
 

@@ -8,7 +8,8 @@ Theorem  the answer costs no more than `cost`. The parts run one after another o
          - *concentrated*: the rhos of noise, of ranks and of partition selection add up to at most
            rho. Where epsilon and delta were asked, rho is such that rho-zCDP implies (epsilon,
            delta') by the order on record (`conversion.py`), and delta' and the delta of partition
-           selection add up to delta (`selection.py`: approximate zCDP).
+           selection add up to delta (`selection.py`: approximate zCDP). Where all of it is Gaussian
+           noise, mu**2 adds up instead of rho, to the mu on record.
          Each part's price follows from its sensitivity (`sensitivity.py`, `ranks.py`). Measures of
          keys that are not shown are not released, and a part of a vector moves no further than the
          whole. What is done with noisy numbers afterwards is free
@@ -38,7 +39,12 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
-from lastbit.tables.plan.conversion import Conversion, conversion_to
+from lastbit.tables.plan.conversion import (
+    Conversion,
+    PairConversion,
+    conversion_to,
+    pair_conversion_to,
+)
 from lastbit.tables.plan.parts import (
     GaussianPart,
     GaussianSelection,
@@ -72,7 +78,7 @@ class Plan:
     recipes: tuple[Recipe, ...]
     parts: tuple[Part, ...]
     composition: Literal["basic", "concentrated"]
-    conversion: Conversion | None
+    conversion: Conversion | PairConversion | None
     cost: Cost
 
     @property
@@ -240,7 +246,7 @@ def _apart(demands: list[Demand]) -> tuple[list[int], list[int]]:
 
 def _by_epsilon(
     demands: list[Demand], finder: Finder, asked: PriceRequest, weights: Weights
-) -> tuple[Found | None, list[Part], Conversion | None]:
+) -> tuple[Found | None, list[Part], Conversion | PairConversion | None]:
     """Laplace throughout, or Gaussian through rho, whichever has the smaller errors."""
     assert asked.epsilon is not None
     prices = [asked.epsilon * share for share in shares(demands, weights, concentrated=False)]
@@ -250,14 +256,18 @@ def _by_epsilon(
         pure = [calibrate.pure_error(demands[i]) / prices[i] for i in others]
         split = shares(demands, weights, concentrated=True)
         tail = asked.delta / 2 if keys else Fraction(0)
-        conversion = conversion_to(asked.epsilon, asked.delta - tail)
+        drawn = any(demand.kind == "rank" for demand in demands)
+        level = asked.delta - tail
+        paired = None if drawn else pair_conversion_to(asked.epsilon, level)
+        conversion = paired or conversion_to(asked.epsilon, level)
         errors = [
             calibrate.concentrated_error(demands[i]) / root_below(conversion.rho * split[i])
             for i in others
         ]
         smaller = prod(errors) < prod(pure) if keys else max(errors) < max(pure)
         if smaller:
-            return *_at_rho(demands, finder, conversion.rho, split, tail), conversion
+            made = _at_rho(demands, finder, conversion.rho, split, tail, paired=bool(paired))
+            return *made, conversion
     wanted, paid = [demands[i] for i in others], [prices[i] for i in others]
     return found, list(calibrate.basic_parts(wanted, paid)), None
 
@@ -268,12 +278,15 @@ def _at_rho(
     rho: Fraction,
     split: tuple[Fraction, ...],
     tail: Fraction,
+    *,
+    paired: bool = False,
 ) -> _Made:
     """Every demand at its share of rho, and what undeclared keys show by chance within `tail`."""
     keys, others = _apart(demands)
-    found = finder.at_rho(rho * split[keys[0]], tail) if keys else None
+    found = finder.at_rho(rho * split[keys[0]], tail, paired=paired) if keys else None
     wanted, rhos = [demands[i] for i in others], [rho * split[i] for i in others]
-    return found, list(calibrate.concentrated_parts(wanted, rhos))
+    parts = calibrate.paired_parts if paired else calibrate.concentrated_parts
+    return found, list(parts(wanted, rhos))
 
 
 def guarantee_of(card: DataCard, cost: Cost) -> str:

@@ -69,7 +69,13 @@ from lastbit.laws import DiscreteGaussian, least
 from lastbit.mechanisms import ThresholdedHistogram
 from lastbit.privacy import ADD_REMOVE
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.conversion import Conversion, conversion_to
+from lastbit.tables.plan.conversion import (
+    Conversion,
+    PairConversion,
+    conversion_to,
+    pair_conversion_to,
+    pair_variance,
+)
 from lastbit.tables.plan.parts import (
     GaussianSelection,
     PartitionSelection,
@@ -129,7 +135,7 @@ class Finder:
     def at_epsilon(self, epsilon: Fraction, delta: Fraction) -> Found:
         """The selection that needs the fewest units at a price of its own."""
         found = [self._laplace(own, epsilon, delta) for own in self.limits]
-        conversion = conversion_to(epsilon, delta / 2)
+        conversion = pair_conversion_to(epsilon, delta / 2) or conversion_to(epsilon, delta / 2)
         for own in self.limits:
             found.append(self._gaussian(own, conversion.rho, delta / 2, conversion))
             if own > 1 and self.serves is None and self.card.neighbours == ADD_REMOVE:
@@ -138,9 +144,9 @@ class Finder:
                 found.append(self._gaussian(own, conversion.rho, delta / 2, conversion, single))
         return min(found, key=lambda one: one.need)
 
-    def at_rho(self, rho: Fraction, delta: Fraction) -> Found:
-        """The same where rho adds up with that of the other parts."""
-        found = [self._gaussian(own, rho, delta, None) for own in self.limits]
+    def at_rho(self, rho: Fraction, delta: Fraction, *, paired: bool = False) -> Found:
+        """The same where rho, or mu**2/2 if `paired`, adds up with that of the other parts."""
+        found = [self._gaussian(own, rho, delta, None, paired=paired) for own in self.limits]
         return min(found, key=lambda one: one.need)
 
     def _laplace(self, own: int, epsilon: Fraction, delta: Fraction) -> Found:
@@ -166,8 +172,10 @@ class Finder:
         own: int,
         rho: Fraction,
         tail: Fraction,
-        conversion: Conversion | None,
+        conversion: Conversion | PairConversion | None,
         single: SingleKeys | None = None,
+        *,
+        paired: bool = False,
     ) -> Found:
         """By shares, of units with several keys if those with a `single` one are counted apart."""
         extra, least_keys = None, 1 if single is None else 2
@@ -177,7 +185,8 @@ class Finder:
         measure = self.serves or extra
         counted = extra or Measure(name="", kind="units")
         squared = sensitivity_of(counted, self.card, groups=None).l2_squared
-        variance = squared / (2 * rho)
+        paired = paired or isinstance(conversion, PairConversion)
+        variance = pair_variance(squared, 2 * rho) if paired else squared / (2 * rho)
         one, weights = (1, {own: 1}) if extra is None else (WEIGHT_ONE, shares_of(own, least_keys))
         threshold = least_threshold(variance, weights, tail)
         part = GaussianSelection(
@@ -188,9 +197,10 @@ class Finder:
             variance=variance,
             threshold=threshold,
             tail=tail,
-            rho=rho,
+            rho=squared / (2 * variance),
             conversion=conversion,
             single=single,
+            mu_squared=2 * rho if paired else None,
         )
         first = None if single is None else Fraction(single.threshold)
         need = self._need(Fraction(threshold, one), own, Fraction(weights[own], one), first)
