@@ -59,7 +59,7 @@ def one_each(found):
     return list({call.function: call for call in found}.values())
 
 
-_TRUTH: dict[Any, Any] = {}
+_TRUTH: dict = {}
 
 
 def truth(duck, few, number):
