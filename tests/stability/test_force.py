@@ -1,12 +1,13 @@
 """Stability by force: the real statement on the real engine, over neighbours made to break it."""
 
+from functools import partial
+
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from tests.stability.cases import KINDS
 from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
-from tests.stability.units import UNIT_KINDS, cases_of
+from tests.stability.units import TEN, UNIT_KINDS, ten
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -50,12 +51,8 @@ def judged(engine, case):
 
 
 def forced(engine, kind, number):
-    @settings(max_examples=number, suppress_health_check=list(HealthCheck))
-    @given(case=cases_of(kind))
-    def holds(case):
-        judged(engine, case)
-
-    holds()
+    for start in range(0, number, TEN):
+        ten(kind, start, partial(judged, engine))
 
 
 def test_declared_keys(engine, extent):

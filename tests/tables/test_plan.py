@@ -193,10 +193,10 @@ def pair_delta(mu: float, epsilon: float) -> float:
 
 def converted_delta(conversion: dict[str, Any]) -> Fraction:
     if "mu" in conversion:
-        mu, epsilon = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
+        mu, level = (float(Fraction(conversion[name])) for name in ("mu", "epsilon"))
         if "variance" in conversion:
             assert mu_squared(conversion) <= mu**2 * (1 + 1e-9)
-        return Fraction(pair_delta(mu, epsilon))
+        return Fraction(pair_delta(mu, level))
     rho, epsilon, order = (Fraction(conversion[name]) for name in ("rho", "epsilon", "order"))
     with localcontext() as context:
         context.prec = 60
