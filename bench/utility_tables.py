@@ -417,6 +417,15 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
     yield f"Measured on {saved['date'][:10]}, commit {commit}{changed}; {OUR_RUNS} releases of"
     yield "lastbit. `make utility-tables` measures again and writes this page; all figures are in"
     yield "[the file](../bench/results/utility-tables.json)."
+    again = saved.get("measured again")
+    if again:
+        yield ""
+        jobs_again = " and ".join(again["jobs"])
+        yield f"Figures of {again['library']} for {jobs_again} were measured again on"
+        yield f"{again['date']}, commit {again['commit'][:12]}, by themselves, on a loaded machine;"
+        yield "all others were kept. The defaults that find keys were changed in between, by"
+        yield "simulations that had these flights in view: of a peer the best of a few settings"
+        yield "stands here, of lastbit a default that was fitted to this table among others."
 
 
 def _settings() -> str:

@@ -11,8 +11,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger import conftest as places
-from tests.ledger.books import CANARY, changed, charged, price, small_ledger
-from tests.ledger.test_postgres import person
+from tests.ledger.books import CANARY, changed, charged, person, price, small_ledger
 from tests.release.canaries import write_card, write_csv
 
 postgres, database, address = places.postgres, places.database, places.address

@@ -181,8 +181,8 @@ def test_a_cell_differs(engine, duck, method, wrong, functions, engines, monkeyp
 # ---------------------------------------------------------------- grids, sums and choices
 
 
-def lower_neighbour(own, quotient, low, high, *, nearest):
-    return own(quotient, low, high, nearest=False)
+def lower_neighbour(own, x, kind, grid, *, nearest):
+    return own(x, kind, grid, nearest=False)
 
 
 def next_item(own, values, index, *kind):
@@ -236,7 +236,7 @@ def some_batch(kind):
 
 
 GROUPS = [
-    ("clamped", lower_neighbour, some_group),
+    ("on_grid", lower_neighbour, some_group),
     ("item", next_item, some_group),
     ("total", as_doubles, some_sum),
     ("total", in_64_bits, some_sum),

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import logging
 import pickle
 import threading
 from dataclasses import replace
@@ -13,14 +14,17 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.spark import engine
+from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
+from tests.engines.spark_session import MISSING
 from tests.release.canaries import told
+
+engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
 
 SECRET = "a secret of tests"
 CANARY = "canary73211"
@@ -294,6 +298,15 @@ def test_plug_ins_are_refused():
             engine.check_extensions(extensions, plugins)
 
 
+def test_without_java(monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(engine.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(engine.SparkSession, "_instantiatedSession", None)
+    with pytest.raises(InvalidParameter, match="needs Java"):
+        engines.columns_of(source_of("spark:visits"))
+
+
 # ---------------------------------------------------------------- failures
 
 
@@ -313,6 +326,17 @@ def test_errors_say_nothing_of_the_data(spark, tmp_path, caplog, capfd):
         assert caught.value.__cause__ is caught.value.__context__ is None
     printed = capfd.readouterr()
     assert CANARY not in caplog.text + printed.out + printed.err
+
+
+def test_loggers_are_silent_until_the_last_call_ends():
+    heard = logging.getLogger("py4j.clientserver")
+    first, second = unlogged(), unlogged()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert heard.disabled
+    second.__exit__(None, None, None)
+    assert not heard.disabled
 
 
 def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
@@ -341,7 +365,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
 
 def test_an_interrupt_cancels_the_job(spark):
     session = engine.connected()
-    real, seen = vars(engine)["wait"], threading.Event()
+    real, seen = engine.wait, threading.Event()
 
     def interrupted(*given, **named):
         real(*given, **named)

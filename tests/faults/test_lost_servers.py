@@ -21,9 +21,11 @@ import pytest
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
+from tests.cli.running import lastbit, refused
 from tests.engines import servers
 from tests.faults.losing import Proxy
 from tests.ledger.books import ONE, price, record
+from tests.release.canaries import write_card, write_csv
 
 pytest.importorskip("psycopg", reason=servers.MISSING)
 from lastbit.ledger import postgres as room
@@ -146,6 +148,37 @@ def test_a_server_that_does_not_come_back_leaves_it_open():
             server.start()
             assert direct.reserve("visits", HALF, **ASKED).resumed
             asked_again(direct)
+    finally:
+        server.remove()
+
+
+def test_a_query_whose_server_is_killed_before_it_settles(tmp_path, monkeypatch):
+    """The answer that was made is not shown; asked again, it is charged once."""
+    server, real = servers.started(), Ledger.settle
+
+    def killed(self, *given, **named):
+        server.kill()
+        return real(self, *given, **named)
+
+    try:
+        monkeypatch.chdir(tmp_path)
+        write_csv(tmp_path / "visits.csv")
+        address = server.database()
+        card = write_card(tmp_path)
+        card.write_text(card.read_text().replace("visits.ledger", address))
+        Ledger.init(address)
+        asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")
+        monkeypatch.setattr(Ledger, "settle", killed)
+        words = refused(*asked)
+        assert "cannot be reached" in words and "it is unclear whether you were charged" in words
+        monkeypatch.setattr(Ledger, "settle", real)
+        server.start()
+        ledger = Ledger.existing(address)
+        (paid,) = ledger.unanswered("visits")
+        answer = json.loads(lastbit(*asked, "--json").stdout)["answer"]
+        settled = ledger.answer_to(paid)
+        assert settled and settled.hash == answer["entry"]["hash"] == ledger.head
+        assert ledger.spent("visits") == price(1) and ledger.problems() == []
     finally:
         server.remove()
 

@@ -1,5 +1,6 @@
 """A small ledger for tests, and hands that change its file behind its back."""
 
+import itertools
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
@@ -13,6 +14,7 @@ from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 
 ONE = Budget(kind="pure", epsilon=Fraction(1))
+_PEOPLE = itertools.count(1)
 CANARY = "canary-48151623"
 
 
@@ -68,6 +70,17 @@ def signed_in(address: Any, **others: str) -> Any:
     schema = address.extra.get("schema", "lastbit")
     connection.execute(f"SET search_path = {schema}, pg_catalog; SET client_encoding = UTF8")
     return connection
+
+
+def person(ledger: Ledger, role: str | None) -> Ledger:
+    """The ledger as somebody sees it who was granted this role, or none."""
+    assert isinstance(ledger.path, Address)
+    name = f"person_{next(_PEOPLE)}"
+    with signed_in(ledger.path) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        if role is not None:
+            connection.execute(f"GRANT {ledger.path.extra['schema']}_{role} TO {name}")
+    return Ledger.existing(str(ledger.path).replace("postgres@", f"{name}@"))
 
 
 def changed(place: Path | Address, *statements: str, values: tuple = ()) -> None:

@@ -1,11 +1,15 @@
 """Addresses of servers: read as libpq does, shown without a password, and refused with one."""
 
 import pickle
+import sys
 
 import pytest
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter
+from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.safekeeping import spared_by
+from lastbit.tables.card.schema import DataCard, Source
 
 SECRET = "canary-48151623"
 
@@ -57,3 +61,20 @@ def test_one_database_whoever_signs_in():
     for other in ("postgresql://db/lastbit", "postgresql://db2/lastbit?schema=ward"):
         assert not ours.leads_to(Address.read(other, "schema"))
     assert not ours.leads_to("postgresql://ada@db/lastbit?schema=ward")
+
+
+def test_without_a_driver_the_remedy_is_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lastbit.ledger.postgres", None)
+    monkeypatch.delattr("lastbit.ledger.postgres", raising=False)
+    with pytest.raises(InvalidParameter, match=r"pip install \"lastbit\[postgres\]\""):
+        Ledger.open("postgresql://db/books")
+
+
+def test_a_ledger_on_a_server_spares_no_file_and_is_known_by_its_address():
+    path = Address.read("postgresql://ada@db/books", "schema")
+    ledger = Ledger(path=path, opened="0" * 64)
+    assert ledger.is_at("postgresql://ben@db/books") and not ledger.is_at("books")
+    card = DataCard(
+        name="t", source=Source(kind="csv"), unit=None, max_rows=1, columns={}, ledger=str(path)
+    )
+    assert "the ledger" not in spared_by(card) | spared_by(card, path)

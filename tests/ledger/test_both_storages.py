@@ -1,6 +1,7 @@
 """Whatever is done to a ledger in a file and to one in PostgreSQL, both hold the same entries."""
 
 import itertools
+import shutil
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.ledger.books import ONE, changed, charged, price, record, small_ledger
 from tests.ledger.test_reservations import reserved
+from tests.ledger.test_short_sums import HEAD, OLD
 
 _NUMBERS = itertools.count(1)
 ACCOUNTS = st.sampled_from(["visits", "stays", "été", "a\\b"])
@@ -158,6 +160,17 @@ def test_a_copy_keeps_every_entry_and_voids_what_is_open(file, address, tmp_path
     back = restored(shared.path, tmp_path / "back", words="copied from a ledger")
     assert [e.hash for e in back.entries()][:-1] == [e.hash for e in shared.entries()]
     assert back.problems([file.head, shared.head]) == []
+
+
+def test_an_old_ledger_with_long_sums_goes_to_a_server_and_is_charged_there(address, tmp_path):
+    shutil.copy(OLD, tmp_path / "old.ledger")
+    old = Ledger.existing(tmp_path / "old.ledger")
+    old.backup(tmp_path / "copy.ledger")
+    assert Ledger.existing(tmp_path / "copy.ledger").problems([HEAD]) == []
+    shared = restored(old.path, address)
+    for ledger in (old, shared):
+        ledger.settle(reserved(ledger, "new", price("1/97")), record("new"))
+    assert shared.accounts() == old.accounts() and shared.problems([HEAD]) == []
 
 
 def test_what_does_not_fit_is_not_copied(file, address):

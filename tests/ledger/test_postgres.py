@@ -1,7 +1,6 @@
 """A ledger in PostgreSQL: servers that forget, definitions that changed, roles, and the lock."""
 
 import hashlib
-import itertools
 import os
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from tests.ledger.books import (
     changed,
     charged,
     everything,
+    person,
     price,
     record,
     signed_in,
@@ -38,24 +38,12 @@ psycopg = pytest.importorskip("psycopg", reason=servers.MISSING)
 from lastbit.ledger import ledger as ledger_module, postgres as room  # noqa: E402  it needs it
 
 TWO = Budget(kind="pure", epsilon=ONE.epsilon * 2)
-_PEOPLE = itertools.count(1)
 _GIVEN = "bigint, text, text, text, text, text"
 
 
 @pytest.fixture
 def ledger(address):
     return small_ledger(address)
-
-
-def person(ledger: Ledger, role: str | None, **others) -> Ledger:
-    """The ledger as somebody sees it who was granted this role, or none."""
-    assert isinstance(ledger.path, Address)
-    name = f"person_{next(_PEOPLE)}"
-    with signed_in(ledger.path) as connection:
-        connection.execute(f"CREATE ROLE {name} LOGIN")
-        if role is not None:
-            connection.execute(f"GRANT {ledger.path.extra['schema']}_{role} TO {name}")
-    return Ledger.existing(str(ledger.path).replace("postgres@", f"{name}@"), **others)
 
 
 # ---------------------------------------------------------------- places that are refused

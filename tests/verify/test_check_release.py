@@ -128,7 +128,7 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         query_of(
             part("count_units", "u"), part("count", "n"), keys=(("region", tuple("abcdefgh")),)
         ),
-        card_of(**PEOPLE | {"max_rows": 2, "max_groups": 8}),
+        card_of(**PEOPLE | {"max_rows": 2, "max_groups": 7}),
         {"epsilon": "1/2", "delta": "1/100"},
     ),
     "people, keys found, paired": (

@@ -88,7 +88,7 @@ def _names(place: Address) -> dict[str, str]:
 
 
 def _settings(patience: float, *, local: bool, by_no_index: bool = True) -> str:
-    """By SET LOCAL in each transaction too: between a pool and its servers SET may go astray.
+    """By SET LOCAL in each transaction too: behind a pool, SET may have reached another server.
 
     Entries are read by no index, as in a file; definitions are.
     """

@@ -21,7 +21,7 @@ from these.
 | `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
 | | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |
 | `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps`, `dialect` (of an engine) |
-| `backends/` | `engines` (which one runs it), `aggregated` (what an engine gives back), `duckdb/` |
+| `backends/` | `engines` (which one runs it), `aggregated` (what it gives back), `duckdb/` ... |
 
 `limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
 out (`sealed`).

@@ -14,4 +14,6 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 | `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a session |
 | `duckdb/unit_index.py` | which units have many rows, kept for the next question |
 | `duckdb/files.py` | the files of a source, each once; frames as DuckDB can read them |
+| `spark/sources.py` | tables and Parquet files of Spark, each scan the same rows |
+| `spark/snapshot.py` | frames of Spark, computed once |
 """

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -31,6 +33,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
@@ -92,7 +96,7 @@ _KNOWN_EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 )
 _OURS = MappingProxyType(
-    {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+    {"spark.log.level": "OFF", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 )
 _OLDEST = 4
 _A_MOMENT = 0.1
@@ -325,15 +329,16 @@ def _active() -> Any:
     active = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if active is not None and active.sparkContext._jsc is not None:
         return active
-    builder = SparkSession.builder.appName("lastbit")
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        problem, remedy = "needs Java, which is not here", "install Java 17, or set JAVA_HOME"
+        raise InvalidParameter("Spark", problem=problem, remedy=remedy)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     most = int(min(_MOST_MEMORY, _SHARE_OF_MEMORY * memory)) >> 20
-    ours = dict(_OURS)
+    conf = SparkConf().setAppName("lastbit").setAll(_OURS.items())
     if "PYSPARK_SUBMIT_ARGS" not in os.environ:
-        ours["spark.driver.memory"] = f"{most}m"
-    for name, value in ours.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        conf.set("spark.driver.memory", f"{most}m")
+    gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.DEVNULL})
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
 def _session(active: Any) -> Any:
@@ -435,6 +440,8 @@ def _told(kind: str) -> str:
         return "the source is not there; check its name: spark:catalog.db.table or spark:/a/path"
     if kind.startswith(("FAILED_READ_FILE", "CANNOT_READ_FILE", "UNABLE_TO_INFER_SCHEMA")):
         return "a file of the source could not be read; check that it is whole and readable"
+    if kind == "JAVA_GATEWAY_EXITED":
+        return "Spark did not start; check that Java 17 or newer is here (java -version)"
     if kind.startswith("Py4J") or kind in ("ConnectionRefusedError", "ConnectionResetError"):
         return "Spark stopped, or cannot be reached; start it again; nothing was released"
     return "Spark could not run the statement; nothing was released"

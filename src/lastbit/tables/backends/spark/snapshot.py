@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -34,17 +35,34 @@ _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _PY4J = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 
 
+class _Silence:
+    """How many calls, in whatever threads, want no log; and what to undo after the last one."""
+
+    def __init__(self) -> None:
+        self.lock, self.calls, self.after = threading.Lock(), 0, ExitStack()
+
+
+_SILENCE = _Silence()
+
+
 @contextmanager
 def unlogged() -> Iterator[None]:
     """PySpark logs its errors, which hold values, before it raises them; Py4J all that it hears."""
     from pyspark.logger import PySparkLogger  # an extra: loaded where Spark is asked for
 
-    loggers = [*map(PySparkLogger.getLogger, _LOGGERS), *map(logging.getLogger, _PY4J)]
-    with ExitStack() as until:
-        for logger in loggers:
-            until.callback(setattr, logger, "disabled", logger.disabled)
+    with _SILENCE.lock:
+        _SILENCE.calls += 1
+        named = [*map(PySparkLogger.getLogger, _LOGGERS), *map(logging.getLogger, _PY4J)]
+        for logger in named if _SILENCE.calls == 1 else ():
+            _SILENCE.after.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
+    try:
         yield
+    finally:
+        with _SILENCE.lock:
+            _SILENCE.calls -= 1
+            if not _SILENCE.calls:
+                _SILENCE.after.close()
 
 
 class SparkSnapshot:
