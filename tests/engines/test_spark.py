@@ -14,6 +14,7 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.spark import engine
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
@@ -233,6 +234,60 @@ def test_a_public_table_that_is_the_table_itself(spark, visits):
 
 
 # ---------------------------------------------------------------- snapshots
+
+
+def test_a_file_under_two_names(spark, visits, tmp_path):
+    linked, hard = tmp_path / "links" / "linked.parquet", tmp_path / "hard.parquet"
+    linked.parent.mkdir()
+    linked.symlink_to(visits)
+    hard.hardlink_to(visits)
+    for other in (visits, linked, hard):
+        with pytest.raises(InvalidParameter, match="the same file under two names"):
+            lb.table([f"spark:{visits}", f"spark:{other}"], each_row=True).agg(
+                n=lb.count()
+            ).release(epsilon=1)
+        table = private(f"spark:{visits}", public={"p": f"spark:{other}"})
+        with pytest.raises(InvalidParameter, match="is the table itself"):
+            table.join("p", on="user_id").agg(n=lb.count()).release(epsilon=1)
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "metadata"])
+def test_files_of_which_a_log_says_whether_they_count(log, spark, tmp_path):
+    (tmp_path / "table" / log).mkdir(parents=True)
+    (tmp_path / "table" / log / "v1.metadata.json").touch()
+    (tmp_path / "table" / "day=1").mkdir()
+    parquet.write_table(rows(), tmp_path / "table" / "day=1" / "a.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "table" / "day=1" / "a.parquet")
+    for path in ("tab*/*/*.parquet", "link.parquet"):
+        with pytest.raises(InvalidParameter, match="a log says which"):
+            private(f"spark:{tmp_path}/{path}")
+
+
+def test_values_at_which_the_reader_of_spark_stops_are_refused_before_the_charge(spark, tmp_path):
+    far = pyarrow.array([0, 2**62], pyarrow.timestamp("ms"))
+
+    digits = (5).to_bytes(16, "little") + (2 * 10**20).to_bytes(16, "little")
+    kind, buffers = pyarrow.decimal128(20, 0), [None, pyarrow.py_buffer(digits)]
+    wide = pyarrow.Array.from_buffers(kind, 2, buffers)
+    for number, column in enumerate((far, wide)):
+        place = tmp_path / f"{number}.parquet"
+        parquet.write_table(pyarrow.table({"user_id": [1, 2], "x": column}), place)
+        table = lb.table(f"spark:{place}", unit="user_id", max_rows=1)
+        with pytest.raises(InvalidParameter, match="out of range"):  # whatever is asked
+            engines.fingerprint(table.card)
+        with pytest.raises(InvalidParameter, match="out of range"):
+            table.agg(n=lb.count()).release(epsilon=1)
+
+
+def test_loggers_are_silent_until_the_last_thread_is_done():
+    logger = logging.getLogger("py4j")
+    first, second = unlogged(), unlogged()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert logger.disabled
+    second.__exit__(None, None, None)
+    assert not logger.disabled
 
 
 def test_a_frame_is_run_once(spark, visits):

@@ -30,9 +30,19 @@ from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import ColumnType, Value
 
 Family: TypeAlias = Literal[
-    "integer", "decimal", "number", "text", "boolean", "date", "timestamp", "timestamptz", "other"
+    "integer",
+    "decimal",
+    "number",
+    "text",
+    "enum",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamptz",
+    "other",
 ]
-"""The kind of type that a column has in its source; `decimal` is exact, with a fraction or not."""
+"""The kind of type that a column has in its source; `decimal` is exact, with a fraction or not;
+`enum` is a type of texts that somebody made."""
 
 Part: TypeAlias = Literal["inline", "step", "kept", "free"]
 """How a part of WITH is run: into what reads it; the same, but its expressions once a row;
@@ -42,7 +52,7 @@ READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
     {
         "integer": ("integer", "decimal", "number", "boolean"),
         "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "integer", "boolean"),
+        "text": ("text", "enum", "integer", "boolean"),
         "boolean": ("boolean", "integer"),
         "date": ("date", "timestamp", "timestamptz"),
         "timestamp": ("timestamp", "timestamptz", "date"),

@@ -111,11 +111,14 @@ class Postgres(Dialect):
 
     def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
         if actual not in READ_FROM[kind]:
-            stored = {"timestamptz": "timestamp", "decimal": "number"}.get(actual, actual)
+            renamed = {"timestamptz": "timestamp", "decimal": "number", "enum": "text"}
+            stored = renamed.get(actual, actual)
             problem = f"is of type {stored} in PostgreSQL, which is not read as {kind} there"
             remedy = f"store it in a column of type {kind}, or declare its own type on the card"
             raise refused(f"column {sql}", problem, remedy)
         match kind, actual:
+            case "text", "enum":  # its owner may have made a cast, which could do anything
+                return f'(CASE WHEN {sql} IS NOT NULL THEN concat({sql}) END COLLATE "C")'
             case "text", _:
                 return f'(({sql})::text COLLATE "C")'
             case "number", "decimal":

@@ -138,7 +138,7 @@ def fingerprint(card: DataCard) -> bytes:
     def run(connection: Any) -> bytes:
         tables = _tables(connection, card, [*card.public, *card.private])
         places = [(name or "", there) for name, there in tables.items()]
-        rows = contents(connection, [there.place for _, there in places])
+        rows = contents(connection, [there for _, there in places])
         seen = [
             (name, sorted(there.tree), sorted(there.columns.items()), row)
             for (name, there), row in zip(places, rows, strict=True)

@@ -74,6 +74,7 @@ _STATED: Mapping[Family, ColumnType] = MappingProxyType(
         "decimal": "number",
         "number": "number",
         "text": "text",
+        "enum": "text",
         "boolean": "boolean",
         "date": "date",
         "timestamp": "timestamp",
@@ -152,7 +153,8 @@ class Found:
 
     def shown(self, *, empty: bool = False) -> Shown:
         """As a statement names it; `empty`: without its rows."""
-        place = f"(SELECT * FROM {self.place} WHERE FALSE) AS empty" if empty else self.place
+        named = ", ".join(POSTGRES.identifier(name) for name, _ in self.columns.values())
+        place = f"(SELECT {named} FROM {self.place} WHERE FALSE) AS empty" if empty else self.place
         return Shown(place=place, columns=self.columns)
 
     def types(self) -> dict[str, ColumnType]:
@@ -178,7 +180,7 @@ def found(connection: Any, source: Source, wanted: Mapping[str, ColumnType]) -> 
     for column, generated, known, family, readable in connection.execute(_COLUMNS, [number] * 2):
         lower, kind = column.lower(), _FAMILIES.get(family) if known else None
         if family == "enum":
-            kind = "text"
+            kind = "enum"
         if lower in columns or lower in left_out:
             left_out[lower] = "is there twice, in different cases"
         elif not readable:
@@ -233,8 +235,10 @@ def _check_columns(there: Found, wanted: Mapping[str, ColumnType]) -> None:
             raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 
-def contents(connection: Any, places: Iterable[str]) -> list[tuple[Any, ...]]:
-    """For each table the number of its rows, and a sum of hashes of where and since when each is.
+def contents(connection: Any, tables: Iterable[Found]) -> list[tuple[Any, ...]]:
+    """For each table the number of its rows, a sum of hashes of where and since when each is, and
+    what is said of the rows elsewhere: names, places and types of columns, the value of those that
+    were added later in rows that were there, the labels of enumerations.
 
     Theorem  two states of a table differ here if a row was added, changed or removed between them,
              but for a chance of 2**-64: every version of a row has a place of its own (tableoid,
@@ -242,8 +246,11 @@ def contents(connection: Any, places: Iterable[str]) -> list[tuple[Any, ...]]:
     """
     hashed = "hash_record_extended(ROW(tableoid, ctid, xmin), 0)"
     return [
-        connection.execute(f"SELECT count(*), sum({hashed}) FROM {place}").fetchone()
-        for place in places
+        (
+            connection.execute(f"SELECT count(*), sum({hashed}) FROM {there.place}").fetchone(),
+            connection.execute(_DEFINITION, [sorted(there.tree)]).fetchall(),
+        )
+        for there in tables
     ]
 
 
@@ -269,4 +276,14 @@ SELECT attname::text, attgenerated::text, t.typnamespace = 'pg_catalog'::regname
   CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END,
   has_column_privilege(%s::oid, attnum, 'SELECT')
 FROM typed JOIN pg_type AS t ON t.oid = type WHERE t.typtype <> 'd' ORDER BY attnum
+"""
+_DEFINITION = """
+WITH RECURSIVE typed(attrelid, attnum, attname, missing, type) AS (
+  SELECT attrelid, attnum, attname, attmissingval::text, atttypid FROM pg_attribute
+  WHERE attrelid::bigint = ANY(%s) AND attnum > 0 AND NOT attisdropped
+  UNION ALL SELECT d.attrelid, d.attnum, d.attname, d.missing, t.typbasetype
+  FROM typed AS d JOIN pg_type AS t ON t.oid = d.type WHERE t.typtype = 'd')
+SELECT attrelid::bigint, attnum, attname::text, missing, type::bigint,
+  (SELECT array_agg(oid::text || ' ' || enumlabel ORDER BY oid) FROM pg_enum WHERE enumtypid = type)
+FROM typed ORDER BY attrelid, attnum, type
 """

@@ -9,11 +9,12 @@ Law      in our session all settings of SQL are Spark's defaults, those of `SETT
          is read back; what cannot be set, and plug-ins that compute in other ways, are refused
 Theorem  a row's meaning depends on it alone: no least and greatest values of files or blocks, which
          leave NaN out, decide what is read; nothing is skipped that is damaged or missing; days
-         before 1582 and texts are what the file says
+         before 1582 and texts are what the file says (of Spark 2: what it meant)
 Theorem  one statement: rows meet after one shuffle by unit. Rows that several scans of a statement
          read are the same ones (`sources.py`), whichever executor runs or repeats a task
 Theorem  whether `rehearse` raises does not depend on a row: it runs the statement on an empty table
-         with the source's columns
+         with the source's columns; but files with a value at which Spark's own reader stops are
+         refused there as a whole, whatever is asked (`sources.check_values`)
 Differs  from DuckDB in time: Spark may skip work that one row decides about (docs/known-limits.md)
 Checked  tests/engines/test_spark.py, tests/engines/
 """
@@ -45,6 +46,7 @@ from lastbit.tables.backends.spark.sources import (
     Opened,
     check_apart,
     check_unit_in_folders,
+    check_values,
     chosen,
     columns_found,
     opened,
@@ -210,8 +212,7 @@ def public_values(
 
 
 def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data do: of files their places, sizes and times, of Delta and Iceberg tables
-    the version, of frames the content.
+    """Differs if the data do: of files their places, sizes and times, of frames the content.
 
     Refuses, before anything is charged, what no question could be answered from.
     """
@@ -263,6 +264,8 @@ def _opened_all(
         check_unit_in_folders(there, card.private[name].unit)
     for protected in (found[0][1], *private.values()):
         check_apart(protected, public)
+    for _, there, kinds in found:
+        check_values(there, kinds, lambda sql: _ran(session, sql))
     return found
 
 

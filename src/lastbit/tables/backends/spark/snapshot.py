@@ -31,6 +31,7 @@ from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.limits import sealed
 
 _NUMBERS = itertools.count(1)
+_UNREAD = ("map", "array", "struct", "variant", "geo")
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _PY4J = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 
@@ -86,7 +87,8 @@ class SparkSnapshot:
         name = f"lastbit_{os.getpid()}_{next(_NUMBERS)}"
         self._frame.createGlobalTempView(name)
         try:
-            return session.table(f"global_temp.{name}")
+            shared = session.conf.get("spark.sql.globalTempDatabase")
+            return session.table(f"{SPARK.identifier(shared)}.{name}")
         finally:
             session.catalog.dropGlobalTempView(name)
 
@@ -95,7 +97,7 @@ class SparkSnapshot:
         """Of the rows, in whatever order: their number, and sums of two hashes of each."""
         if self._content is None:
             fields = [(field.name, field.dataType.simpleString()) for field in self._frame.schema]
-            plain = [name for name, kind in fields if "map<" not in kind]  # which have no hash
+            plain = [name for name, kind in fields if not kind.startswith(_UNREAD)]  # some: no hash
             names = ", ".join(map(SPARK.identifier, plain)) or "NULL"
             sums = (f"sum(CAST(xxhash64({salt}, {names}) AS DECIMAL(38,0)))" for salt in (1, 2))
             found = self._frame.selectExpr("count(*)", *sums).collect()

@@ -2,10 +2,11 @@
 
 Law      what a row is read as is a function of that row, of the card and of the source's schema,
          as in `duckdb/sources.py`; and every scan of a question reads the same rows
-Theorem  tables and paths of Parquet, Delta and Iceberg alone are read, and no view: files are
-         listed once, of Delta and Iceberg one version is named. A view or another source may draw
-         random numbers, or read what has changed. A snapshot is read from Spark's own storage
-         (`snapshot.py`). Whether a file changed meanwhile is seen from its size, time and inode
+Theorem  tables and paths of Parquet alone are read, and no view: files are listed once. A view or
+         another source may draw random numbers, or read what has changed; Delta and Iceberg skip
+         files by least and greatest values, which leave NaN out. A snapshot is read from Spark's
+         own storage (`snapshot.py`). Whether a file changed meanwhile is seen from its size, time
+         and inode
 Theorem  nothing is guessed from values: Parquet states its types, and what a folder's name says
          (year=2024) is text. Options of a table that would skip files or shift days are refused
 Refused  columns of nested types, bytes, times of day and durations, and CHAR(n), which every engine
@@ -16,8 +17,10 @@ Checked  tests/engines/test_spark.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,7 +30,7 @@ from pyspark.sql import functions, types
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.spark.snapshot import SparkSnapshot
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import Family
+from lastbit.tables.compile.dialect import READ_FROM, Family
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.query.expression import ColumnType
 
@@ -45,7 +48,10 @@ _TYPES: Mapping[Family, ColumnType] = MappingProxyType(
     {"decimal": "number", "timestamptz": "timestamp"}
 )
 _WHOLE_DIGITS = 18  # beyond, DuckDB has 128 bits, and makes doubles of them by two roundings
-_LOGS = ("_delta_log", "metadata")
+_LOGS = ("_delta_log", "metadata", ".hoodie")
+_OLD_FILES = "has files that the table does not hold any more: a log says which it does"
+_PLAIN = "write its rows as plain Parquet, or pass spark.table(...) as a frame"
+_VALUED = re.compile(r"/[^/]*=.*")
 _OPTIONS = frozenset(
     {
         *("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode"),
@@ -109,7 +115,16 @@ def chosen(there: Opened, wanted: Mapping[str, ColumnType]) -> Any:
     for name, kind in wanted.items():
         _check_column(name, kind, fields.get(name.lower()))
     names = [SPARK.identifier(fields[name.lower()].name) for name in wanted]
-    return there.frame.select(*map(functions.col, names))
+    frame = there.frame.select(*map(functions.col, names))
+    _check_uncached(there.source, frame)
+    return frame
+
+
+def _check_uncached(source: Source, frame: Any) -> None:
+    """Refuse rows that another session has read before, under settings of its own."""
+    if "InMemoryRelation" in frame._jdf.queryExecution().withCachedData().toString():
+        problem = "is cached, as another session has read it"
+        raise _refused(source, problem, "uncache it: spark.catalog.uncacheTable(...)")
 
 
 def _check_column(name: str, kind: ColumnType, field: Any) -> None:
@@ -125,6 +140,58 @@ def _check_column(name: str, kind: ColumnType, field: Any) -> None:
         remedy = 'declare type = "integer", or store it as DOUBLE'
     if problem:
         raise InvalidParameter(f"column {name[:60]}", problem=problem, remedy=remedy)
+
+
+def check_values(
+    there: Opened, wanted: Mapping[str, ColumnType], run: Callable[[str], object]
+) -> None:
+    """Refuse files with a value at which Spark's own reader stops, whatever is asked of them: a
+    time in milliseconds of over 64 bits in microseconds, a decimal of more digits than declared.
+    So are those that its casts stop at; none of another type does.
+
+    Those columns are looked through once in a process for each state of the files.
+    """
+    if isinstance(there.source.frame, SparkSnapshot):
+        return
+    found = (
+        (there.columns.get(name.lower(), ("", "other")), kind) for name, kind in wanted.items()
+    )
+    reads = tuple(
+        SPARK.read(SPARK.identifier(name), kind, family)
+        for (name, family), kind in found
+        if family in _STOPPING and family in READ_FROM[kind]
+    )
+    if not reads or _LOOKED_THROUGH.holds(there.state, reads):
+        return
+    try:
+        there.frame.createOrReplaceTempView("lastbit_values")
+        run(f"SELECT {', '.join(f'max({read}) IS NULL' for read in reads)} FROM lastbit_values")
+    except Exception:  # its words may hold values
+        pass
+    else:
+        _LOOKED_THROUGH.add(there.state, reads)
+        return
+    problem = "has a time or decimal out of range, or a file that cannot be read"
+    raise _refused(there.source, problem, "write it again, with times in microseconds")
+
+
+_STOPPING = ("decimal", "timestamp", "timestamptz")
+
+
+class _LookedThrough:
+    """States of files that were looked through in this process."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[object, ...]] = set()
+
+    def holds(self, *state: object) -> bool:
+        return state in self._seen
+
+    def add(self, *state: object) -> None:
+        self._seen.add(state)
+
+
+_LOOKED_THROUGH = _LookedThrough()
 
 
 def _is_wide(kind: Any) -> bool:
@@ -164,13 +231,9 @@ def check_unit_in_folders(there: Opened, unit: str | None) -> None:
 def _files(session: Any, source: Source) -> Opened:
     """Parquet files and folders. Their schemas are all looked at: the first might be another."""
     for path in source.paths:
-        log = next((name for name in _LOGS if _has_log(session, path, name)), None)
-        if log == "_delta_log" and len(source.paths) == 1:
-            name = f"delta.{SPARK.identifier(path)}"
-            return _versioned(session, source, name, "delta", frozenset((path,)))
-        if log is not None:
-            problem = "has files that the table does not hold any more: a log says which it does"
-            raise _refused(source, problem, "name the table: spark:catalog.db.table")
+        place = session._jvm.org.apache.hadoop.fs.Path(path)
+        if any(_has_log(session, place, name) for name in _LOGS):
+            raise _refused(source, _OLD_FILES, _PLAIN)
     frame = session.read.option("mergeSchema", "true").parquet(*source.paths)
     return _of_files(session, source, frame, _relation(source, frame))
 
@@ -181,13 +244,7 @@ def _table(session: Any, source: Source) -> Opened:
     parsed = parts.parseMultipartIdentifier(source.table)
     name = ".".join(SPARK.identifier(part) for part in _each(parsed))
     frame = session.table(name)
-    leaf = _leaf(source, frame)
-    kind = leaf.getClass().getSimpleName()
-    if kind == "DataSourceV2Relation" and "iceberg" in leaf.table().getClass().getName():
-        return _versioned(session, source, name, "iceberg", frozenset((name.lower(),)))
     relation = _relation(source, frame)
-    if "Delta" in relation.fileFormat().getClass().getSimpleName():
-        return _versioned(session, source, name, "delta", frozenset((name.lower(),)))
     return _of_files(session, source, frame, relation)
 
 
@@ -196,7 +253,7 @@ def _of_files(session: Any, source: Source, frame: Any, relation: Any) -> Opened
     kind = relation.fileFormat().getClass().getSimpleName()
     if kind != _PARQUET:
         problem = "is not stored as Parquet, whose rows can be read one by one"
-        raise _refused(source, problem, "write it as Parquet, Delta or Iceberg")
+        raise _refused(source, problem, _PLAIN)
     options = {str(name).lower() for name in _each(relation.options().keys().toSeq())}
     if options & _OPTIONS:
         problem = "has options by which files are skipped or days shifted"
@@ -204,25 +261,14 @@ def _of_files(session: Any, source: Source, frame: Any, relation: Any) -> Opened
     if relation.overlappedPartCols().nonEmpty():
         problem = "has a column that names of folders say as well"
         raise _refused(source, problem, "rename one of them")
-    files = tuple(sorted(frame.inputFiles()))
+    files = tuple(sorted(relation.location().inputFiles()))  # the frame's own names each once
     folders = frozenset(name.lower() for name in relation.partitionSchema().fieldNames())
-    return Opened(source, frame, _states(session, files), frozenset(files), files, folders)
-
-
-def _versioned(
-    session: Any, source: Source, name: str, kind: str, places: frozenset[str]
-) -> Opened:
-    """A table that keeps its versions: the newest one, by its number."""
-    if kind == "delta":
-        newest = session.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"]
-    else:
-        snapshots = f"SELECT snapshot_id FROM {name}.snapshots"
-        found = session.sql(f"{snapshots} ORDER BY committed_at DESC LIMIT 1").collect()
-        if not found:
-            raise _refused(source, "is empty, and has no version", "write rows to it first")
-        newest = found[0][0]
-    frame = session.sql(f"SELECT * FROM {name} VERSION AS OF {int(newest)}")
-    return Opened(source, frame, (kind, name, int(newest)), places)
+    places = (*files, *_inodes(files))
+    if len(set(places)) < len(places):
+        problem, remedy = "has the same file under two names", "name each file once; links name it"
+        raise _refused(source, problem, f"{remedy} again")
+    _check_no_table(session, source, files)
+    return Opened(source, frame, _states(session, files), frozenset(places), files, folders)
 
 
 def _relation(source: Source, frame: Any) -> Any:
@@ -231,16 +277,13 @@ def _relation(source: Source, frame: Any) -> Any:
         relation = leaf.relation()
         if relation.getClass().getSimpleName() == "HadoopFsRelation":
             return relation
-    problem = "is neither files nor a stored table of Parquet, Delta or Iceberg"
-    raise _refused(source, problem, "write it as one of these")
+    raise _refused(source, "is neither Parquet files nor a stored table of them", _PLAIN)
 
 
 def _leaf(source: Source, frame: Any) -> Any:
     """The stored table that a frame is, which nothing is done to."""
     plan = frame._jdf.queryExecution().analyzed()
-    if "InMemoryRelation" in frame._jdf.queryExecution().withCachedData().toString():
-        problem = "is cached, as another session has read it"
-        raise _refused(source, problem, "uncache it: spark.catalog.uncacheTable(...)")
+    _check_uncached(source, frame)
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
     if plan.children().isEmpty():
@@ -249,9 +292,23 @@ def _leaf(source: Source, frame: Any) -> Any:
     raise _refused(source, problem, "name a stored table, or write the view's rows to one")
 
 
+def _local(files: Iterable[str]) -> list[str]:
+    """The paths of those files that are on this machine."""
+    return [unquote(urlsplit(file).path) for file in files if urlsplit(file).scheme == "file"]
+
+
+def _inodes(files: tuple[str, ...]) -> list[str]:
+    """What tells local files apart, by whatever names."""
+    try:
+        stats = [os.stat(path) for path in _local(files)]
+    except OSError:
+        raise EngineFailed(_CHANGED) from None
+    return [f"{found.st_dev} {found.st_ino}" for found in stats]
+
+
 def _states(session: Any, files: tuple[str, ...]) -> tuple[object, ...]:
     """Of each file its place, size and time; of local ones the inode too."""
-    local = [unquote(urlsplit(file).path) for file in files if urlsplit(file).scheme == "file"]
+    local = _local(files)
     if len(local) == len(files):
         try:
             stats = [os.stat(path) for path in local]
@@ -265,10 +322,24 @@ def _states(session: Any, files: tuple[str, ...]) -> tuple[object, ...]:
     return tuple(sorted(tuple(row) for row in wanted.collect()))
 
 
-def _has_log(session: Any, path: str, name: str) -> bool:
+def _check_no_table(session: Any, source: Source, files: tuple[str, ...]) -> None:
+    """Refuse files of which a log says whether they count, however they are named.
+
+    A log is not in a folder that says a column's value, of which there may be many.
+    """
+    ways = {os.path.dirname(file) for file in files}
+    ways |= {Path(os.path.realpath(path)).parent.as_uri() for path in _local(files)}
+    tops = {way[: found.start()] if (found := _VALUED.search(way)) else way for way in ways}
+    path = session._jvm.org.apache.hadoop.fs.Path
+    for top in sorted(tops):
+        place = path(session._jvm.java.net.URI(top))
+        if any(_has_log(session, place, name) for name in _LOGS):
+            raise _refused(source, _OLD_FILES, _PLAIN)
+
+
+def _has_log(session: Any, place: Any, name: str) -> bool:
     """Whether a folder, or one around it, keeps a log of which of its files count."""
     jvm = session._jvm
-    place = jvm.org.apache.hadoop.fs.Path(path)
     files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     while place is not None:
         log = jvm.org.apache.hadoop.fs.Path(place, name)
