@@ -21,7 +21,7 @@ _ADDRESS = re.compile(
     r"(?:\?(?P<options>[^#]*))?"
 )
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:,]*))(?::([0-9]*))?")
-_SCHEMES = ("postgresql://", "postgres://")
+_MEANT = re.compile(r"\s*(?:jdbc:)?postgres(?:ql)?(?:\+[a-z0-9_]+)?:", re.IGNORECASE)
 _SECRETS = (
     "password",
     "sslpassword",
@@ -39,8 +39,10 @@ _FORM = 'write, say, "postgresql://books@db.example.org/lastbit"'
 
 
 def is_address(place: object) -> bool:
-    """Whether this names a database server and not a file."""
-    return isinstance(place, str) and place.lower().startswith(_SCHEMES)
+    """Whether this names a database server and not a file; in any spelling, so that a slip in one
+    neither makes a file, which would come with a fresh budget, nor is quoted with a password.
+    """
+    return isinstance(place, str) and _MEANT.match(place) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.spark import engine
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source

@@ -55,6 +55,17 @@ def test_what_may_hold_a_secret_is_refused_and_not_quoted(text):
     assert SECRET not in str(caught.value) and caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "start", [" postgresql://", "POSTGRES://", "postgresql+psycopg://", "jdbc:postgresql://",
+              "postgresql:/", "postgresql:"],
+)  # fmt: skip
+def test_a_slip_in_an_address_makes_no_file(start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidParameter, match="is not an address") as caught:
+        Ledger.open(f"{start}ada:{SECRET}@db")
+    assert SECRET not in str(caught.value) and not list(tmp_path.iterdir())
+
+
 def test_one_database_whoever_signs_in():
     ours = Address.read("postgresql://ada@db/lastbit?schema=ward", "schema")
     assert ours.leads_to(Address.read("postgresql://ben@db/lastbit?schema=ward", "schema"))

@@ -170,6 +170,14 @@ def test_a_charge_is_synced_as_it_has_to_be(ledger):
         f"GRANT EXECUTE ON FUNCTION decide({_GIVEN}) TO {{schema}}_analyst",
         "GRANT CREATE ON SCHEMA {schema} TO {schema}_analyst",
         "ALTER TABLE entries OWNER TO postgres",
+        # an entry that is told to be written, and is not; a guard that is another one of its name
+        "CREATE FUNCTION public.{schema}_lost() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NULL; END'; CREATE TRIGGER lost BEFORE INSERT ON entries "
+        "FOR EACH ROW EXECUTE FUNCTION public.{schema}_lost()",
+        "CREATE SCHEMA {schema}_x CREATE TABLE none (); CREATE FUNCTION {schema}_x.stay() "
+        "RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+        "CREATE OR REPLACE TRIGGER stay_update BEFORE UPDATE ON entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION {schema}_x.stay()",
     ],
 )
 def test_changed_definitions_are_refused_at_once(ledger, statement):
@@ -319,6 +327,7 @@ FORGERIES: list[dict[str, Any]] = [
     dict(result="0" * 64),
     dict(kind="reserved"),
     dict(cost=None),
+    dict(cost=ZERO, spent=price("7/8")),  # an answer for nothing
     dict(spent=price("3/4")),  # nothing is added
     dict(spent=price("99999/100000")),  # less than the sum
     dict(cost=price("1/2"), spent=price("5/4")),

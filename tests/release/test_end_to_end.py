@@ -153,3 +153,11 @@ def test_the_upper_bound_of_whole_numbers_is_a_value_like_any_other(tmp_path: Pa
     assert row["most"] == row["middle"] == row["both_95"] == 12 and row["both_5"] == 11
     assert row.cell("middle").low == 12 == row.cell("middle").high == row.cell("most").high
     assert row["share_11"] == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_part_that_gets_more_mu_than_it_has_a_use_for_is_certified():
+    """Beyond x = 6 a larger mu needs no less noise: the rest of the price is not stated."""
+    rows = duckdb.sql("SELECT range % 10 AS x FROM range(300)").to_arrow_table()
+    asked = lb.table(rows, each_row=True, name="t").agg(n=lb.count(), s=lb.sum("x", 0, 10))
+    answer = asked.release(epsilon=20, delta=1e-6, weights={"n": 100, "s": 1})
+    assert "mu" in answer.record["plan"]["conversion"]

@@ -20,7 +20,7 @@ import click
 
 from lastbit.addresses import Address, is_address
 from lastbit.cli.files import check_folder
-from lastbit.cli.options import PATH, group, json_option, option, refusal
+from lastbit.cli.options import PATH, flag, group, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -285,8 +285,9 @@ def accept(card: Path) -> None:
 @ledger.command(example="anchor hospital.ledger /mnt/elsewhere/heads.txt")
 @ledger_argument
 @click.argument("anchor", type=PLACE)
+@flag("--another", "The anchor has heads of other ledgers, and this is a further one.")
 @one_connection()
-def anchor(file: Path | Address, anchor: Path | Address) -> None:
+def anchor(file: Path | Address, anchor: Path | Address, another: bool) -> None:
     """Note the head of a ledger elsewhere, so that a chain that was rewritten is seen.
 
     ANCHOR is a file, to which a line is added, or another ledger, to which a note is added. It must
@@ -294,7 +295,7 @@ def anchor(file: Path | Address, anchor: Path | Address) -> None:
     be in the ledger. See lastbit ledger verify --anchor.
     """
     books = Ledger.existing(file)
-    noted = anchor_noted(books, anchor, who=user_name())
+    noted = anchor_noted(books, anchor, who=user_name(), another=another)
     show(Facts((("noted in", str(anchor)), ("entry", str(noted.sequence)), ("head", noted.hash))))
 
 

@@ -83,7 +83,7 @@ BEGIN
         END LOOP;
     END IF;
     IF kind IN ('charge', 'reserved') THEN
-        fits := fits AND steady AND (entry -> 'cost')::text <> 'null' AND answered IS NULL
+        fits := fits AND steady AND (entry -> 'cost')::text ~ ':"[1-9]' AND answered IS NULL
             AND (kind = 'charge') = (given_record IS NOT NULL);
     ELSE
         fits := fits AND (entry -> 'cost')::text = 'null';
@@ -184,8 +184,9 @@ UNION ALL SELECT concat_ws(' ', 'column', relname, attnum, attname, attnotnull, 
        WHERE relkind = 'r' AND attnum > 0 AND NOT attisdropped
 UNION ALL SELECT concat_ws(' ', 'index', relname, indisunique, indisvalid, indisready, indkey)
        FROM class JOIN pg_index ON indexrelid = class.oid
-UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, tgtype, proname)
-       FROM class JOIN pg_trigger ON tgrelid = class.oid JOIN routine ON routine.oid = tgfoid
+UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, tgtype, proname,
+       CASE WHEN pronamespace <> relnamespace THEN 'from elsewhere' END)
+       FROM class JOIN pg_trigger ON tgrelid = class.oid JOIN pg_proc AS p ON p.oid = tgfoid
        WHERE NOT tgisinternal
 UNION ALL SELECT concat_ws(' ', 'constraint', relname, contype, convalidated, conkey)
        FROM class JOIN pg_constraint ON conrelid = class.oid WHERE contype <> 'n'
@@ -206,7 +207,7 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = "0b2b14e5bdec7b97e3c2702b2e6023c1c326324165420864c945907c8840e1b6"
+AS_MADE = "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d"
 """Digest of what `LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
 
 

@@ -149,7 +149,11 @@ _UNREACHED = (
     ),
     (r"database .* does not exist", "names a database that is not there", "name one that is"),
     (r"permission denied for database", "does not let you in", "ask for CONNECT on the database"),
-    (r"service", "names a service that no service file has", "look at ~/.pg_service.conf"),
+    (
+        r"of service|service file",
+        "names a service that no service file has",
+        "look at ~/.pg_service.conf",
+    ),
     (
         r"starting up|shutting down|recovery mode|too many",
         "is on a server that takes nobody at the moment",

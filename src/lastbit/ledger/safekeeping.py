@@ -151,13 +151,23 @@ _ANCHORED = re.compile(r"anchor of ([0-9a-f]{64}): entry ([0-9]{1,18}) is ([0-9a
 _LONGEST_ANCHOR = 1 << 28
 
 
-def anchor_noted(ledger: Ledger, anchor: Place | Address, *, who: str | None = None) -> Entry:
+def anchor_noted(
+    ledger: Ledger, anchor: Place | Address, *, who: str | None = None, another: bool = False
+) -> Entry:
     """Note the ledger's last entry in a file, or in another ledger; on the disk as it returns.
 
-    Whatever was noted there before must still be in this ledger. A file of lines is only as good
-    as the rights on it; in another ledger the notes are chained themselves.
+    Whatever was noted there before must still be in this ledger: a ledger that was made anew in the
+    place of the noted one has none of it. So an anchor that knows other ledgers, and not this one,
+    is refused unless `another` says that it is a further one. A file of lines is only as good as
+    the rights on it; in another ledger the notes are chained themselves.
     """
-    problems = ledger.problems(_anchored(ledger, anchor))
+    noted = _noted(ledger, anchor)
+    own = [hash_ for opened, hash_ in noted if opened == ledger.opened]
+    if noted and not own and not another:
+        problem = "has heads of another ledger, and none of this one: was it made anew?"
+        remedy = "restore the ledger that was noted; for a further one pass --another"
+        raise InvalidParameter(f"the anchor {anchor}", problem=problem, remedy=remedy)
+    problems = ledger.problems(own)
     if problems:
         raise LedgerDamaged(f"the ledger {ledger.path} is not anchored: {problems[0]}")
     head = ledger.entries(last=1)[0]
@@ -183,13 +193,14 @@ def anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
 
     So a ledger that was made anew in the place of this one does not pass for it.
     """
-    found = _anchored(ledger, anchor)
+    found = [hash_ for opened, hash_ in _noted(ledger, anchor) if opened == ledger.opened]
     if not found:
         raise _no_anchor(anchor, "has no line of this ledger")
     return found
 
 
-def _anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
+def _noted(ledger: Ledger, anchor: Place | Address) -> list[tuple[str, str]]:
+    """All that was noted there, of any ledger: which one, and the hash."""
     if _is_ledger(anchor):
         other = Ledger.existing(anchor)
         if other.opened == ledger.opened:
@@ -206,7 +217,7 @@ def _anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
         if not all(_ANCHORED.fullmatch(line) for line in lines):
             raise _no_anchor(anchor, "is a file of something else, or was damaged")
     told = (_ANCHORED.fullmatch(line) for line in lines)
-    return [found[3] for found in told if found is not None and found[1] == ledger.opened]
+    return [(found[1], found[3]) for found in told if found is not None]
 
 
 def _is_ledger(place: Place | Address) -> bool:

@@ -36,7 +36,7 @@ from typing import Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.conversion import pair_variance
+from lastbit.tables.plan.conversion import most_mu_squared, pair_variance
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
     RankDraw,
@@ -369,7 +369,8 @@ def paired_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Itera
     """Every demand, none of them a rank, at its mu**2/2: Gaussian noise."""
     for demand, price in zip(demands, prices, strict=True):
         assert demand.measure is not None and demand.kind == "noise"
-        squared, mu_squared = demand.sensitivity.l2_squared, 2 * price
+        squared = demand.sensitivity.l2_squared
+        mu_squared = min(2 * price, most_mu_squared(squared))
         variance = pair_variance(squared, mu_squared)
         yield GaussianPart(
             measure=demand.measure.name,

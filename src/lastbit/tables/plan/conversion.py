@@ -119,13 +119,18 @@ def pair_conversion_to(epsilon: Fraction, delta: Fraction) -> PairConversion | N
     return PairConversion(mu=mu, epsilon=epsilon, delta=delta)
 
 
+def most_mu_squared(squared: int) -> Fraction:
+    """From here on a larger mu needs no less noise: x (1 - x/12) falls from x = 6 on."""
+    return Fraction(6 * squared)
+
+
 def pair_variance(squared: int, mu_squared: Fraction) -> Fraction:
     """The least variance, to 48 binary digits, at which integers that move by this much are mu-GDP.
 
     >>> float(pair_variance(1, Fraction(1, 100))), float(pair_variance(1, Fraction(7)))
     (100.0834028..., 0.333333333...)
     """
-    x = min(mu_squared / squared, Fraction(6))  # from there on x (1 - x/12) falls
+    x = min(mu_squared, most_mu_squared(squared)) / squared
     least = 1 / (x * (1 - x / 12))
     unit = Fraction(2) ** (floor_log2(least) - 48)
     return -(-least // unit) * unit

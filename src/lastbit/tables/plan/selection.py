@@ -73,6 +73,7 @@ from lastbit.tables.plan.conversion import (
     Conversion,
     PairConversion,
     conversion_to,
+    most_mu_squared,
     pair_conversion_to,
     pair_variance,
 )
@@ -200,7 +201,7 @@ class Finder:
             rho=squared / (2 * variance),
             conversion=conversion,
             single=single,
-            mu_squared=2 * rho if paired else None,
+            mu_squared=min(2 * rho, most_mu_squared(squared)) if paired else None,
         )
         first = None if single is None else Fraction(single.threshold)
         need = self._need(Fraction(threshold, one), own, Fraction(weights[own], one), first)
