@@ -241,6 +241,16 @@ def test_tables_of_the_same_people_share_an_account():
     assert books.spent("patients").epsilon == 2
 
 
+def test_cards_that_share_an_account_declare_the_same_neighbours():
+    shared_cards()
+    succeeded(*asked("visits"))
+    text = Path("stays.toml").read_text()
+    assert 'neighbours = "add-remove"' in text
+    Path("stays.toml").write_text(text.replace('"add-remove"', '"change-one"'))
+    assert "declare the same neighbours" in refused(*asked("stays"))
+    assert Ledger.existing("patients.ledger").spent("patients").epsilon == 1
+
+
 def test_cards_that_share_an_account_declare_one_budget():
     shared_cards()
     succeeded(*asked("visits"))

@@ -219,6 +219,8 @@ def _recorded(
 ) -> Answer:
     card = plan.card
     books.account(card.account_name, card.budget)
+    if card.account is not None:
+        _check_one_promise(books, card)
     data = _fingerprint(books, card)
     if card.accepted_data and books.accepted_data(card.account_name, card.name) != data:
         raise NotAllowed(
@@ -276,6 +278,21 @@ def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
 
 MOST_LOOKED_AT = 200
 """How many entries of an account, the newest first, are searched for what they tell besides."""
+
+
+def _check_one_promise(books: Ledger, card: DataCard) -> None:
+    """Refuse to add prices up that are of other neighbours: their sum would promise nothing."""
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
+        record = {} if entry.result is None else books.entry(entry.sequence).record or {}
+        claim = record.get("certificate", {}).get("claim")
+        if claim is None:
+            continue
+        same_unit = (claim["unit"] is None) == (card.unit is None)
+        if claim["neighbours"] != card.neighbours.relation or not same_unit:
+            problem = f"{card.account_name} has answers about other neighbours or units"
+            remedy = "let cards that share an account declare the same neighbours and units"
+            raise InvalidParameter("account", problem=problem, remedy=remedy)
+        return
 
 
 def _served(
