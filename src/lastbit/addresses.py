@@ -123,3 +123,40 @@ class Address:
 
     def __reduce__(self) -> Any:
         return Address.read, (str(self), *self.extra)
+
+
+def unreached(said: str) -> tuple[str, str]:
+    """Why a server is not reached, and what to do, as far as libpq's words tell.
+
+    Its own words are not quoted: they may hold what is in the environment.
+    """
+    for words, problem, remedy in _UNREACHED:
+        if re.search(words, said):
+            return problem, remedy
+    return "cannot be reached, or does not let you in", "look at host, port, database and user"
+
+
+_UNREACHED = (
+    (
+        r"password|authentication|pg_hba|[Pp]eer|no such role|role .* does not exist",
+        "does not let you in",
+        "look at the user of the address, and at ~/.pgpass, PGPASSFILE or PGPASSWORD",
+    ),
+    (r"database .* does not exist", "names a database that is not there", "name one that is"),
+    (r"permission denied for database", "does not let you in", "ask for CONNECT on the database"),
+    (
+        r"of service|service file",
+        "names a service that no service file has",
+        "look at ~/.pg_service.conf",
+    ),
+    (
+        r"starting up|shutting down|recovery mode|too many",
+        "is on a server that takes nobody at the moment",
+        "try again",
+    ),
+    (
+        r"refused|No such file|not known|translate|resolve|timeout|timed out|unreachable",
+        "cannot be reached",
+        "look at host and port, and whether the server runs",
+    ),
+)

@@ -72,7 +72,7 @@ REOPENED = re.compile(
     r"kept by the (?:moment|Gaussian) filter from here on; charges before it: (\d{1,18})"
 )
 OLDER_COPY = """\
-Note the head elsewhere: without one, nobody can tell this file from an
+Note the head elsewhere: without one, nobody can tell this ledger from an
 older copy of it."""
 
 

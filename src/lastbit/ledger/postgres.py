@@ -43,7 +43,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from lastbit.addresses import Address
+from lastbit.addresses import Address, unreached
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.definitions import (
     AS_MADE,
@@ -127,44 +127,10 @@ def _signed_in(place: Address, patience: float) -> Any:
         connection = connect(**given, autocommit=True, prepare_threshold=None)
     except (psycopg.Error, UnicodeError, ValueError) as error:
         said = str(error)
-        failed = unusable(place, *_unreached(said))
+        failed = unusable(place, *unreached(said))
     else:
         return connection
     raise failed from None  # the words of libpq may quote what is in the environment
-
-
-def _unreached(said: str) -> tuple[str, str]:
-    """What is wrong, as far as the words tell; they are those of any language."""
-    for words, problem, remedy in _UNREACHED:
-        if re.search(words, said):
-            return problem, remedy
-    return "cannot be reached, or does not let you in", "look at host, port, database and user"
-
-
-_UNREACHED = (
-    (
-        r"password|authentication|pg_hba|[Pp]eer|no such role|role .* does not exist",
-        "does not let you in",
-        "look at the user of the address, and at ~/.pgpass, PGPASSFILE or PGPASSWORD",
-    ),
-    (r"database .* does not exist", "names a database that is not there", "name one that is"),
-    (r"permission denied for database", "does not let you in", "ask for CONNECT on the database"),
-    (
-        r"of service|service file",
-        "names a service that no service file has",
-        "look at ~/.pg_service.conf",
-    ),
-    (
-        r"starting up|shutting down|recovery mode|too many",
-        "is on a server that takes nobody at the moment",
-        "try again",
-    ),
-    (
-        r"refused|No such file|not known|translate|resolve|timeout|timed out|unreachable",
-        "cannot be reached",
-        "look at host and port, and whether the server runs",
-    ),
-)
 
 
 def _check_server(place: Address, connection: Any) -> None:

@@ -112,6 +112,7 @@ class _ToRead(Dialect):
         return f"{name} AS (\n  {body})"
 
 
+_SHOWN = "lastbit_table stands for the table"
 _UNDRAWN = "drawn afresh for every answer"
 
 
@@ -136,7 +137,7 @@ def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> st
         (sql,) = sqlglot.transpile(sql, "duckdb", name, pretty=True, unsupported_level=ignored)
         words = f"not certified, not run by lastbit: translated from {dialect.title}'s statement"
     elif name == own:
-        words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it"
+        words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it; {_SHOWN}"
     else:
         words = f"{dialect.title}, dialect {dialect.version}: the source is on {own}"
     return f"-- {words}\n{sql}"

@@ -28,7 +28,7 @@ from typing import Any
 
 import psycopg
 
-from lastbit.addresses import Address
+from lastbit.addresses import Address, unreached
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
 from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
@@ -90,8 +90,8 @@ def transaction(address: Address) -> Iterator[Any]:
     given: dict[str, Any] = {**own, **address.given}
     try:
         connection: Any = psycopg.connect(**given, client_encoding="UTF8", autocommit=True)
-    except psycopg.Error as error:
-        asked = getattr(error.pgconn, "needs_password", False)
+    except (psycopg.Error, UnicodeError, ValueError) as error:
+        problem, remedy = unreached(str(error))
     else:
         try:
             _begun(connection)
@@ -99,11 +99,7 @@ def transaction(address: Address) -> Iterator[Any]:
         finally:
             connection.close()
         return
-    problem = "asks for a password" if asked else "cannot be reached, or refuses user or database"
-    remedy = "put it into ~/.pgpass, a service file or PGPASSWORD"
-    if not asked:
-        remedy = f"check that the server runs and that psql gets in; a password: {remedy}"
-    raise InvalidParameter("source", problem=f"{problem} at its address", remedy=remedy)
+    raise InvalidParameter(f"source {address}", problem=problem, remedy=remedy)
 
 
 def _begun(connection: Any) -> None:
