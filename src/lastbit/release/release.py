@@ -218,10 +218,10 @@ def _recorded(
     plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
 ) -> Answer:
     card = plan.card
+    data = _fingerprint(books, card)  # first: a source that is not there opens no account
     books.account(card.account_name, card.budget)
     if card.account is not None:
         _check_one_promise(books, card)
-    data = _fingerprint(books, card)
     if card.accepted_data and books.accepted_data(card.account_name, card.name) != data:
         raise NotAllowed(
             f"the data of {card.name} are not those that a steward has accepted; nothing was "

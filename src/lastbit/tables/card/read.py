@@ -207,7 +207,8 @@ class _Reader:
             return make()
         except InvalidParameter as error:
             field = error.parameter.rpartition(": ")[2]
-            at = (*path, field) if field in _FIELDS else path
+            table = re.fullmatch("(public|private) table (.*)", error.parameter)
+            at = table.groups() if table else (*path, field) if field in _FIELDS else path
             self.wrong(at, error.problem, error.remedy)
             return None
 
