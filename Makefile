@@ -32,6 +32,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 	@$(PYTEST) $(ARGS)
 
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
+# The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
 check: lint types contracts anchors engines ## everything CI runs; the tests come last
 	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 

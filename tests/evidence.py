@@ -5,7 +5,8 @@ A test whose cases are a loop takes the fixture `extent`, and becomes two tests:
 but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
 the first; or single ones are `late`.
 What has no small part is marked `evidence` itself. `make check` runs everything but `[few]`, which
-`[many]` holds. `LASTBIT_TIMES=7` tries seven times as many generated cases.
+`[many]` holds; of tests on servers (`conftest.SERVERS`) it runs `[few]`. `LASTBIT_TIMES=7` tries
+seven times as many generated cases.
 """
 
 import os

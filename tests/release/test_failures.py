@@ -127,7 +127,7 @@ def test_killed_at_many_points(memory: Path, extent: Extent) -> None:
     assert set(report) <= {"not charged", "reserved", "settled", "settled, shown", "done"}
     assert report["not charged"] >= 1
     if extent.is_many:
-        assert report["not charged"] > 10 and report["reserved"] > 10 and report["settled"] > 10
+        assert report["not charged"] > 10 and report["reserved"] > 10 and report["settled"] > 5
 
 
 # ---------------------------------------------------------------- whose, and where

@@ -97,19 +97,19 @@ def test_releases_of_found_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.evidence
 def test_releases_of_a_median(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of four candidates; the two draws for the interval take no part in the value."""
+    """One of five candidates; the two draws for the interval take no part in the value."""
     seed(monkeypatch, 73)
     rows = people("SELECT unnest([0, 1, 1, 3, 3])")
     job = table(rows, each_row=True, keys={"g": NAMES}, name="t").group_by("g")
     job = job.agg(m=median("x", 0, 4))
     plan = planned(job.query, job.card, epsilon=4)
     first = plan.parts[0]
-    assert isinstance(first, RankPart) and first.role == "value" and first.candidates == 4
+    assert isinstance(first, RankPart) and first.role == "value" and first.candidates == 5
     hits = hits_of(job, 6, epsilon=4)
-    (distances,) = rank_distances(first, [[1, 2, 0, 2]])
+    (distances,) = rank_distances(first, [[1, 2, 0, 2, 0]])
 
     def drawn(factor: Fraction) -> dict[Any, float]:
         law = ExpWeighted([-factor * first.rate * int(d) for d in distances])
-        return {(float(value),): chance(law, value) for value in range(4)}
+        return {(float(value),): chance(law, value) for value in range(5)}
 
     assert_law(hits, 6 * CELLS, drawn(Fraction(1)), drawn(Fraction(5, 4)))
