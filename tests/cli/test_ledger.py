@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
+from lastbit.tables import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger import conftest as places
 from tests.ledger.books import CANARY, changed, charged, person, price, small_ledger
@@ -248,7 +250,15 @@ def test_cards_that_share_an_account_declare_the_same_neighbours():
     assert 'neighbours = "add-remove"' in text
     Path("stays.toml").write_text(text.replace('"add-remove"', '"change-one"'))
     assert "declare the same neighbours" in refused(*asked("stays"))
-    assert Ledger.existing("patients.ledger").spent("patients").epsilon == 1
+    books = Ledger.existing("patients.ledger")
+    assert books.spent("patients").epsilon == 1
+    odd_ones: list[dict[str, object]] = [{}, {"certificate": None}, {"certificate": {"claim": {}}}]
+    for number, odd in enumerate(odd_ones):
+        books.charge(
+            "patients", Cost(epsilon=Fraction(1)), who="ada", question=f"q{number}",
+            plan_digest="p", fingerprint="f", record={"rows": [], **odd},
+        )  # fmt: skip
+    assert "declare the same neighbours" in refused(*asked("stays"))
 
 
 def test_cards_that_share_an_account_declare_one_budget():

@@ -284,11 +284,12 @@ def _check_one_promise(books: Ledger, card: DataCard) -> None:
     """Refuse to add prices up that are of other neighbours: their sum would promise nothing."""
     for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
         record = {} if entry.result is None else books.entry(entry.sequence).record or {}
-        claim = record.get("certificate", {}).get("claim")
-        if claim is None:
+        try:
+            claim = record["certificate"]["claim"]
+            unit, neighbours = claim["unit"], claim["neighbours"]
+        except (KeyError, TypeError):  # no answer about a table
             continue
-        same_unit = (claim["unit"] is None) == (card.unit is None)
-        if claim["neighbours"] != card.neighbours.relation or not same_unit:
+        if neighbours != card.neighbours.relation or (unit is None) != (card.unit is None):
             problem = f"{card.account_name} has answers about other neighbours or units"
             remedy = "let cards that share an account declare the same neighbours and units"
             raise InvalidParameter("account", problem=problem, remedy=remedy)

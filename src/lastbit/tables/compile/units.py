@@ -26,7 +26,7 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, UNIT_ROWS, CompiledRows
 from lastbit.tables.compile.steps import Typed
-from lastbit.tables.limits import refused
+from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.plan.sensitivity import Measure, grid_of
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import derived_card
@@ -80,6 +80,17 @@ def matches(
     if query.per_unit is not None:
         yield from CompiledRows(query.per_unit, card, dialect=dialect, actual=actual).matches()
     yield from CompiledRows(query, card, dialect=dialect, actual=actual).matches()
+
+
+def check_matches(query: Query, card: DataCard, most: int) -> None:
+    """That joins make few rows of one, `most` of them: by public tables and the card alone."""
+    if most <= MOST_MATCHES:
+        return
+    problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+    remedy = "join on more columns, or leave one row for each value in the public table"
+    if any(join.table in card.private for join in query.all_joins):
+        remedy += "; or lower max_rows of the private table on the card"
+    raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
 
 
 def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:

@@ -46,8 +46,8 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
-from lastbit.tables.compile.units import matches
-from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.limits import nameable, sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -221,12 +221,7 @@ def _opened_all(
 def _check_matches(connection: Any, query: Query, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in matches(query, card))
-    if most > MOST_MATCHES:
-        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
-        remedy = "join on more columns, or leave one row for each value in the public table"
-        if any(join.table in card.private for join in query.all_joins):
-            remedy += "; or lower max_rows of the private table on the card"
-        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
+    check_matches(query, card, most)
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
@@ -265,19 +260,12 @@ def public_values(
             values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
             sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
             found = tuple(row[0] for row in connection.execute(sql).fetchall())
-            long = any(_unnameable(value) for value in found)
-            return found if 0 < len(found) <= most and not long else None
+            return found if nameable(found, most=most) else None
 
     try:
         return _guarded(run, card.engine_limits)
     except LastbitError:
         return None
-
-
-def _unnameable(value: Value) -> bool:
-    return isinstance(value, str) and (
-        "\0" in value or len(value.encode(errors="surrogatepass")) > LONGEST_CONSTANT
-    )
 
 
 def fingerprint(card: DataCard) -> bytes:

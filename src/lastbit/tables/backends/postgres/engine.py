@@ -30,8 +30,8 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
-from lastbit.tables.compile.units import matches
-from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.limits import nameable, sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -119,9 +119,7 @@ def public_values(
         )
         sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
         rows = tuple(row[0] for row in connection.execute(sql, prepare=False))
-        texts = (value for value in rows if isinstance(value, str))
-        long = any(len(value.encode()) > LONGEST_CONSTANT for value in texts)
-        return rows if 0 < len(rows) <= most and not long else None
+        return rows if nameable(rows, most=most) else None
 
     try:
         return _guarded(card.source, run)
@@ -163,10 +161,7 @@ def _actual(
     }
     counts = matches(query, card, dialect=POSTGRES, actual=actual)
     most = prod(connection.execute(sql, prepare=False).fetchone()[0] for sql in counts)
-    if most > MOST_MATCHES:
-        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
-        remedy = "join on more columns, or leave one row for each value in the public table"
-        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
+    check_matches(query, card, most)
     return actual
 
 

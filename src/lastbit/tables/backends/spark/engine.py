@@ -57,8 +57,8 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
-from lastbit.tables.compile.units import matches
-from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.limits import nameable, sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -201,9 +201,7 @@ def public_values(
         )
         values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
         found = tuple(row[0] for row in values.distinct().orderBy("c1").limit(most + 1).collect())
-        texts = [value.encode() for value in found if isinstance(value, str)]
-        named = all(b"\0" not in text and len(text) <= LONGEST_CONSTANT for text in texts)
-        return found if 0 < len(found) <= most and named else None
+        return found if nameable(found, most=most) else None
 
     try:
         return _guarded(run)
@@ -294,12 +292,7 @@ def _read(session: Any, asked: Asked, sql: str) -> list[tuple[Any, ...]]:
 def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str, Shown]) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
     wanted = matches(query, card, dialect=SPARK, actual=actual)
-    if prod(_ran(session, sql)[0][0] for sql in wanted) > MOST_MATCHES:
-        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
-        remedy = "join on more columns, or leave one row for each value in the public table"
-        if any(join.table in card.private for join in query.all_joins):
-            remedy += "; or lower max_rows of the private table on the card"
-        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
+    check_matches(query, card, prod(_ran(session, sql)[0][0] for sql in wanted))
 
 
 # sessions
