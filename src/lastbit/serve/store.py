@@ -27,7 +27,7 @@ CREATE TABLE tokens (
   name TEXT NOT NULL,               -- what it is for, in its owner's words
   made INTEGER NOT NULL,
   expires INTEGER NOT NULL,
-  rights TEXT NOT NULL,             -- JSON list of rights that are left; at use, cut with the role's
+  rights TEXT NOT NULL,             -- JSON list of rights that are left; cut with the role's
   tables TEXT,                      -- JSON list of tables it is restricted to; NULL: no restriction
   used INTEGER,
   revoked INTEGER
@@ -99,7 +99,7 @@ class Store:
                 )
 
     def connection(self) -> sqlite3.Connection:
-        """This thread's own."""
+        """The one of the calling thread."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = sqlite3.connect(self.path, isolation_level=None, timeout=30)
