@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 
+from lastbit.ledger import Ledger
 from lastbit.serve.app import application
 from lastbit.serve.identity import COOKIE, Gate
 from lastbit.serve.safety import PatientProtocol, server_config
@@ -59,7 +60,7 @@ class Serving:
 
     settings: Settings
     store: Store
-    ledger: Any
+    ledger: Ledger
     gate: Gate
     desk: Any
     tokens: dict[str, str] = field(default_factory=dict)
@@ -132,8 +133,7 @@ class Serving:
     def digest(self) -> str:
         """Of all that the server keeps: equal if nothing has changed."""
         rows = list(self.store.connection().iterdump())
-        held = self.ledger.entries() if hasattr(self.ledger, "entries") else ()
-        return hashlib.sha256(repr((rows, held)).encode()).hexdigest()
+        return hashlib.sha256(repr((rows, self.ledger.entries())).encode()).hexdigest()
 
 
 def until_closed(line: socket.socket) -> bytes:
@@ -161,7 +161,7 @@ def served(
     folder: Path,
     cards: tuple[Path, ...] = (),
     *,
-    ledger: Any,
+    ledger: Ledger | None = None,
     desk: Any = None,
     protocol: type[PatientProtocol] = PatientProtocol,
     **settings: Any,
@@ -169,9 +169,9 @@ def served(
     """A server with a principal of each role, until the end of the block."""
     listening = _listening(settings)
     port = settings.pop("port", None) or (0 if "socket" in settings else listening.getsockname()[1])
-    told = Settings(
-        cards=cards or (folder / "x.toml",), state=folder / "state", port=port, **settings
-    )
+    cards = cards or (folder / "none.toml",)
+    told = Settings(cards=cards, state=folder / "state", port=port, **settings)
+    ledger = ledger or Ledger.open(folder / "ledger")
     store = Store(told.state)
     gate = Gate(store, ledger, told)
     server = Serving(settings=told, store=store, ledger=ledger, gate=gate, desk=desk or NoDesk())
@@ -191,7 +191,7 @@ def served(
             time.sleep(0.005)
         yield server
     finally:
-        runner.should_exit = runner.force_exit = True
+        runner.should_exit = True
         thread.join(30)
         listening.close()
         assert not thread.is_alive(), "the server did not stop"

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as Served
 
 from lastbit.serve.identity import Gate, Identity
@@ -139,26 +139,25 @@ async def _missing(_: Request) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     """What is said of an error: a problem document, or a page."""
-    if isinstance(error, HTTPException):
-        refusal = _not_there(error)
-    elif isinstance(error, Refusal):
-        refusal = error
-    else:
-        refusal = Refusal(status=500, title="A mistake", detail="", kind="mistake")
-    if refusal.status >= 500:
+    refusal = _not_there(error) if isinstance(error, HTTPException) else _refusal_of(error)
+    if refusal is not error and refusal.status >= 500:
         _LOG.error("%s: %s", refusal.status, type(error).__name__)
-    if request.url.path.startswith(API):
-        response: Response = JSONResponse(
-            {"type": f"/problems/{refusal.kind}", "title": refusal.title, "detail": refusal.detail},
-            media_type="application/problem+json",
-            status_code=refusal.status,
-        )
-    else:
-        response = PlainTextResponse(
-            f"{refusal.title}. {refusal.detail}\n", status_code=refusal.status
-        )
+    is_api = request.url.path.startswith(f"{API}/")
+    teller = _part("problems" if is_api else "pages")
+    if teller is None:
+        words = f"{refusal.title}. {refusal.detail}\n"
+        return PlainTextResponse(words, refusal.status, dict(refusal.headers))
+    response: Response = teller.problem(refusal) if is_api else teller.refused(request, refusal)
     response.headers.update(refusal.headers)
     return response
+
+
+def _refusal_of(error: Exception) -> Refusal:
+    problems = _part("problems")
+    if problems is None and not isinstance(error, Refusal):
+        return Refusal(status=500, title="A mistake", detail="Not yours.", kind="failed")
+    found: Refusal = error if isinstance(error, Refusal) else problems.refusal_of(error)
+    return found
 
 
 def _not_there(error: HTTPException) -> Refusal:

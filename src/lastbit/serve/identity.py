@@ -155,7 +155,7 @@ class Gate:
 
     def identity_of(self, scope: Mapping[str, Any]) -> Identity | None:
         """Whom a request acts as; None: nobody. Nothing is written."""
-        if scope["path"].startswith(API):
+        if scope["path"].startswith(f"{API}/"):
             header = _only(scope, "authorization")
             scheme, _, token = (header or "").partition(" ")
             return self._by_token(token.strip(" ")) if scheme.lower() == "bearer" else None
