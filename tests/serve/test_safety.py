@@ -27,14 +27,17 @@ EVIL = "https://evil.example"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """Every handler answers 200 and says its name, once it has read the body."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "_handler", _told)
-        patch.setattr(app, "_REQUESTS_A_MINUTE", 10**6)
-        patch.setattr(app, "_GUESSES_A_MINUTE", 10**6)
-        with served(tmp_path_factory.mktemp("safety")) as running:
-            yield running
+    with served(tmp_path_factory.mktemp("safety"), handler=_told) as found:
+        yield found
+
+
+@pytest.fixture
+def server(running: Serving, monkeypatch: pytest.MonkeyPatch) -> Serving:
+    """It counts no requests."""
+    monkeypatch.setattr(safety.Rates, "take", lambda *_: None)
+    return running
 
 
 def _told(route: Route) -> Any:
@@ -171,7 +174,7 @@ def test_hosts_that_are_none_or_two(server: Serving) -> None:
 def test_a_proxys_headers_change_nothing(tmp_path: Path) -> None:
     """Neither name nor address nor scheme: what settings say is what counts."""
     origin = "https://stats.example.org"
-    with served(tmp_path, behind_proxy=True, origin=origin) as server:
+    with served(tmp_path, handler=_told, behind_proxy=True, origin=origin) as server:
         told = {
             "X-Forwarded-Host": "evil.example",
             "X-Forwarded-Proto": "http",
@@ -180,17 +183,17 @@ def test_a_proxys_headers_change_nothing(tmp_path: Path) -> None:
         }
         cookie = server.session("analyst")
         for host, origin_, status in (
-            ("stats.example.org", origin, 501),
+            ("stats.example.org", origin, 200),
             ("stats.example.org", "https://evil.example", 403),
             ("stats.example.org", "http://stats.example.org", 403),
             ("evil.example", origin, 421),
             ("stats.example.org:8000", origin, 421),
-            ("localhost", origin, 501),
+            ("localhost", origin, 200),
             ("localhost", "http://localhost", 403),
         ):
             headers = {**told, "Host": host, "Origin": origin_}
             found = server.request("POST", "/sign-out", cookie=cookie, headers=headers)
-            assert found.status in {status, 303 if status == 501 else status}, (host, origin_)
+            assert found.status == status, (host, origin_)
             assert "evil" not in str(found.headers)
             assert found.headers["strict-transport-security"] == "max-age=31536000"
 
@@ -295,9 +298,9 @@ def test_no_parameter_of_a_path_leads_elsewhere(server: Serving, route: Route) -
             assert status in (400, 401, 404, 405, 200), (bad, got)
             assert b"a=b" not in got and b"root:" not in got
     for parameters in seen:
-        for value in parameters.values():
+        for name, value in parameters.items():
             assert re.fullmatch(r"[^/\\\x00-\x1f\x7f\ufffd]+", str(value)), value
-            assert str(value) not in (".", "..")
+            assert str(value) not in (".", "..") or f"/{{{name}}}" not in route.path
 
 
 # ---------------------------------------------------------------- header injection
@@ -320,12 +323,10 @@ def test_a_control_character_in_a_response_is_a_mistake(tmp_path: Path, value: s
 
         return handler
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "_handler", told)
-        with served(tmp_path) as server:
-            found = server.request("GET", "/healthz")
-            assert found.status == 500
-            assert not {"x-evil", "x-name"} & {name.lower() for name in found.headers}
+    with served(tmp_path, handler=told) as server:
+        found = server.request("GET", "/healthz")
+        assert found.status == 500
+        assert not {"x-evil", "x-name"} & {name.lower() for name in found.headers}
 
 
 @given(st.text())
@@ -452,7 +453,7 @@ def test_rubbish_is_refused_and_the_server_lives(server: Serving) -> None:
     ):
         with server.socket() as line:
             line.sendall(rubbish + b"\r\n\r\n")
-            assert until_closed(line)[:12] in (b"HTTP/1.1 400", b"")
+            assert until_closed(line)[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 421", b"")
     assert server.request("GET", "/healthz").status == 200
 
 
@@ -488,7 +489,7 @@ def test_rates_forget_the_longest_unused() -> None:
 
 def test_guessing_is_slowed_down(tmp_path: Path) -> None:
     """Sign-in and tokens by address, previews and questions by principal whatever token it uses."""
-    with served(tmp_path, previews_a_minute=3, questions_a_minute=2) as server:
+    with served(tmp_path, handler=_told, previews_a_minute=3, questions_a_minute=2) as server:
 
         def statuses(times: int, method: str, path: str, **sent: Any) -> list[int]:
             return [server.request(method, path, **sent).status for _ in range(times)]

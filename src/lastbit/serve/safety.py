@@ -333,6 +333,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; say whether it is the Unix socket."""
         super().connection_made(transport)
+        self.access_log = False  # uvicorn would write paths, and those of links are secret
         family = transport.get_extra_info("socket").family
         self.app_state = {**self.app_state, "unix": family == socket.AF_UNIX}
         self._watch()
