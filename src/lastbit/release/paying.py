@@ -106,7 +106,8 @@ class Steps:
     """The record; reads the rows and adds the noise."""
 
 
-def _steps(plan: Plan | MarginalsPlan) -> Steps:
+def steps_of(plan: Plan | MarginalsPlan) -> Steps:
+    """How the questions of such plans are answered."""
     if isinstance(plan, MarginalsPlan):
         from lastbit.release.marginals import marginals_steps  # which is made of this file
 
@@ -133,7 +134,7 @@ class Paid:
 def checked(plan: Plan | MarginalsPlan) -> None:
     """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
     with one_database(plan.card):
-        _steps(plan).runnable(plan)
+        steps_of(plan).runnable(plan)
 
 
 @one_connection()
@@ -152,7 +153,7 @@ def reserved(
     `before_charging` is called where a price is about to be committed, and for nothing else: it
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
-    card, steps = plan.card, _steps(plan)
+    card, steps = plan.card, steps_of(plan)
     data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
     books.account(card.account_name, card.budget)  # later: a source that is not there opens none
     if card.account is not None:
@@ -203,7 +204,7 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    made = partial(_steps(plan).made, plan, question=entry.question, sql=entry.words)
+    made = partial(steps_of(plan).made, plan, question=entry.question, sql=entry.words)
 
     def settled() -> Entry:
         with one_database(card):
@@ -264,7 +265,7 @@ def paid_for(
     sql: str | None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order."""
-    card, steps = plan.card, _steps(plan)
+    card, steps = plan.card, steps_of(plan)
     person = _user()
     if card.users is not None and person not in card.users:
         raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
