@@ -26,6 +26,7 @@ from lastbit.release.paying import (
     accept_data as accept_data,
     answered as answered,
     checked as checked,
+    principal_of as principal_of,
     reserved as reserved,
 )
 from lastbit.release.private_table import (

@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lastbit.addresses import Address
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -60,7 +61,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import Entry, Ledger, one_connection, spared_by
+from lastbit.ledger import Entry, Ledger, check_charging, one_connection, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.recorded import question_of, served
 from lastbit.tables import (
@@ -160,12 +161,12 @@ def reserved(
         _check_one_promise(books, card)
     question = steps.question(plan, data)
     known = None if fresh else books.recorded(card.account_name, question)
-    if known is not None:
-        return Paid(recorded=known)
-    if isinstance(plan, Plan) and not fresh:
+    found = None if known is None else Paid(recorded=known)
+    if found is None and isinstance(plan, Plan) and not fresh:
         found = _served(plan, books, data, sql=sql)
-        if found is not None:
-            return Paid(recorded=found[0], shown=found[1])
+    if found is not None:
+        _check_right(books, card.account_name, principal)
+        return found
     before_charging()
     entry = books.reserve(
         card.account_name,
@@ -178,7 +179,7 @@ def reserved(
         query=plan.query.digest,
         fresh=fresh,
         gaussian_noise=plan.gaussian_noise,
-        **({} if principal is None else {"principal": principal}),
+        principal=principal,
     )
     if entry.record is not None:  # another process was quicker
         return Paid(recorded=dict(entry.record))
@@ -278,7 +279,15 @@ def paid_for(
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
         check = partial(checked, plan)
-        paid = reserved(plan, books=books, who=label, sql=sql, fresh=fresh, before_charging=check)
+        paid = reserved(
+            plan,
+            books=books,
+            who=label,
+            principal=principal_of(books),
+            sql=sql,
+            fresh=fresh,
+            before_charging=check,
+        )
         return answered(plan, paid, books=books, who=label)
 
 
@@ -331,9 +340,16 @@ def _check_one_promise(books: Ledger, card: DataCard) -> None:
         return
 
 
-def _served(
-    plan: Plan, books: Ledger, data: str, *, sql: str | None
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _check_right(books: Ledger, account: str, principal: str | None) -> None:
+    """Refuse a recorded answer to those who may not ask, as `reserve` does where it charges."""
+    known = {one.name: one for one in books.principals()}
+    if known:
+        name = principal or ""
+        share = next(iter(books.allowances(account, name)), None) if name in known else None
+        check_charging(known.get(name), principal, account, share)
+
+
+def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
     for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
@@ -346,7 +362,7 @@ def _served(
         except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
             continue
         if shown is not None:
-            return dict(record), shown
+            return Paid(recorded=dict(record), shown=shown)
     return None
 
 
@@ -366,6 +382,12 @@ def _user() -> str:
         return f"uid {os.getuid()}"
     except ImportError:
         return getpass.getuser()
+
+
+def principal_of(books: Ledger) -> str:
+    """In whose name this process charges: its user's, or the one who signs in to the database."""
+    place = books.path
+    return place.given.get("user") or _user() if isinstance(place, Address) else _user()
 
 
 def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
