@@ -12,7 +12,7 @@ from typing import Any, Literal
 import click
 
 from lastbit import report as reports
-from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
@@ -50,6 +50,7 @@ from lastbit.release import (
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    account_json,
     marginals_page,
     notes_of,
     plan_words,
