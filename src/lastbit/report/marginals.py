@@ -269,7 +269,7 @@ def marginals_page(
     """The page of released tables; `account` is the state of the budget, if it is known."""
     return rendered(
         "answer.html",
-        title=printable(title or title_of(record)),
+        title=printable(title_of(record, title)),
         answers=[marginal_parts(record)],
         budget=None if account is None else budget_parts(account, [record]),
         empty=EMPTY,
