@@ -12,13 +12,11 @@ from lastbit.cli.allowance import allowance_json, allowance_table
 from lastbit.cli.ledger import (
     PLACE,
     account_heading,
-    account_json,
     account_of,
     budget_rows,
     question_table,
     reopened_after,
     reopened_words,
-    typical_price,
     unanswered_words,
     user_name,
     with_answers,
@@ -26,6 +24,7 @@ from lastbit.cli.ledger import (
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
+from lastbit.report import account_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5

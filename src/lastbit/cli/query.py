@@ -13,7 +13,7 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.allowance import allowance_json, allowance_words, own_allowance
-from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
@@ -52,6 +52,7 @@ from lastbit.release import (
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    account_json,
     marginals_page,
     notes_of,
     plan_words,
