@@ -46,7 +46,7 @@ from lastbit.ledger import (
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.release import accept_data
-from lastbit.report import amount, title_of
+from lastbit.report import amount, register_csv, register_page, title_of
 from lastbit.tables import Budget, Cost, DataCard, read_card
 
 try:
@@ -59,6 +59,7 @@ DIGITS = 6
 _amount = partial(amount, digits=DIGITS)
 LEAST_ROOM = 20
 MOST_OPEN = 8
+FORMATS = ("jsonl", "csv", "html")
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
 HAPPENED: Mapping[str, str] = MappingProxyType(
     {
@@ -194,15 +195,17 @@ def log(file: Path | Address, account: str | None, last: int, as_json: bool) -> 
     show(Heading(str(file), f"{len(entries)} entries"), replace(table, numbers=(0,)))
 
 
-@ledger.command(example="export hospital.ledger --out entries.jsonl")
+@ledger.command(example="export hospital.ledger --format html --out register.html")
 @ledger_argument
 @option("--out", "Write to this file.", PATH)
+@option("--format", "All entries, or the register of releases.", FORMATS, default="jsonl")
 @one_connection()
-def export(file: Path | Address, out: Path | None) -> None:
-    """Every entry with its answer, one JSON a line.
+def export(file: Path | Address, out: Path | None, format: str) -> None:
+    """Every entry with its answer, one JSON a line; or the register of releases.
 
     The ledger's secret stays inside. The hash of an entry is SHA-256 of its fields, written as JSON
-    with sorted names and no blanks.
+    with sorted names and no blanks. The register (csv, html) has a line for each answer: when, the
+    table, the question, its price, in whose name, the digest of its certificate, and the entry.
     """
     books = Ledger.existing(file)
     if out is not None:
@@ -210,9 +213,13 @@ def export(file: Path | Address, out: Path | None) -> None:
         if out.exists():  # it might be the ledger itself, under another name
             raise refusal("--out", "exists", "name a new file")
     try:
-        with nullcontext(None) if out is None else out.open("x", encoding="ascii") as target:
-            for entry in exported(books):
-                click.echo(json.dumps(entry, sort_keys=True), file=target)
+        with nullcontext(None) if out is None else out.open("x", encoding="utf-8") as target:
+            if format == "jsonl":
+                for entry in exported(books):
+                    click.echo(json.dumps(entry, sort_keys=True), file=target)
+            else:
+                told = register_page if format == "html" else register_csv
+                click.echo(str(told(books)), file=target, nl=False)
     except OSError as error:
         raise refusal(
             "--out", f"cannot be written ({error.strerror})", "name another file"
@@ -553,7 +560,10 @@ def unanswered_words(reservations: Sequence[Entry]) -> str:
 def question_table(entries: Sequence[Entry]) -> Columns:
     """What was asked, newest first."""
     newest = list(reversed(entries))
-    cells = [(_when(entry), printable(entry.who or "", 10), _price(entry)) for entry in newest]
+    cells = [
+        (_when(entry), printable(entry.principal or entry.who or "", 10), _price(entry))
+        for entry in newest
+    ]
     return _entry_table(("when (UTC)", "who", "price", "question"), cells, newest, _asked)
 
 

@@ -14,6 +14,7 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `plan.py` | a plan in words, the same on every screen |
 | `answer.py` | an answer: numbers with intervals, tables, charts, its page |
 | `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
+| `register.py` | the register of releases of a ledger |
 | `figures.py` | figures of the theory, worked out exactly |
 | `maps.py` | maps of true and noisy places |
 """

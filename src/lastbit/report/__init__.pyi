@@ -73,6 +73,10 @@ from lastbit.report.plan import (
     plan_words as plan_words,
     title_of as title_of,
 )
+from lastbit.report.register import (
+    register_csv as register_csv,
+    register_page as register_page,
+)
 
 __all__ = [
     "AuditStory",

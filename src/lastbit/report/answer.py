@@ -313,6 +313,8 @@ _LARGEST_EXPONENT = 10_000
 
 def promise_sentences(record: Record) -> list[str]:
     """The guarantee for somebody who has never heard of epsilon; numbers are rounded up."""
+    if record.get("made_up"):
+        return [str(record["guarantee"])]
     unit = unit_word(record)
     cost = {name: Fraction(number) for name, number in record["cost"].items()}
     hidden, fact = f"whether any one {unit} is in the table", f"one {unit} is in the table"
@@ -378,13 +380,13 @@ def page(
     """
     if not records:
         raise InvalidParameter("records", problem="are none", remedy="pass an answer's record")
-    name = title_of(records[0])
-    if len(records) > 1:
+    name = title_of(records[0], title)
+    if len(records) > 1 and title is None:
         tables = sorted({printable(record["table"], 60) for record in records})
         name = f"{len(records)} answers from {', '.join(tables)}"
     return rendered(
         "answer.html",
-        title=printable(title or name),
+        title=printable(name),
         answers=[_answer(record) for record in records],
         budget=None if account is None else _budget(account, records),
         empty=EMPTY,

@@ -274,7 +274,7 @@ def marginals_page(
     }
     return rendered(
         "answer.html",
-        title=printable(title or title_of(record)),
+        title=printable(title_of(record, title)),
         answers=[answer],
         budget=None if account is None else _budget(account, [record]),
         empty=EMPTY,
