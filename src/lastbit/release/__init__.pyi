@@ -24,6 +24,10 @@ from lastbit.release.release import (
     accept_data as accept_data,
     released as released,
 )
+from lastbit.release.remote import (
+    RemoteTable as RemoteTable,
+    remote_table as remote_table,
+)
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,
     synthetic as synthetic,
@@ -49,6 +53,7 @@ __all__ = [
     "Kept",
     "Marginals",
     "MaxRowsSuggestion",
+    "RemoteTable",
     "Row",
     "Synthetic",
     "Table",
