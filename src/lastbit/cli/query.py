@@ -13,7 +13,8 @@ from typing import Any, Literal
 import click
 
 from lastbit import report as reports
-from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.allowance import allowance_json, allowance_words, own_allowance
+from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
@@ -45,12 +46,13 @@ from lastbit.cli.remote import (
 )
 from lastbit.errors import InvalidParameter
 from lastbit.files import Spared, same_place, written_over
-from lastbit.ledger import check_output, one_connection, spared_by
+from lastbit.ledger import Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
     RemoteTable,
     check_kept,
+    made_up_answer,
     planned_within,
     price_rows,
     released,
@@ -60,6 +62,7 @@ from lastbit.release import (
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    account_json,
     marginals_page,
     notes_of,
     plan_words,
@@ -115,6 +118,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--print-sql", "Show the statement that the engine would run, and stop.")
 @option("--dialect", "With --print-sql: for another engine; the last four only to read.", DIALECTS)
 @flag("--dry-run", "Check question, price and budget, and stop.")
+@flag("--made-up", "Answer about rows made up from the card, for free: nothing is read.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
@@ -136,6 +140,7 @@ def query(
     print_sql: bool,
     dialect: str | None,
     dry_run: bool,
+    made_up: bool,
     fresh: bool,
     consistent: bool,
     kept: bool,
@@ -157,6 +162,8 @@ def query(
     numbers go into bins, band=bin(age, 0, 18, 65).
 
     With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
+    Nor is it with --made-up: the answer is of the same form and as noisy, and about rows that are
+    made up from the card.
 
     ADDRESS is that of a table that a server has: https://stats.example.org/visits. Its answer is
     checked by lastbit's own checker, and compared with what was asked, before it is shown.
@@ -169,6 +176,7 @@ def query(
     if isinstance(card, str):
         given = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
         given |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
+        given["--made-up"] = made_up
         for name in (name for name, value in given.items() if value):
             raise refusal(name, "is not for tables of a server", "leave it out")
         token = [] if token_file is None else [str(token_file)]
@@ -182,7 +190,7 @@ def query(
             found = released_remotely(remote, fresh, wanted, asked)
         found = found.consistent() if consistent else found
         said, kept_here = account_at(remote)
-        _show_answer(found, said["accounts"][0], rows_of(said, kept_here), as_json=as_json)
+        _show_answer(found, said, rows_of(said, kept_here), as_json=as_json)
         state = None if kept_here is None else account_json(kept_here, _paid(found.record))
         _write(found, state, out=out, report=report, title=title)
         return
@@ -190,6 +198,9 @@ def query(
         raise refusal("--token-file", "is for https:// addresses", "leave it out")
     table = read_card(card)
     _check_files(out, report, title, {**spared_by(table), "the card": [str(card)]})
+    if made_up and (fresh or kept or out is not None or report is not None):
+        remedy = "leave out --fresh, --kept, --out and --report"
+        raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
     if dialect is not None and not print_sql:
         raise refusal("--dialect", "is for --print-sql", "leave it out")
     plan: Plan | MarginalsPlan
@@ -216,13 +227,17 @@ def query(
     if explain or dry_run:
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
+    if made_up:
+        _show_made_up(made_up_answer(plan, table, sql=statement), consistent, as_json=as_json)
+        return
     with _told_of_interrupts(), waiting("asking") as tell, progress(tell):
         answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
         if isinstance(answer, Answer):
             answer = with_kept(answer, plan.query, table, kept=kept)
-    account = account_of(table)[1]
-    paid = _paid(answer.record)
-    _show_answer(answer, account_json(account), budget_rows(account, paid), as_json=as_json)
+    books, account = account_of(table)
+    share, paid = own_allowance(books, account.name), _paid(answer.record)
+    state = {"account": account_json(account), **_share(share)}
+    _show_answer(answer, state, [*budget_rows(account, paid), *_own(share)], as_json=as_json)
     _write(answer, account_json(account, paid), out=out, report=report, title=title)
 
 
@@ -252,7 +267,7 @@ def _told_of_interrupts() -> Iterator[None]:
 
 def _show_answer(
     answer: Answer | Marginals,
-    account: Mapping[str, Any],
+    state: Mapping[str, Any],
     budget: Sequence[tuple[str, str]],
     *,
     as_json: bool,
@@ -260,8 +275,7 @@ def _show_answer(
     part = answer.shown if isinstance(answer, Answer) else None
     if as_json:
         shown = {} if part is None else {"shown": part}
-        record, charged = answer.record, answer.charged
-        show_json({"charged": charged, "answer": record, **shown, "account": account})
+        show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
     else:
         show(*_answer_page(part or answer.record, budget, charged=answer.charged))
 
@@ -274,6 +288,15 @@ def _show_remote_plan(
         show_json(table.preview(within=within, **asked))
     else:
         click.echo(table.explain(within=within, **asked))
+
+
+def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:
+    whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
+    record = (answer.consistent() if whole else answer).record
+    if as_json:
+        show_json({"charged": False, "answer": record})
+    else:
+        show(*_answer_page(record, None, charged=False))
 
 
 def _check_for_marginals(
@@ -332,20 +355,30 @@ def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json:
 def _show_plan(
     plan: Plan | MarginalsPlan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool
 ) -> None:
-    account = account_of(plan.card)[1]
-    # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+    books, account = account_of(plan.card)
+    after, share = account, None
+    if not explain:  # refuses a price that the budget or the allowance does not allow
+        after = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+        share = own_allowance(books, account.name, plan.cost)
     if as_json:
-        state = account_json(account, plan.cost)
-        show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
+        state = {"account": account_json(account, plan.cost), **_share(share)}
+        show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
     elif explain:
         show(*_plan_page(plan, prices))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
-            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost)]),
+            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost), *_own(share)]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
+
+
+def _share(share: Allowance | None) -> dict[str, Any]:
+    return {} if share is None else {"allowance": allowance_json(share)}
+
+
+def _own(share: Allowance | None) -> list[tuple[str, str]]:
+    return [] if share is None else [("allowance", allowance_words(share))]
 
 
 def _plan_page(
@@ -392,11 +425,11 @@ def _paid(record: Mapping[str, Any]) -> Cost:
 
 
 def _answer_page(
-    record: Mapping[str, Any], budget: Sequence[tuple[str, str]], *, charged: bool
+    record: Mapping[str, Any], budget: Sequence[tuple[str, str]] | None, *, charged: bool
 ) -> list[Part]:
-    """Numbers with their ±, the price, what is left, notes."""
+    """Numbers with their ±, the price, what is left, notes; without a budget for made-up rows."""
     paid = price_words(record["cost"])
-    verdict = paid if charged else "recorded, no charge"
+    verdict = paid if charged else "made up, free" if budget is None else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if "marginals" in record["plan"]:
         parts += marginals_parts(record, width=ROOM)
@@ -404,17 +437,17 @@ def _answer_page(
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
-            more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
-            parts.append(more)
+            where = "" if budget is None else ": --out answer.csv has them all"
+            parts.append(f"... and {table.left_out:,} more groups{where}")
     else:
         parts.append(EMPTY)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
-    if not charged:
+    if not charged and budget is not None:
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    parts.append(Facts([*facts, *budget]))
+    parts.append(Facts([*facts, *(budget or ())]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

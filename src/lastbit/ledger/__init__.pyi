@@ -5,6 +5,16 @@ from lastbit.ledger.entry import (
 from lastbit.ledger.ledger import (
     Ledger as Ledger,
 )
+from lastbit.ledger.principals import (
+    PERIODS as PERIODS,
+    ROLES as ROLES,
+    Allowance as Allowance,
+    Limit as Limit,
+    Period as Period,
+    Principal as Principal,
+    Role as Role,
+    check_charging as check_charging,
+)
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
     anchored as anchored,
@@ -19,8 +29,11 @@ from lastbit.ledger.storage import (
 
 __all__ = [
     "Account",
+    "Allowance",
     "Entry",
     "Ledger",
+    "Limit",
+    "Principal",
     "check_output",
     "exported",
     "restored",
