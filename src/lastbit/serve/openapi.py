@@ -28,7 +28,7 @@ KEYWORDS = frozenset(
 MOST = 200
 """Of a list, in one answer."""
 USUAL = 50
-_NUMBER = r"^[0-9]{1,80}(\.[0-9]{1,80})?([eE][-+]?[0-9]{1,2})?$|^[0-9]{1,80}/[0-9]{1,80}$"
+_NUMBER = r"^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$|^[0-9]+/[0-9]+$"
 _LONGEST = 16 << 10
 _LONGEST_NAME = 200
 
@@ -73,7 +73,12 @@ _WHOLE_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
 _TRUTH: Schema = {"type": "boolean"}
 _TIME: Schema = {"type": "string", "description": "RFC 3339, in UTC"}
 _SECONDS: Schema = {"type": "number", "minimum": 0}
-_EXACT: Schema = {"type": "string", "pattern": _NUMBER, "description": 'exact: "1", "0.5", "1/3"'}
+_EXACT: Schema = {
+    "type": "string",
+    "pattern": _NUMBER,
+    "maxLength": 60,
+    "description": 'exact: "1", "0.5", "1/3"',
+}
 _EXACT_OR_NULL: Schema = {**_EXACT, "type": ["string", "null"]}
 _BY_NAME: Schema = {"type": "object", "additionalProperties": _EXACT, "maxProperties": 100}
 _ROLE: Schema = {"type": "string", "enum": sorted(RIGHTS)}
@@ -255,7 +260,9 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Entry": _open({"sequence": _WHOLE, "when": _ANY, "kind": _ANY, "hash": _ANY}),
         "Entries": _page("entries", _ref("Entry"), _WHOLE_OR_NULL),
         "Role": _object({"role": _ROLE}),
-        "User": _object({"name": _ANY, "role": _ROLE, "active": _TRUTH}),
+        "User": _object(
+            {"name": _ANY, "role": {**_ROLE, "type": ["string", "null"]}, "active": _TRUTH}
+        ),
         "Users": _object({"users": _list(_ref("User"))}),
         "Link": _object(
             {"address": {**_ANY, "description": "works once; whoever has it signs in"}}

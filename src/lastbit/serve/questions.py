@@ -76,9 +76,9 @@ class Job:
     reason: str | None = None
 
 
-@dataclass(kw_only=True, eq=False)
-class Refusal(Exception):  # not frozen: `with` sets the traceback of what is raised inside it
-    """What the server does not do, for whoever asked: becomes a problem document or a page."""
+@dataclass(kw_only=True, eq=False)  # not frozen: contexts set the traceback of what passes them
+class Refusal(Exception):
+    """What the server does not do, for the one who asked: becomes a problem document or a page."""
 
     status: int
     title: str
