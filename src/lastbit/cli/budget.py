@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lastbit.addresses import Address
-from lastbit.cli.allowance import allowance_json, allowance_table
+from lastbit.cli.allowance import allowance_table
 from lastbit.cli.ledger import (
     PLACE,
     account_heading,
@@ -25,7 +25,7 @@ from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.cli.remote import OrRemote, show_budget, token_option
 from lastbit.ledger import Account, Ledger
-from lastbit.report import account_json, typical_price
+from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import click
 
 from lastbit import report as reports
-from lastbit.cli.allowance import allowance_json, allowance_words, own_allowance
+from lastbit.cli.allowance import allowance_words, own_allowance
 from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
@@ -63,6 +63,7 @@ from lastbit.report import (
     EMPTY,
     UNTOUCHED,
     account_json,
+    allowance_json,
     marginals_page,
     notes_of,
     plan_words,

@@ -18,7 +18,6 @@ from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from inspect import iscoroutinefunction
 from math import ceil
 from time import time
 from typing import Any
@@ -29,11 +28,12 @@ from starlette.responses import JSONResponse, Response
 from lastbit.exact import rational
 from lastbit.ledger import Limit
 from lastbit.release import Answer
-from lastbit.report import account_json
+from lastbit.report import account_json, allowance_json
 from lastbit.serve.identity import Identity
 from lastbit.serve.openapi import KEY, MOST, PAGED, SCHEMAS, USUAL, document, problem_in
 from lastbit.serve.questions import FINISHED, Job, Question, Refusal, asked as question_of
 from lastbit.serve.routes import API, RIGHTS
+from lastbit.serve.safety import attachment
 from lastbit.tables import card_to_json
 
 
@@ -55,10 +55,7 @@ async def tables(request: Request) -> Response:
 async def table(request: Request) -> Response:
     """All that its card declares, and nothing of where the data are."""
     served = await _served(request)
-    examples = [
-        {"sql": e.sql, "epsilon": e.epsilon, "delta": e.delta, "words": e.words}
-        for e in served.examples
-    ]
+    examples = [asdict(one) for one in served.examples]
     return JSONResponse({**card_to_json(served.card), "slot": served.slot, "examples": examples})
 
 
@@ -81,6 +78,7 @@ async def asked(request: Request) -> Response:
     desk, who, key = request.app.state.desk, _who(request), _key(request)
     name, question = await _table_and_question(request)
     job = await desk.submit(name, question, who, key=key)
+    await to_thread(request.app.state.gate.audit, who, "asked", name)
     headers = {"Location": f"{API}/jobs/{job.id}", **_retry(job)}
     return JSONResponse(_job(job), status_code=202, headers=headers)
 
@@ -88,7 +86,9 @@ async def asked(request: Request) -> Response:
 async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
     served = await _served(request)
-    await request.app.state.desk.accept(served.name, _who(request))
+    who = _who(request)
+    await request.app.state.desk.accept(served.name, who)
+    await to_thread(request.app.state.gate.audit, who, "data accepted", served.name)
     return JSONResponse({"table": served.name, "accepted": True})
 
 
@@ -97,20 +97,20 @@ async def data_accepted(request: Request) -> Response:
 
 async def jobs(request: Request) -> Response:
     """One's own, the newest first; stewards see all."""
-    found = await _called(request.app.state.desk.jobs, _who(request))
+    found = request.app.state.desk.jobs(_who(request))
     page, before = _page(request, "jobs", found, lambda job: job.id)
     return JSONResponse({"jobs": [_job(job) for job in page], "before": before})
 
 
 async def job(request: Request) -> Response:
     """What became of a question."""
-    found = await _called(request.app.state.desk.job, request.path_params["job"], _who(request))
+    found = request.app.state.desk.job(request.path_params["job"], _who(request))
     return JSONResponse(_job(found), headers=_retry(found))
 
 
 async def answers(request: Request) -> Response:
     """Of all tables that one may see, the newest first."""
-    found = await _called(request.app.state.desk.answers, _who(request))
+    found = await to_thread(request.app.state.desk.answers, _who(request))
     page, before = _page(request, "answers", found, lambda line: line.entry)
     return JSONResponse({"answers": [asdict(line) for line in page], "before": before})
 
@@ -126,7 +126,9 @@ async def answer_csv(request: Request) -> Response:
     if "columns" not in record:
         problem = "has several tables: take the JSON"
         raise _refusal(422, "not-a-table", "No CSV", f"this answer {problem}")
-    headers = {"Content-Disposition": f'attachment; filename="answer-{_entry(request)}.csv"'}
+    name = f"answer-{request.path_params['entry']}.csv"
+    await to_thread(request.app.state.gate.audit, _who(request), "downloaded", name)
+    headers = attachment(name)
     return Response(Answer(record).to_csv(), media_type="text/csv", headers=headers)
 
 
@@ -146,7 +148,7 @@ async def budget(request: Request) -> Response:
     by_account = {served.account_name: served for served in seen}
     accounts = [await to_thread(served.account) for served in by_account.values()]
     own = await to_thread(books.allowances, None, who.principal)
-    lines = [_allowance(one) for one in own if one.account in by_account]
+    lines = [allowance_json(one) for one in own if one.account in by_account]
     return JSONResponse(
         {"accounts": [account_json(account) for account in accounts], "allowances": lines}
     )
@@ -176,23 +178,23 @@ async def user_set(request: Request) -> Response:
     who, name = _unrestricted(request), request.path_params["name"]
     role = (await _body(request, "Role"))["role"]
     _may_give(who, role)
-    return JSONResponse(await _set_principal(request, name, role))
+    gate = request.app.state.gate
+    return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, role, by=who))))
 
 
 async def user_removed(request: Request) -> Response:
     """The name stays taken, and nobody can use it."""
-    _unrestricted(request)
-    name = await _known(request)
-    return JSONResponse(await _set_principal(request, name, None))
+    gate, who, name = request.app.state.gate, _unrestricted(request), await _known(request)
+    return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, None, by=who))))
 
 
 async def user_link(request: Request) -> Response:
     """Signs in whoever uses it, once."""
     gate, who, name = request.app.state.gate, _unrestricted(request), await _known(request)
-    principal = await to_thread(gate.ledger.principal, name)
-    _may_give(who, principal.role)
-    path = await to_thread(gate.link_made, name)
-    await to_thread(gate.audit, who, "link made", name)
+    role = (await to_thread(gate.ledger.principal, name)).role
+    if role is not None:  # one that was removed gets no link: the gate says so
+        _may_give(who, role)
+    path = await to_thread(lambda: gate.link_made(name, by=who))
     address = f"{request.app.state.settings.address}{path}"
     return JSONResponse({"address": address}, status_code=201)
 
@@ -200,8 +202,7 @@ async def user_link(request: Request) -> Response:
 async def user_revoked(request: Request) -> Response:
     """Ends all sessions and tokens of a principal."""
     gate, who, name = request.app.state.gate, _unrestricted(request), await _known(request)
-    await to_thread(gate.all_ended, name)
-    await to_thread(gate.audit, who, "sessions ended", name)
+    await to_thread(lambda: gate.all_ended(name, by=who))
     return Response(status_code=204)
 
 
@@ -209,7 +210,7 @@ async def allowances(request: Request) -> Response:
     """Those of all principals."""
     _unrestricted(request)
     found = await to_thread(request.app.state.gate.ledger.allowances)
-    return JSONResponse({"allowances": [_allowance(one) for one in found]})
+    return JSONResponse({"allowances": [allowance_json(one) for one in found]})
 
 
 async def allowance_set(request: Request) -> Response:
@@ -220,7 +221,7 @@ async def allowance_set(request: Request) -> Response:
         for name in ("epsilon", "delta", "rho")
     }
     limit = Limit(**exact, period=amounts.get("period"))
-    return JSONResponse(_allowance(await _set_allowance(request, limit)))
+    return JSONResponse(allowance_json(await _set_allowance(request, limit)))
 
 
 async def allowance_ended(request: Request) -> Response:
@@ -257,9 +258,6 @@ async def token_made(request: Request) -> Response:
 async def token_revoked(request: Request) -> Response:
     """It works no more, from the next request on."""
     gate, who, token = request.app.state.gate, _who(request), request.path_params["token"]
-    own = await to_thread(gate.tokens, who.principal)
-    if token not in {line.id for line in own}:
-        raise _refusal(404, "unknown-token", "No such token", "list yours by GET /api/v1/tokens")
     await to_thread(gate.token_revoked, token, who)
     return Response(status_code=204)
 
@@ -268,17 +266,8 @@ async def audit(request: Request) -> Response:
     """The log, the newest line first."""
     _unrestricted(request)
     last, before = _cut(request, "audit")
-    store = request.app.state.gate.store
-
-    def read() -> list[dict[str, Any]]:
-        rows = store.connection().execute(
-            "SELECT sequence, at, principal, action, subject, words FROM audit"
-            " WHERE sequence < ? ORDER BY sequence DESC LIMIT ?",
-            (before or 1 << 62, last + 1),
-        )
-        return [{**row, "at": _when(row["at"])} for row in map(dict, rows)]
-
-    lines = await to_thread(read)
+    rows = await to_thread(request.app.state.gate.audit_lines, before, last + 1)
+    lines = [{**row, "at": _when(row["at"])} for row in map(dict, rows)]
     more = lines[last - 1]["sequence"] if len(lines) > last else None
     return JSONResponse({"lines": lines[:last], "before": more})
 
@@ -309,13 +298,6 @@ def _may_give(who: Identity, role: str) -> None:
         raise _refusal(403, "not-allowed", "Not allowed", detail)
 
 
-async def _called(work: Callable[..., Any], *arguments: Any) -> Any:
-    """What a method of the desk gives; those that may block are run in a thread."""
-    if iscoroutinefunction(work):
-        return await work(*arguments)
-    return await to_thread(work, *arguments)
-
-
 async def _seen(request: Request) -> list[Any]:
     found: list[Any] = await to_thread(request.app.state.desk.catalogue.seen_by, _who(request))
     return found
@@ -323,11 +305,7 @@ async def _seen(request: Request) -> list[Any]:
 
 async def _served(request: Request) -> Any:
     name = request.path_params["table"]
-    for served in await _seen(request):
-        if served.name == name:
-            return served
-    detail = "there is no such table, or none for you; GET /api/v1/tables lists yours"
-    raise _refusal(404, "unknown-table", "No such table", detail)
+    return await to_thread(request.app.state.desk.table, name, _who(request))
 
 
 async def _table_and_question(request: Request) -> tuple[str, Question]:
@@ -444,16 +422,10 @@ def _retry(job: Job) -> Mapping[str, str]:
     return {"Retry-After": str(max(ceil(job.due - time()), 1))}
 
 
-def _entry(request: Request) -> int:
-    entry: int = request.path_params["entry"]
-    return entry
-
-
 async def _record(request: Request) -> dict[str, Any]:
-    number = _entry(request)
-    if number >= 1 << 63:
-        raise _refusal(404, "unknown-answer", "No such answer", "GET /api/v1/answers lists them")
-    found: dict[str, Any] = await _called(request.app.state.desk.answer, number, _who(request))
+    found: dict[str, Any] = await to_thread(
+        request.app.state.desk.answer, request.path_params["entry"], _who(request)
+    )
     return found
 
 
@@ -469,16 +441,6 @@ async def _known(request: Request) -> str:
     return name
 
 
-async def _set_principal(request: Request, name: str, role: str | None) -> dict[str, Any]:
-    gate, who = request.app.state.gate, _who(request)
-    books = gate.ledger
-    done = await to_thread(lambda: books.set_principal(name, role, by=who.principal))
-    if role is None:
-        await to_thread(gate.all_ended, name)
-    await to_thread(gate.audit, who, "user removed" if role is None else "user set", name)
-    return _user(done)
-
-
 async def _set_allowance(request: Request, limit: Limit | None) -> Any:
     gate, who = request.app.state.gate, _unrestricted(request)
     account, name = request.path_params["account"], await _known(request)
@@ -490,21 +452,6 @@ async def _set_allowance(request: Request, limit: Limit | None) -> Any:
     done = await to_thread(lambda: books.set_allowance(account, name, limit, by=who.principal))
     await to_thread(gate.audit, who, "allowance set" if limit else "allowance ended", name, account)
     return done
-
-
-def _allowance(allowance: Any) -> dict[str, Any]:
-    limit, names = allowance.limit, ("epsilon", "delta", "rho")
-    amounts = {name: getattr(limit, name) for name in names}
-    return {
-        "account": allowance.account,
-        "principal": allowance.principal,
-        "limit": {
-            **{name: None if amount is None else str(amount) for name, amount in amounts.items()},
-            "period": limit.period,
-        },
-        "used": allowance.used.to_json(),
-        "since": allowance.since,
-    }
 
 
 def _token(line: Any) -> dict[str, Any]:

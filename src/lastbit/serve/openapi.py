@@ -175,7 +175,11 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                 "slot": {**_SECONDS, "description": "seconds after which answers appear"},
                 "examples": _list(
                     _object(
-                        {"sql": _ANY, "epsilon": _ANY_OR_NULL, "delta": _ANY_OR_NULL, "words": _ANY}
+                        {
+                            "sql": _ANY,
+                            "words": _ANY,
+                            **dict.fromkeys(("epsilon", "delta", "rho"), _ANY_OR_NULL),
+                        }
                     )
                 ),
             }
@@ -261,7 +265,11 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Entries": _page("entries", _ref("Entry"), _WHOLE_OR_NULL),
         "Role": _object({"role": _ROLE}),
         "User": _object(
-            {"name": _ANY, "role": {**_ROLE, "type": ["string", "null"]}, "active": _TRUTH}
+            {
+                "name": _ANY,
+                "role": {"type": ["string", "null"], "enum": [*sorted(RIGHTS), None]},
+                "active": _TRUTH,
+            }
         ),
         "Users": _object({"users": _list(_ref("User"))}),
         "Link": _object(
@@ -272,13 +280,9 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
             {
                 "account": _ANY,
                 "principal": _ANY,
-                "limit": _object(
-                    {
-                        **dict.fromkeys(("epsilon", "delta", "rho"), _ANY_OR_NULL),
-                        "period": _ANY_OR_NULL,
-                    }
-                ),
+                "limit": _object(dict.fromkeys((*_LIMIT,), _ANY_OR_NULL)),
                 "used": _COST,
+                "left": _object(dict.fromkeys((*_LIMIT,), _ANY_OR_NULL)),
                 "since": _ANY_OR_NULL,
             }
         ),
