@@ -78,7 +78,8 @@ def account_at(table: RemoteTable) -> tuple[dict[str, Any], Account | None]:
         amounts = {name: Fraction(spent[name]) for name in LETTERS}
         budget = None
         if kept is not None:
-            budget = Budget(**{name: Fraction(kept[name]) for name in LETTERS})
+            whole: dict[str, Any] = {name: Fraction(kept[name]) for name in LETTERS}
+            budget = Budget(**whole)
         name = table.card.account_name
         return said, Account(name=name, budget=budget, spent=Cost(**amounts))
     except (LookupError, TypeError, ValueError, ArithmeticError):

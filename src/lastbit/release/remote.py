@@ -449,8 +449,8 @@ class RemoteTable:
         job = self._finished(asked, key)
         if job.get("state") != "answered":
             reason = self.server.token.hidden(str(job.get("reason") or ""))[:_MOST_WORDS]
-            charged = "its price stays charged" if job.get("cost") else "nothing was charged"
-            raise ServerFailed(f"{self.server} gave no answer; {charged}; {reason}".rstrip("; "))
+            paid = "its price stays charged" if job.get("cost") else "nothing was charged"
+            raise ServerFailed(f"{self.server} gave no answer; {paid}; {reason}".rstrip("; "))
         charged = job.get("cost") is not None
         if charged:
             _compare("price charged", _cost(job["cost"]), cost)
