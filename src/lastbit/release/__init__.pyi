@@ -33,6 +33,9 @@ from lastbit.release.private_table import (
     Table as Table,
     table as table,
 )
+from lastbit.release.recorded import (
+    question_of_plan as question_of_plan,
+)
 from lastbit.release.release import (
     released as released,
 )
