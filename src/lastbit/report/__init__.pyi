@@ -9,6 +9,7 @@ from lastbit.report.answer import (
 )
 from lastbit.report.budget import (
     account_json as account_json,
+    allowance_json as allowance_json,
     answers_left as answers_left,
     budget_parts as budget_parts,
     epsilon_taken as epsilon_taken,
