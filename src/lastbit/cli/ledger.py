@@ -37,6 +37,7 @@ from lastbit.ledger import (
     Account,
     Entry,
     Ledger,
+    Limit,
     anchor_noted,
     anchored,
     exported,
@@ -477,7 +478,10 @@ def reopened_words(answers: int) -> str:
     )
 
 
-def money(paid: Cost | MomentCost | GaussianCost | Budget, like: Budget | None = None) -> str:
+def money(
+    paid: Cost | MomentCost | GaussianCost | Budget | Limit,
+    like: Budget | Limit | None = None,
+) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
@@ -574,14 +578,27 @@ def _what(entry: Entry, room: int) -> str:
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
         case "note":
             return printable(entry.words or "", 60)
+        case "voided" if entry.words:
+            return printable(f"not answered, stays charged: {entry.words}", 60)
         case "opened" | "settled" | "voided":
             return HAPPENED[entry.kind]
+        case "principal":
+            return printable(f"{entry.principal}: {entry.role or 'removed'}", 60)
+        case "allowance":
+            return printable(f"allowance of {entry.principal}: {limit_words(entry.limit)}", 60)
 
 
 def _new_budget(budget: Budget | None, words: str | None) -> str:
     if budget is None:
         return "budget without limit"
     return f"budget {budget_words(budget)}{', reopened' if words else ''}"
+
+
+def limit_words(limit: Limit | None) -> str:
+    """What an allowance allows, in short."""
+    if limit is None:
+        return "removed"
+    return f"{money(limit)}{f' a {limit.period}' if limit.period else ''}"
 
 
 def budget_words(budget: Budget) -> str:

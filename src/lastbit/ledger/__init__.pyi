@@ -5,6 +5,15 @@ from lastbit.ledger.entry import (
 from lastbit.ledger.ledger import (
     Ledger as Ledger,
 )
+from lastbit.ledger.principals import (
+    PERIODS as PERIODS,
+    ROLES as ROLES,
+    Allowance as Allowance,
+    Limit as Limit,
+    Period as Period,
+    Principal as Principal,
+    Role as Role,
+)
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
     anchored as anchored,
@@ -19,8 +28,11 @@ from lastbit.ledger.storage import (
 
 __all__ = [
     "Account",
+    "Allowance",
     "Entry",
     "Ledger",
+    "Limit",
+    "Principal",
     "check_output",
     "exported",
     "restored",

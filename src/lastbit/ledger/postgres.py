@@ -357,10 +357,17 @@ class PostgresBooks:
             rows.itersize = 200
             yield from rows.execute(statement)
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
-        """By the steward's function if it is a decision, and this is a steward."""
-        decides = self.steward and kind in ("budget", "voided")
-        function = f"{self.schema}.{'decide' if decides else 'append'}"
+    def now(self) -> str:
+        """The clock of the server: one for all who share it."""
+        written = '\'YYYY-MM-DD"T"HH24:MI:SS.MS"+00:00"\''
+        clock = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {written})"
+        return str(self.raw.execute(clock).fetchone()[0])
+
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
+        """By the steward's function if this is a steward."""
+        function = f"{self.schema}.{'decide' if self.steward else 'append'}"
         self.raw.execute(f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)", row)
         self.pending.append(row[4])
 
@@ -413,7 +420,9 @@ def is_there(place: Address) -> bool:
 class _NewBooks(PostgresBooks):
     """A ledger that is being made, by its owner: entries are written as they are."""
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
         insert = (
             f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
             "reservation) VALUES (%s, %s, %s, %s, %s, %s, %s)"

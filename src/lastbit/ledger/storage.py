@@ -26,8 +26,9 @@ Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
 SECRET_BYTES = 32
-NEWEST = 4
-"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter."""
+NEWEST = 5
+"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
+principals."""
 
 
 class Books(Protocol):
@@ -51,8 +52,13 @@ class Books(Protocol):
     def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
         """The entries that this SQL tail picks; answers may be long, and are read where wanted."""
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
         """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+
+    def now(self) -> str:
+        """The time, by the clock that this ledger goes by."""
 
     def last(self) -> int | None:
         """The last number that was ever given out."""

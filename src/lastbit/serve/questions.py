@@ -76,8 +76,8 @@ class Job:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal(Exception):
+@dataclass(kw_only=True, eq=False)
+class Refusal(Exception):  # not frozen: `with` sets the traceback of what is raised inside it
     """What the server does not do, for whoever asked: becomes a problem document or a page."""
 
     status: int
@@ -86,3 +86,6 @@ class Refusal(Exception):
     kind: str = "refused"
     """The last part of the problem's type: over-budget, not-allowed, unknown-table ..."""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.detail}"

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
+
+from lastbit.errors import InvalidParameter
 
 Right: TypeAlias = Literal[
     "open",  # no sign-in
@@ -60,6 +62,11 @@ class Route:
     gives: str | None = None
     """The schema of a good answer; None: a page, or a file."""
     status: int = 200
+
+    def __post_init__(self) -> None:
+        if self.right not in get_args(Right):
+            problem, remedy = "has no right of the list", "say who may use it, as a Right"
+            raise InvalidParameter(f"route {self.path}", problem=problem, remedy=remedy)
 
     @property
     def is_api(self) -> bool:
