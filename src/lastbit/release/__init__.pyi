@@ -16,12 +16,18 @@ from lastbit.release.marginals import (
     MarginalsQuestion as MarginalsQuestion,
     released_marginals as released_marginals,
 )
+from lastbit.release.paying import (
+    Paid as Paid,
+    accept_data as accept_data,
+    answered as answered,
+    checked as checked,
+    reserved as reserved,
+)
 from lastbit.release.private_table import (
     Table as Table,
     table as table,
 )
 from lastbit.release.release import (
-    accept_data as accept_data,
     released as released,
 )
 from lastbit.release.synthetic_rows import (

@@ -22,6 +22,7 @@ from lastbit.tables.backends.engines import (
     one_database as one_database,
     printed_statement as printed_statement,
     progress as progress,
+    public_values as public_values,
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,
 )
