@@ -8,16 +8,15 @@ from pathlib import Path
 import click
 
 from lastbit.addresses import Address
+from lastbit.cli.allowance import allowance_json, allowance_table
 from lastbit.cli.ledger import (
     PLACE,
     account_heading,
-    account_json,
     account_of,
     budget_rows,
     question_table,
     reopened_after,
     reopened_words,
-    typical_price,
     unanswered_words,
     user_name,
     with_answers,
@@ -25,6 +24,7 @@ from lastbit.cli.ledger import (
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
+from lastbit.report import account_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
@@ -79,6 +79,7 @@ def _show(
     books = {a.name: () if ledger is None else ledger.entries(a.name) for a in accounts}
     typical = {a.name: typical_price(a, books[a.name]) for a in accounts}
     before = {a.name: reopened_after(books[a.name]) for a in accounts}
+    shares = {a.name: () if ledger is None else ledger.allowances(a.name) for a in accounts}
     waiting = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
         states = [
@@ -86,6 +87,7 @@ def _show(
                 **account_json(a, typical[a.name]),
                 **({"reopened_after": before[a.name]} if before[a.name] else {}),
                 "unanswered": [entry.sequence for entry in waiting[a.name]],
+                "allowances": [allowance_json(one) for one in shares[a.name]],
             }
             for a in accounts
         ]
@@ -97,6 +99,8 @@ def _show(
         parts += [account_heading(account), Facts(budget_rows(account, typical[account.name]))]
         if before[account.name]:
             parts.append(reopened_words(before[account.name]))
+        if shares[account.name]:
+            parts.append(allowance_table(shares[account.name]))
         asked = []
         if ledger is not None:
             asked = [e for e in books[account.name] if e.kind in ("charge", "reserved")]

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import click
 
 from lastbit import report as reports
-from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.allowance import allowance_json, allowance_words, own_allowance
+from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
@@ -36,11 +37,12 @@ from lastbit.cli.output import (
 )
 from lastbit.errors import InvalidParameter
 from lastbit.files import same_place, written_over
-from lastbit.ledger import Account, check_output, one_connection, spared_by
+from lastbit.ledger import Account, Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
     check_kept,
+    made_up_answer,
     planned_within,
     price_rows,
     released,
@@ -50,6 +52,7 @@ from lastbit.release import (
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    account_json,
     marginals_page,
     notes_of,
     plan_words,
@@ -105,6 +108,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--print-sql", "Show the statement that the engine would run, and stop.")
 @option("--dialect", "With --print-sql: for another engine; the last four only to read.", DIALECTS)
 @flag("--dry-run", "Check question, price and budget, and stop.")
+@flag("--made-up", "Answer about rows made up from the card, for free: nothing is read.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
@@ -125,6 +129,7 @@ def query(
     print_sql: bool,
     dialect: str | None,
     dry_run: bool,
+    made_up: bool,
     fresh: bool,
     consistent: bool,
     kept: bool,
@@ -145,6 +150,8 @@ def query(
     numbers go into bins, band=bin(age, 0, 18, 65).
 
     With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
+    Nor is it with --made-up: the answer is of the same form and as noisy, and about rows that are
+    made up from the card.
     """
     if (sql is None) == (marginals is None):
         remedy = "pass one SELECT, or --marginals region,old"
@@ -162,6 +169,9 @@ def query(
         raise refusal("--title", "is for a page", "name the page by --report, and write a title")
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
+    if made_up and (fresh or kept or out is not None or report is not None):
+        remedy = "leave out --fresh, --kept, --out and --report"
+        raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
     if dialect is not None and not print_sql:
         raise refusal("--dialect", "is for --print-sql", "leave it out")
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
@@ -189,6 +199,9 @@ def query(
     if explain or dry_run:
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
+    if made_up:
+        _show_made_up(made_up_answer(plan, table, sql=statement), consistent, as_json=as_json)
+        return
     try:
         with waiting("asking") as tell, progress(tell):
             answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
@@ -198,15 +211,25 @@ def query(
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
-    account = account_of(table)[1]
+    books, account = account_of(table)
+    share = own_allowance(books, account.name)
     part = answer.shown if isinstance(answer, Answer) else None
     if as_json:
         shown = {} if part is None else {"shown": part}
-        state = account_json(account)
-        show_json({"charged": answer.charged, "answer": answer.record, **shown, "account": state})
+        state = {"account": account_json(account), **_share(share)}
+        show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
     else:
-        show(*_answer_page(part or answer.record, account, charged=answer.charged))
+        show(*_answer_page(part or answer.record, account, share, charged=answer.charged))
     _write(answer, account, out=out, report=report, title=title)
+
+
+def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:
+    whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
+    record = (answer.consistent() if whole else answer).record
+    if as_json:
+        show_json({"charged": False, "answer": record})
+    else:
+        show(*_answer_page(record, None, None, charged=False))
 
 
 def _check_for_marginals(
@@ -265,20 +288,30 @@ def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json:
 def _show_plan(
     plan: Plan | MarginalsPlan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool
 ) -> None:
-    account = account_of(plan.card)[1]
-    # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+    books, account = account_of(plan.card)
+    after, share = account, None
+    if not explain:  # refuses a price that the budget or the allowance does not allow
+        after = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+        share = own_allowance(books, account.name, plan.cost)
     if as_json:
-        state = account_json(account, plan.cost)
-        show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
+        state = {"account": account_json(account, plan.cost), **_share(share)}
+        show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
     elif explain:
         show(*_plan_page(plan, prices))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
-            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost)]),
+            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost), *_own(share)]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
+
+
+def _share(share: Allowance | None) -> dict[str, Any]:
+    return {} if share is None else {"allowance": allowance_json(share)}
+
+
+def _own(share: Allowance | None) -> list[tuple[str, str]]:
+    return [] if share is None else [("allowance", allowance_words(share))]
 
 
 def _plan_page(
@@ -325,10 +358,16 @@ def _paid(record: Mapping[str, Any]) -> Cost:
     return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
 
 
-def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
-    """Numbers with their ±, the price, what is left, notes."""
+def _answer_page(
+    record: Mapping[str, Any],
+    account: Account | None,
+    share: Allowance | None,
+    *,
+    charged: bool,
+) -> list[Part]:
+    """Numbers with their ±, the price, what is left, notes; without an account for made-up rows."""
     paid = price_words(record["cost"])
-    verdict = paid if charged else "recorded, no charge"
+    verdict = paid if charged else "made up, free" if account is None else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if "marginals" in record["plan"]:
         parts += marginals_parts(record, width=ROOM)
@@ -336,17 +375,18 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
-            more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
-            parts.append(more)
+            where = "" if account is None else ": --out answer.csv has them all"
+            parts.append(f"... and {table.left_out:,} more groups{where}")
     else:
         parts.append(EMPTY)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
-    if not charged:
+    if not charged and account is not None:
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    parts.append(Facts([*facts, *budget_rows(account, _paid(record))]))
+    facts += [] if account is None else budget_rows(account, _paid(record))
+    parts.append(Facts([*facts, *_own(share)]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

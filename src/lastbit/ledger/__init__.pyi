@@ -13,6 +13,7 @@ from lastbit.ledger.principals import (
     Period as Period,
     Principal as Principal,
     Role as Role,
+    check_charging as check_charging,
 )
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,

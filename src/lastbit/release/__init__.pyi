@@ -7,6 +7,11 @@ from lastbit.release.kept import (
     check_kept as check_kept,
     with_kept as with_kept,
 )
+from lastbit.release.made_up_rows import (
+    made_up as made_up,
+    made_up_answer as made_up_answer,
+    rehearsed_answer as rehearsed_answer,
+)
 from lastbit.release.marginal_answer import (
     MarginalCell as MarginalCell,
     Marginals as Marginals,
@@ -21,6 +26,7 @@ from lastbit.release.paying import (
     accept_data as accept_data,
     answered as answered,
     checked as checked,
+    principal_of as principal_of,
     reserved as reserved,
 )
 from lastbit.release.private_table import (

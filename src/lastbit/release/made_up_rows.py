@@ -33,13 +33,30 @@ import duckdb
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import whole
-from lastbit.release.answer import quoted
-from lastbit.tables import Column, ColumnType, DataCard, PublicTable, Source, public_values
+from lastbit.ledger import spared_by
+from lastbit.release.answer import Answer, quoted
+from lastbit.release.paying import steps_of
+from lastbit.tables import (
+    Column,
+    ColumnType,
+    Cost,
+    DataCard,
+    MarginalsPlan,
+    Plan,
+    PublicTable,
+    Query,
+    Source,
+    one_database,
+    planned,
+    public_values,
+)
 
 MADE_UP = (
-    "Made up: these rows were made from the data card alone, and the numbers tell nothing of the "
-    "table. Nothing was read, charged or recorded."
+    "These rows are made up, from the data card alone: the numbers tell nothing of the table. "
+    "Nothing was read, charged or recorded."
 )
+_PROMISE = "Nothing is promised: the rows are made up, and belong to nobody."
+MADE_UP_ROWS = 10_000
 _TYPES: Mapping[ColumnType, str] = MappingProxyType(
     {
         "integer": "BIGINT",
@@ -111,6 +128,42 @@ def without_source(card: DataCard) -> Iterator[DataCard]:
         return
     with TemporaryDirectory(prefix="lastbit-") as folder:
         yield made_up(card, rows=0, folder=folder)
+
+
+def rehearsed_answer(
+    query: Query,
+    card: DataCard,
+    price: Mapping[str, Any],
+    *,
+    sql: str | None = None,
+    rows: int = MADE_UP_ROWS,
+    seed: int = 0,
+) -> Answer:
+    """The answer about made-up rows, at a price as `planned` takes it: {"epsilon": 1}. Free."""
+    return made_up_answer(planned(query, card, **price), card, sql=sql, rows=rows, seed=seed)
+
+
+def made_up_answer(
+    plan: Plan | MarginalsPlan,
+    card: DataCard,
+    *,
+    sql: str | None = None,
+    rows: int = MADE_UP_ROWS,
+    seed: int = 0,
+) -> Answer:
+    """What the plan would give on rows made up from the card, with its noise; in no ledger.
+
+    The record says in its title, notes and promise what it is, and holds no certificate.
+    """
+    with TemporaryDirectory(prefix="lastbit-") as folder:
+        made = made_up(card, rows=rows, seed=seed, folder=folder)
+        bounds = {"max_rows": plan.card.max_rows, "max_groups": plan.card.max_groups}
+        on_these = replace(plan, card=replace(made, **bounds))  # of a sub-query, they differ
+        with one_database(made):
+            made_record = steps_of(plan).made
+            record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
+    marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
+    return Answer({**record, "cost": Cost().to_json(), **marks}, spared_by(card), charged=False)
 
 
 def _fill(

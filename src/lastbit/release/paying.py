@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lastbit.addresses import Address
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -60,7 +61,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import Entry, Ledger, one_connection, spared_by
+from lastbit.ledger import Entry, Ledger, check_charging, one_connection, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.recorded import question_of, served
 from lastbit.tables import (
@@ -106,7 +107,8 @@ class Steps:
     """The record; reads the rows and adds the noise."""
 
 
-def _steps(plan: Plan | MarginalsPlan) -> Steps:
+def steps_of(plan: Plan | MarginalsPlan) -> Steps:
+    """How the questions of such plans are answered."""
     if isinstance(plan, MarginalsPlan):
         from lastbit.release.marginals import marginals_steps  # which is made of this file
 
@@ -133,7 +135,7 @@ class Paid:
 def checked(plan: Plan | MarginalsPlan) -> None:
     """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
     with one_database(plan.card):
-        _steps(plan).runnable(plan)
+        steps_of(plan).runnable(plan)
 
 
 @one_connection()
@@ -152,19 +154,19 @@ def reserved(
     `before_charging` is called where a price is about to be committed, and for nothing else: it
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
-    card, steps = plan.card, _steps(plan)
+    card, steps = plan.card, steps_of(plan)
     data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
     books.account(card.account_name, card.budget)  # later: a source that is not there opens none
     if card.account is not None:
         _check_one_promise(books, card)
     question = steps.question(plan, data)
     known = None if fresh else books.recorded(card.account_name, question)
-    if known is not None:
-        return Paid(recorded=known)
-    if isinstance(plan, Plan) and not fresh:
+    found = None if known is None else Paid(recorded=known)
+    if found is None and isinstance(plan, Plan) and not fresh:
         found = _served(plan, books, data, sql=sql)
-        if found is not None:
-            return Paid(recorded=found[0], shown=found[1])
+    if found is not None:
+        _check_right(books, card.account_name, principal)
+        return found
     before_charging()
     entry = books.reserve(
         card.account_name,
@@ -177,7 +179,7 @@ def reserved(
         query=plan.query.digest,
         fresh=fresh,
         gaussian_noise=plan.gaussian_noise,
-        **({} if principal is None else {"principal": principal}),
+        principal=principal,
     )
     if entry.record is not None:  # another process was quicker
         return Paid(recorded=dict(entry.record))
@@ -203,7 +205,7 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    made = partial(_steps(plan).made, plan, question=entry.question, sql=entry.words)
+    made = partial(steps_of(plan).made, plan, question=entry.question, sql=entry.words)
 
     def settled() -> Entry:
         with one_database(card):
@@ -264,7 +266,7 @@ def paid_for(
     sql: str | None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order."""
-    card, steps = plan.card, _steps(plan)
+    card, steps = plan.card, steps_of(plan)
     person = _user()
     if card.users is not None and person not in card.users:
         raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
@@ -277,7 +279,15 @@ def paid_for(
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
         check = partial(checked, plan)
-        paid = reserved(plan, books=books, who=label, sql=sql, fresh=fresh, before_charging=check)
+        paid = reserved(
+            plan,
+            books=books,
+            who=label,
+            principal=principal_of(books),
+            sql=sql,
+            fresh=fresh,
+            before_charging=check,
+        )
         return answered(plan, paid, books=books, who=label)
 
 
@@ -330,9 +340,16 @@ def _check_one_promise(books: Ledger, card: DataCard) -> None:
         return
 
 
-def _served(
-    plan: Plan, books: Ledger, data: str, *, sql: str | None
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _check_right(books: Ledger, account: str, principal: str | None) -> None:
+    """Refuse a recorded answer to those who may not ask, as `reserve` does where it charges."""
+    known = {one.name: one for one in books.principals()}
+    if known:
+        name = principal or ""
+        share = next(iter(books.allowances(account, name)), None) if name in known else None
+        check_charging(known.get(name), principal, account, share)
+
+
+def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
     for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
@@ -345,7 +362,7 @@ def _served(
         except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
             continue
         if shown is not None:
-            return dict(record), shown
+            return Paid(recorded=dict(record), shown=shown)
     return None
 
 
@@ -365,6 +382,12 @@ def _user() -> str:
         return f"uid {os.getuid()}"
     except ImportError:
         return getpass.getuser()
+
+
+def principal_of(books: Ledger) -> str:
+    """In whose name this process charges: its user's, or the one who signs in to the database."""
+    place = books.path
+    return place.given.get("user") or _user() if isinstance(place, Address) else _user()
 
 
 def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
