@@ -34,6 +34,8 @@ class Child:
     def __init__(self, module: str, *arguments: str) -> None:
         self._command = (sys.executable, "-m", module, *arguments)
         self._process: asyncio.subprocess.Process | None = None
+        self._killed: asyncio.subprocess.Process | None = None
+        self._starting = asyncio.Lock()
 
     @property
     def pid(self) -> int | None:
@@ -42,20 +44,21 @@ class Child:
 
     async def start(self) -> None:
         """Start it, unless it runs, and wait until it is ready."""
-        if self._process is not None and self._process.returncode is None:
-            return
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=_LONGEST,
-        )
-        await self.heard()
+        async with self._starting:
+            if self._process is None or self._process.returncode is not None:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    limit=_LONGEST,
+                )
+                await self.heard()
 
     async def say(self, message: Mapping[str, Any]) -> None:
         """Send a line."""
-        assert self._process is not None and self._process.stdin is not None
+        if self._process is None or self._process.stdin is None:
+            raise Gone
         try:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             await self._process.stdin.drain()
@@ -63,33 +66,32 @@ class Child:
             raise Gone from None
 
     async def heard(self, within: float = _LATER) -> Message:
-        """The next line; if it is not there in time, the child is ended."""
-        assert self._process is not None and self._process.stdout is not None
+        """The next line; if it is not there in time, or nobody waits for it, the child is ended."""
+        if self._process is None or self._process.stdout is None:
+            raise Gone
         try:
             async with asyncio.timeout(within):
-                line = await self._process.stdout.readline()
-                found = json.loads(line)
+                found: Message = json.loads(await self._process.stdout.readline())
+            return found
         except (TimeoutError, ValueError, ConnectionError):  # an ended child says an empty line
-            await self.end()
+            self.kill()
             raise Gone from None
-        except BaseException:  # whoever waited is gone: an answer that is late must not be the next
+        except BaseException:  # an answer that comes late must not be taken for the next one
             self.kill()
             raise
-        assert isinstance(found, dict)
-        return found
 
     def kill(self) -> None:
         """End it at once (SIGKILL)."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+            self._killed, self._process = self._process, None
 
     async def end(self) -> None:
         """End it at once, and see that it has ended."""
         self.kill()
-        if self._process is not None:
-            await self._process.wait()
-            self._process = None
+        if self._killed is not None:
+            await self._killed.wait()
 
 
 # ---------------------------------------------------------------- inside of a child
@@ -150,7 +152,7 @@ def limited(*, memory: int, nice: int = 0) -> None:
 
 
 def seconds_left(seconds: int) -> None:
-    """From now on use the processor for so many seconds at most; then the system ends us."""
+    """From now on use the processor for this many seconds at most; then the system ends us."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))

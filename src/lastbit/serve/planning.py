@@ -18,7 +18,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -27,10 +27,10 @@ from typing import Any
 from lastbit.ledger import Ledger
 from lastbit.release import (
     checked,
+    made_up_answer,
     planned_within,
     price_rows,
     question_of_plan,
-    rehearsed_answer,
     reserved,
 )
 from lastbit.report import plan_words
@@ -103,7 +103,7 @@ class _Planning:
             case _:
                 question, card = self._asked(request)
                 plan = plan_of(question, card)
-                return {"record": rehearsed_answer(plan.query, card, plan).record}
+                return {"record": made_up_answer(plan, card, sql=question.sql).record}
 
     def _asked(self, request: Message) -> tuple[Question, DataCard]:
         return Question(**request["question"]), self.cards[request["table"]]
@@ -167,8 +167,7 @@ class Planner:
         key = json.dumps(request, sort_keys=True)
         found = self._kept.get(key)
         if found is None:
-            async with self._child() as child:
-                found = _told(await _asked(child, request, PATIENCE))
+            found = await self._asked(request, PATIENCE)
             self._kept[key] = found
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -194,15 +193,23 @@ class Planner:
     async def made_up(self, table: str, question: Question) -> dict[str, Any]:
         """The record of an answer on made-up rows."""
         request = {"do": "made up", "table": table, "question": question.to_json()}
-        async with self._child() as child:
-            record: dict[str, Any] = _told(await _asked(child, request, PATIENCE_MADE_UP))["record"]
+        record: dict[str, Any] = (await self._asked(request, PATIENCE_MADE_UP))["record"]
         return record
+
+    async def _asked(self, request: Message, patience: float) -> Message:
+        async def asked() -> Message:
+            async with self._child() as child:
+                return _told(await _asked(child, request, patience))
+
+        # to the end, also if the client goes away: to end the child for it would cost more
+        return await asyncio.shield(asyncio.ensure_future(asked()))
 
     @asynccontextmanager
     async def _child(self) -> AsyncIterator[Child]:
         child = await self._idle.get()
         try:
-            await child.start()
+            with suppress(Gone):
+                await child.start()
             yield child
         finally:
             self._idle.put_nowait(child)

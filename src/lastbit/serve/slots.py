@@ -113,8 +113,11 @@ class Item(Protocol):
     fixed: int | None
     """How many slots it has, whatever happens; None: as many as it needs, by the law."""
 
+    def taken(self) -> None:
+        """Its turn has come; `fixed` is decided now."""
+
     async def ready(self) -> bool:
-        """Do the work; False if it failed."""
+        """Do the work; False if it failed. It is cancelled when it is too late for it."""
 
     async def settle(self) -> bool:
         """Write it into the ledger; False if that failed."""
@@ -164,18 +167,29 @@ class Line:
                 return max(end, now)
         return None
 
-    async def run(self, stopped: asyncio.Event) -> None:
-        """Take one after the other, until this is set and the slot that runs has ended."""
+    async def run(self, stopped: asyncio.Event, fault: Callable[[Exception], None]) -> None:
+        """Take one after the other, until this is set and the slot that runs has ended.
+
+        An error that an item lets through is a fault of the program, or of disk and ledger.
+        """
         while (item := await self._next(stopped)) is not None:
+            item.taken()
             start = max(item.submitted, self._end)
             self.running = item, start
-            k = await self._worked(item, start)
-            self._end = start + self.slots.length(item.fixed or k)
-            await _until(self._end)
-            if k is None:
-                await item.close()
-            await item.appear(start, k)
+            try:
+                await self._done(item, start)
+            except Exception as error:
+                fault(error)
             self.running = None
+
+    async def _done(self, item: Item, start: float) -> None:
+        self._end = start + self.slots.length(item.fixed)
+        k = await self._worked(item, start)
+        self._end = start + self.slots.length(item.fixed or k)
+        await _until(self._end)
+        if k is None:
+            await item.close()
+        await item.appear(start, k)
 
     async def _next(self, stopped: asyncio.Event) -> Item | None:
         wait = self._after
