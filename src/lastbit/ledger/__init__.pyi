@@ -13,6 +13,7 @@ from lastbit.ledger.principals import (
     Period as Period,
     Principal as Principal,
     Role as Role,
+    check_charging as check_charging,
 )
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
@@ -24,6 +25,7 @@ from lastbit.ledger.safekeeping import (
 )
 from lastbit.ledger.storage import (
     one_connection as one_connection,
+    user_name as user_name,
 )
 
 __all__ = [
