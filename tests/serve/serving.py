@@ -139,7 +139,7 @@ class Serving:
 
 def until_closed(line: socket.socket) -> bytes:
     """All bytes that a server sends before it closes."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = line.recv(65536)

@@ -13,6 +13,7 @@ from typing import Any
 import h11
 import pytest
 from hypothesis import given, strategies as st
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -279,7 +280,7 @@ TRAVERSALS = (
 def test_no_parameter_of_a_path_leads_elsewhere(server: Serving, route: Route) -> None:
     """Whatever is put there, the handler gets one plain part of a path, or there is none."""
     seen = []
-    original = app.run_in_threadpool
+    original = run_in_threadpool
 
     async def spy(function: Any, *arguments: Any) -> Any:
         if arguments and isinstance(arguments[0], dict):

@@ -76,6 +76,8 @@ Action: TypeAlias = Literal[
     "asked",
     "downloaded",
 ]
+OF_TABLES: frozenset[Right] = frozenset({"open", "self", "browse", "preview", "ask", "data"})
+"""Rights that may be for some tables only: a token that is restricted to tables has no other."""
 COOKIE = "__Host-lastbit"
 TOKEN = re.compile(r"lbt_[A-Za-z0-9_-]{43}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -180,7 +182,7 @@ class Gate:
     def _standing(self, row: sqlite3.Row) -> Principal | None:
         """Its principal, if that has the role that it had then and the secret has not expired."""
         known = self._principal(row["principal"])
-        if row["expires"] <= self._clock() or known is None or _since(known) != row["since"]:
+        if row["expires"] <= self._clock() or known is None or known.since != row["since"]:
             return None
         return known
 
@@ -232,6 +234,8 @@ class Gate:
         most = _cut(known, None, via="session", key="") if isinstance(maker, str) else maker
         wanted = most.rights if rights is None else frozenset(rights)
         within = most.tables if tables is None else frozenset(tables)
+        if within is not None:
+            wanted &= OF_TABLES
         name = _words(name, "A token's name")
         if not 1 <= days <= _MOST_DAYS:
             raise _wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
@@ -273,7 +277,7 @@ class Gate:
                     _digest(token),
                     line.id,
                     owner,
-                    _since(known),
+                    known.since,
                     None if parent is None else parent["digest"],
                     name,
                     now,
@@ -317,7 +321,7 @@ class Gate:
         else:
             known = self._there(principal)
             _check_gives(by, known.role)
-            since = _since(known)
+            since = known.since
         code = _secret()
         with self.store.transaction() as rows:
             expires = int(self._clock()) + _LINK_SECONDS
@@ -325,7 +329,7 @@ class Gate:
             rows.execute(
                 "INSERT INTO links (digest, principal, since, expires) VALUES (?, ?, ?, ?)", values
             )
-            self._note(rows, by and by.principal, "link made", principal)
+            self._note(rows, _name(by), "link made", principal)
         return f"/link/{code}"
 
     def link_found(self, code: str) -> str | None:
@@ -367,7 +371,7 @@ class Gate:
         secret, now = _secret(), int(self._clock())
         rows.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
         expires = now + self.settings.session_hours * 3600
-        values = (_digest(secret), known.name, _since(known), token, now, expires)
+        values = (_digest(secret), known.name, known.since, token, now, expires)
         rows.execute(
             "INSERT INTO sessions (digest, principal, since, token, made, expires) "
             "VALUES (?, ?, ?, ?, ?, ?)",
@@ -392,7 +396,7 @@ class Gate:
                 "UPDATE links SET used = ? WHERE principal = ? AND used IS NULL",
             ):
                 rows.execute(change, (now, principal))
-            self._note(rows, by and by.principal, "user revoked", principal)
+            self._note(rows, _name(by), "user revoked", principal)
 
     # ------------------------------------------------------------ principals
 
@@ -420,7 +424,7 @@ class Gate:
     ) -> None:
         """Write who did what. Subjects are names; words are the server's own, never a value."""
         with self.store.transaction() as rows:
-            self._note(rows, who and who.principal, action, subject, words)
+            self._note(rows, _name(who), action, subject, words)
 
     def _note(
         self,
@@ -492,8 +496,8 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _since(known: Principal) -> int:
-    return getattr(known, "since", 0)
+def _name(who: Identity | None) -> str | None:
+    return None if who is None else who.principal
 
 
 def _cut(known: Principal, row: sqlite3.Row | None, *, via: Via, key: str) -> Identity:
