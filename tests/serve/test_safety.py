@@ -22,6 +22,7 @@ from lastbit.serve import app, safety
 from lastbit.serve.identity import COOKIE
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import ROUTES, Route
+from lastbit.serve.settings import Settings
 from tests.serve.serving import Serving, served, until_closed
 
 EVIL = "https://evil.example"
@@ -197,6 +198,53 @@ def test_a_proxys_headers_change_nothing(tmp_path: Path) -> None:
             assert found.status == status, (host, origin_)
             assert "evil" not in str(found.headers)
             assert found.headers["strict-transport-security"] == "max-age=31536000"
+
+
+def test_the_proxy_names_who_signed_in(tmp_path: Path) -> None:
+    """Over the Unix socket, once; and its requests can be forged no more than a browser's."""
+    with served(
+        tmp_path,
+        handler=_told,
+        socket=tmp_path / "socket",
+        origin="https://stats.example.org",
+        trusted_header="X-Remote-User",
+    ) as server:
+
+        def asked(names: bytes, method: bytes = b"GET", path: bytes = b"/me") -> int:
+            sent = method + b" " + path + b" HTTP/1.1\r\nHost: stats.example.org\r\n" + names
+            return int(server.raw(sent + b"Connection: close\r\n\r\n").split()[1])
+
+        ana, stella = b"X-Remote-User: ana\r\n", b"x-remote-user: stella\r\n"
+        assert asked(ana) == 200
+        assert asked(b"") == asked(b"X-Remote-User: eve\r\n") == 401
+        assert asked(b"X_Remote_User: ana\r\n") == 401
+        assert asked(ana + stella) == asked(ana + ana) == 400
+        assert asked(ana, path=b"/users") == 403
+        assert asked(stella, path=b"/users") == 200
+        assert asked(ana, path=b"/api/v1/tables") == 401
+        ours = b"Origin: https://stats.example.org\r\n"
+        assert asked(ana, method=b"POST", path=b"/sign-out") == 403
+        assert asked(ana + ours, method=b"POST", path=b"/sign-out") == 200
+        server.gate.ledger.set_principal("ana", None, by="stella")
+        server.gate._forget()
+        assert asked(ana) == 401
+
+
+def test_the_proxys_header_by_tcp(tmp_path: Path) -> None:
+    """It is not even started so; and if it were, the header would be refused."""
+    told = {"origin": "https://stats.example.org", "behind_proxy": True}
+    with pytest.raises(InvalidParameter, match="trusted_header"):
+        Settings(cards=(tmp_path,), state=tmp_path, trusted_header="X-Remote-User", **told)
+    with served(tmp_path, handler=_told, **told) as server:
+        object.__setattr__(server.settings, "trusted_header", "X-Remote-User")
+        for socket in (None, tmp_path / "socket"):
+            object.__setattr__(server.gate.settings, "socket", socket)
+            with pytest.raises(Refusal):
+                server.gate.identity_of(
+                    {"path": "/", "headers": [(b"x-remote-user", b"stella")], "state": {}}
+                )
+        object.__setattr__(server.settings, "socket", None)
+        assert server.request("GET", "/me", headers={"X-Remote-User": "stella"}).status == 400
 
 
 # ---------------------------------------------------------------- headers of responses

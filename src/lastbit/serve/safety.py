@@ -31,7 +31,8 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -50,15 +51,17 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    # with no-referrer, browsers would send "Origin: null" from our own forms
-    "referrer-policy": "same-origin",
-    "cache-control": "no-store",
-}
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "content-security-policy": POLICY,
+        "x-content-type-options": "nosniff",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        # with no-referrer, browsers would send "Origin: null" from our own forms
+        "referrer-policy": "same-origin",
+        "cache-control": "no-store",
+    }
+)
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 16 << 10
