@@ -431,6 +431,14 @@ def test_a_session_ends_by_itself(here: Place) -> None:
     assert left == 1  # those that are over are swept away
 
 
+def test_there_are_not_endless_sessions(here: Place) -> None:
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    other = signed_in(here, "otto")
+    made = [here.gate.session_of(token) for _ in range(53)]
+    assert [by_cookie(here.gate, one) is not None for one in made] == [False] * 3 + [True] * 50
+    assert by_cookie(here.gate, other)
+
+
 def test_a_session_has_what_its_token_has(here: Place) -> None:
     token, _ = here.gate.token_made(
         "stella", name="x", days=1, rights=["browse", "self"], tables=["visits"]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lastbit.errors import InvalidParameter
 from lastbit.serve import app, safety
@@ -268,11 +268,27 @@ def test_every_response_has_the_headers(server: Serving) -> None:
     statuses = [200, 401, 404, 405, 405, 403, 421, 500, 413, 431, 500]
     assert [one.status for one in responses] == statuses
     for response in responses:
-        for name, value in safety.HEADERS.items():
+        policy = {"referrer-policy": response.headers["referrer-policy"]}  # told below
+        for name, value in {**safety.HEADERS, **policy}.items():
             assert response.headers.get_all(name) == [value]
         assert "server" not in response.headers
         assert "access-control-allow-origin" not in response.headers
         assert "strict-transport-security" not in response.headers  # it is http
+
+
+def test_pages_tell_themselves_where_they_were_sent_from(tmp_path: Path) -> None:
+    """Browsers send "Origin: null" with forms of a page whose policy is no-referrer."""
+
+    def told(route: Route) -> Any:
+        async def handler(_: Request) -> Response:
+            return HTMLResponse("x") if route.handler == "sign_in" else PlainTextResponse("x")
+
+        return handler
+
+    with served(tmp_path, handler=told) as server:
+        page, other = server.request("GET", "/sign-in"), server.request("GET", "/healthz")
+        assert page.headers.get_all("referrer-policy") == ["same-origin"]
+        assert other.headers.get_all("referrer-policy") == ["no-referrer"]
 
 
 def test_only_static_files_are_kept(server: Serving) -> None:
@@ -320,6 +336,9 @@ TRAVERSALS = (
     "//etc/passwd",
     "x%0d%0aSet-Cookie:%20a=b",
     "%ff%fe",
+    "9" * 5000,
+    "9" * 30,
+    "x" * 300,
     "\u2025/serve.db".encode().decode("latin-1"),
 )
 

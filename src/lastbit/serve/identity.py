@@ -87,6 +87,7 @@ _FRESH = 1.0  # seconds for which roles are remembered
 _LINK_SECONDS = 3600
 _MOST_DAYS = 366
 _MOST_TOKENS = 100
+_MOST_SESSIONS = 50  # of a principal; the oldest ends
 _USED_SECONDS = 60  # a token's last use is written at most this often
 
 
@@ -369,7 +370,11 @@ class Gate:
 
     def _session(self, rows: sqlite3.Connection, known: Principal, *, token: str | None) -> str:
         secret, now = _secret(), int(self._clock())
-        rows.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
+        rows.execute(
+            "DELETE FROM sessions WHERE expires <= ? OR digest IN (SELECT digest FROM sessions "
+            "WHERE principal = ? ORDER BY made DESC, rowid DESC LIMIT -1 OFFSET ?)",
+            (now, known.name, _MOST_SESSIONS - 1),
+        )
         expires = now + self.settings.session_hours * 3600
         values = (_digest(secret), known.name, known.since, token, now, expires)
         rows.execute(

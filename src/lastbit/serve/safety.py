@@ -57,8 +57,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "x-content-type-options": "nosniff",
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
-        # with no-referrer, browsers would send "Origin: null" from our own forms
-        "referrer-policy": "same-origin",
+        "referrer-policy": "no-referrer",
         "cache-control": "no-store",
     }
 )
@@ -71,7 +70,10 @@ REQUEST_SECONDS = 20.0
 DRAIN_SECONDS = 30.0
 _HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
 _UNSAFE_IN_HEADER = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_NOT_PLAIN = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ufffd]|//|/\.{1,2}(?=/|$)")
+# control characters, bytes that are not UTF-8, parts that are empty, lead upwards, or are too long
+_NOT_PLAIN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\\\ufffd]|//|/\.{1,2}(?=/|$)|[^/]{257,}|/[0-9]{19,}(?=/|$)"
+)
 _ENCODED_SLASH = re.compile(rb"%(2f|5c)", re.IGNORECASE)
 _LOG = logging.getLogger("lastbit.serve")
 
@@ -133,6 +135,9 @@ class Safety:
             if _UNSAFE_IN_HEADER.search(name + value):
                 raise ValueError("a header of a response has a control character")
         ours = {name.encode(): value.encode() for name, value in self.headers.items()}
+        if any(n == b"content-type" and v.startswith(b"text/html") for n, v in given):
+            # with no-referrer, browsers would send "Origin: null" from the page's own forms
+            ours[b"referrer-policy"] = b"same-origin"
         if scope["path"].startswith("/static/") and any(n == b"cache-control" for n, _ in given):
             del ours[b"cache-control"]
         return [(name, value) for name, value in given if name not in ours] + list(ours.items())
