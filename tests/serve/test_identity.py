@@ -208,6 +208,27 @@ def test_a_revoked_token_makes_no_other_however_late(here: Place) -> None:
         gate.token_made(ended, name="y", days=1)
 
 
+def test_who_was_removed_meanwhile_makes_no_token(here: Place) -> None:
+    """And added again: the identity is of before, and so is its session."""
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    late = [
+        _there(by_cookie(here.gate, signed_in(here, "ana"))),
+        _there(by_token(here.gate, token)),
+    ]
+    for role in (None, "analyst"):
+        here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+    for maker in late:
+        with pytest.raises(Refusal, match="ended"):
+            here.gate.token_made(maker, name="y", days=1)
+
+
+@pytest.mark.parametrize("role", ["", "admin", "Steward"])
+def test_roles_are_those_of_the_ledger(here: Place, role: Any) -> None:
+    steward = _there(by_cookie(here.gate, signed_in(here, "stella")))
+    with pytest.raises(InvalidParameter, match="role"):
+        here.gate.principal_set("eve", role, by=steward)
+
+
 def test_who_may_revoke(here: Place) -> None:
     gate = here.gate
     _, mine = gate.token_made("ana", name="x", days=1)

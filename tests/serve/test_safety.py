@@ -232,7 +232,7 @@ def test_the_proxy_names_who_signed_in(tmp_path: Path) -> None:
 
 def test_the_proxys_header_by_tcp(tmp_path: Path) -> None:
     """It is not even started so; and if it were, the header would be refused."""
-    told = {"origin": "https://stats.example.org", "behind_proxy": True}
+    told: dict[str, Any] = {"origin": "https://stats.example.org", "behind_proxy": True}
     with pytest.raises(InvalidParameter, match="trusted_header"):
         Settings(cards=(tmp_path,), state=tmp_path, trusted_header="X-Remote-User", **told)
     with served(tmp_path, handler=_told, **told) as server:

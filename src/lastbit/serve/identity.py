@@ -240,55 +240,36 @@ class Gate:
         name = _words(name, "A token's name")
         if not 1 <= days <= _MOST_DAYS:
             raise _wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
-        if not wanted <= most.rights or not (
-            most.tables is None or (within is not None and within <= most.tables)
-        ):
+        beyond = most.tables is not None and within is not None and not within <= most.tables
+        if beyond or not wanted <= most.rights:
             raise _not_allowed("A token has rights and tables that its maker has, or fewer.")
-        token = f"lbt_{_secret()}"
-        now = int(self._clock())
+        token, now = f"lbt_{_secret()}", int(self._clock())
         with self.store.transaction() as rows:
-            parent = _parent(rows, maker)
-            expires = now + days * 86_400
-            if parent is not None:
-                expires = min(expires, parent["expires"])
-                if parent["revoked"] is not None or expires <= now:
-                    raise _signed_out()
-            (alive,) = rows.execute(
-                "SELECT COUNT(*) FROM tokens WHERE principal = ? AND revoked IS NULL "
-                "AND expires > ?",
-                (owner, now),
-            ).fetchone()
-            if alive >= _MOST_TOKENS:
+            parent = _parent(rows, maker, known)
+            ends = now + days * 86_400 if parent is None else parent["expires"]
+            if parent is not None and (parent["revoked"] is not None or ends <= now):
+                raise _signed_out()
+            alive = "principal = ? AND revoked IS NULL AND expires > ?"
+            alive = f"SELECT COUNT(*) FROM tokens WHERE {alive}"
+            if rows.execute(alive, (owner, now)).fetchone()[0] >= _MOST_TOKENS:
                 raise _wrong(f"There are {_MOST_TOKENS} tokens already; revoke one that is unused.")
-            line = TokenLine(
-                id=_secret()[:16],
-                principal=owner,
-                name=name,
-                made=now,
-                expires=expires,
-                rights=wanted,
-                tables=within,
-                used=None,
-                revoked=None,
-            )
-            rows.execute(
-                "INSERT INTO tokens (digest, id, principal, since, parent, name, made, expires, "
-                "rights, tables) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    _digest(token),
-                    line.id,
-                    owner,
-                    known.since,
-                    None if parent is None else parent["digest"],
-                    name,
-                    now,
-                    expires,
-                    json.dumps(sorted(wanted)),
-                    None if within is None else json.dumps(sorted(within)),
-                ),
-            )
-            self._note(rows, owner, "token made", line.id)
-        return token, line
+            made: dict[str, Any] = {
+                "digest": _digest(token),
+                "id": _secret()[:16],
+                "principal": owner,
+                "since": known.since,
+                "parent": None if parent is None else parent["digest"],
+                "name": name,
+                "made": now,
+                "expires": min(ends, now + days * 86_400),
+                "rights": json.dumps(sorted(wanted)),
+                "tables": None if within is None else json.dumps(sorted(within)),
+                "used": None,
+                "revoked": None,
+            }
+            _insert(rows, "tokens", made)
+            self._note(rows, owner, "token made", made["id"])
+        return token, _line(made)
 
     def tokens(self, principal: str) -> list[TokenLine]:
         """A principal's tokens, the newest first, revoked and expired ones too."""
@@ -326,10 +307,8 @@ class Gate:
         code = _secret()
         with self.store.transaction() as rows:
             expires = int(self._clock()) + _LINK_SECONDS
-            values = (_digest(code), principal, since, expires)
-            rows.execute(
-                "INSERT INTO links (digest, principal, since, expires) VALUES (?, ?, ?, ?)", values
-            )
+            made = {"digest": _digest(code), "principal": principal, "since": since}
+            _insert(rows, "links", {**made, "expires": expires})
             self._note(rows, _name(by), "link made", principal)
         return f"/link/{code}"
 
@@ -376,12 +355,8 @@ class Gate:
             (now, known.name, _MOST_SESSIONS - 1),
         )
         expires = now + self.settings.session_hours * 3600
-        values = (_digest(secret), known.name, known.since, token, now, expires)
-        rows.execute(
-            "INSERT INTO sessions (digest, principal, since, token, made, expires) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            values,
-        )
+        made = {"digest": _digest(secret), "principal": known.name, "since": known.since}
+        _insert(rows, "sessions", {**made, "token": token, "made": now, "expires": expires})
         self._note(rows, known.name, "signed in", None)
         return secret
 
@@ -442,10 +417,8 @@ class Gate:
         if action not in get_args(Action):
             remedy = "use one of the list, or add it there"
             raise InvalidParameter("action", problem="is not in the list", remedy=remedy)
-        rows.execute(
-            "INSERT INTO audit (at, principal, action, subject, words) VALUES (?, ?, ?, ?, ?)",
-            (self._clock(), principal, action, subject, words),
-        )
+        said = {"principal": principal, "action": action, "subject": subject, "words": words}
+        _insert(rows, "audit", {"at": self._clock(), **said})
 
     def audit_lines(self, before: int | None = None, most: int = 100) -> list[sqlite3.Row]:
         """The newest lines of the audit log, or those before a number."""
@@ -517,7 +490,12 @@ def _cut(known: Principal, row: sqlite3.Row | None, *, via: Via, key: str) -> Id
     )
 
 
-def _line(row: sqlite3.Row) -> TokenLine:
+def _insert(rows: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
+    places = ", ".join("?" * len(row))
+    rows.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", tuple(row.values()))
+
+
+def _line(row: sqlite3.Row | dict[str, Any]) -> TokenLine:
     return TokenLine(
         id=row["id"],
         principal=row["principal"],
@@ -531,22 +509,21 @@ def _line(row: sqlite3.Row) -> TokenLine:
     )
 
 
-def _parent(rows: sqlite3.Connection, maker: Identity | str) -> sqlite3.Row | None:
-    """The token by which the maker of a token acts, if there is one."""
+def _parent(
+    rows: sqlite3.Connection, maker: Identity | str, known: Principal
+) -> sqlite3.Row | None:
+    """The token by which the maker of a token acts, if there is one; refused if that has ended."""
     if isinstance(maker, str) or maker.via == "proxy":
         return None
-    digest = maker.key
-    if maker.via == "session":
-        session = rows.execute("SELECT token FROM sessions WHERE digest = ?", (digest,)).fetchone()
-        if session is None:
+
+    def found(table: str, digest: str) -> sqlite3.Row:
+        row = rows.execute(f"SELECT * FROM {table} WHERE digest = ?", (digest,)).fetchone()
+        if row is None or row["since"] != known.since:
             raise _signed_out()
-        digest = session["token"]
-    if digest is None:
-        return None
-    found = rows.execute("SELECT * FROM tokens WHERE digest = ?", (digest,)).fetchone()
-    if found is None:
-        raise _signed_out()
-    return cast("sqlite3.Row", found)
+        return cast("sqlite3.Row", row)
+
+    token = maker.key if maker.via == "token" else found("sessions", maker.key)["token"]
+    return None if token is None else found("tokens", token)
 
 
 def _words(text: str, what: str) -> str:
@@ -568,7 +545,7 @@ def _check_gives(by: Identity | None, role: Role | None) -> None:
     """Refuse that somebody gives a role with more than is left of their own rights."""
     if by is None or role is None:  # the server itself, or nothing is given
         return
-    if by.tables is not None or not RIGHTS[role] <= by.rights:
+    if by.tables is not None or not RIGHTS.get(role, frozenset()) <= by.rights:
         raise _not_allowed("A token that is restricted does not make users of more rights.")
 
 
