@@ -814,7 +814,7 @@ async def audit(request: Request) -> Response:
     lines = [
         {
             "at": moment(row["at"], exact=True),
-            "principal": row["principal"] or "nobody yet",
+            "principal": row["principal"] or "the server",
             "action": row["action"],
             "subject": row["subject"] or "",
             "words": row["words"] or "",
