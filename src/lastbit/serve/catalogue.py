@@ -379,7 +379,7 @@ def _slots(card: DataCard, path: Path, settings: Settings, store: Store) -> Slot
         return Slots(seconds=kept[0], strict=settings.strict)
     command = [sys.executable, "-m", "lastbit.serve.worker", str(path)]
     arguments = [str(settings.worker_memory), str(rows)]
-    done = subprocess.run(  # noqa: S603  # our own program, and paths that the steward named
+    done = subprocess.run(  # our own program, and paths that the steward named
         [*command, *arguments], capture_output=True, timeout=_CALIBRATION, check=False
     )
     if done.returncode:
