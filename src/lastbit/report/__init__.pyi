@@ -9,6 +9,7 @@ from lastbit.report.answer import (
 )
 from lastbit.report.budget import (
     account_json as account_json,
+    allowance_json as allowance_json,
     answers_left as answers_left,
     budget_parts as budget_parts,
     epsilon_taken as epsilon_taken,
@@ -54,6 +55,7 @@ from lastbit.report.figures import (
     poll_figure as poll_figure,
     posterior_figure as posterior_figure,
     smooth_sensitivity_figure as smooth_sensitivity_figure,
+    uniform_figure as uniform_figure,
 )
 from lastbit.report.maps import (
     PlaceMap as PlaceMap,

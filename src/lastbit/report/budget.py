@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from lastbit.ledger import Account, Entry
+from lastbit.ledger import Account, Allowance, Entry
 from lastbit.privacy import MomentFilter
 from lastbit.report.cells import Record
 from lastbit.report.page import CURRENCIES, amount, price
@@ -18,6 +18,18 @@ from lastbit.tables import Cost
 
 _TENTH = Fraction(1, 10)
 """Of the budget: the price to count with where nothing was asked yet."""
+
+
+def allowance_json(one: Allowance) -> dict[str, Any]:
+    """Exact fractions as text; None in a limit is a currency that it does not name."""
+    return {
+        "account": one.account,
+        "principal": one.principal,
+        "limit": one.limit.to_json(),
+        "used": one.used.to_json(),
+        "left": one.left.to_json(),
+        "since": one.since,
+    }
 
 
 def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class Reading:
             return self._charges[reservation or ""]
 
     def closing(self, reservation: str | None) -> Entry | None:
-        """The entry that answers a reservation, or closes it without an answer; None: it is open."""
+        """What answers a reservation, or closes it without an answer; None: it is open."""
         with self._lock:
             self._read()
             return self._closings.get(reservation or "")

@@ -204,7 +204,14 @@ CALLS: tuple[Route, ...] = (
     _api("PUT", "/users/{name}", "user_set", "users", "Add or change one", "Role", "User"),
     _api("DELETE", "/users/{name}", "user_removed", "users", "Remove one", None, "User"),
     _api("POST", "/users/{name}/link", "user_link", "users", "A one-time link", None, "Link", 201),
-    _api("POST", "/users/{name}/revoke", "user_revoked", "users", "End sessions and tokens"),
+    _api(
+        "POST",
+        "/users/{name}/revoke",
+        "user_revoked",
+        "users",
+        "End sessions and tokens",
+        status=204,
+    ),
     _api("GET", "/allowances", "allowances", "allowances", "All allowances", gives="Allowances"),
     _api(
         "PUT",
@@ -215,10 +222,17 @@ CALLS: tuple[Route, ...] = (
         "Limit",
         "Allowance",
     ),
-    _api("DELETE", "/allowances/{account}/{name}", "allowance_ended", "allowances", "End one"),
+    _api(
+        "DELETE",
+        "/allowances/{account}/{name}",
+        "allowance_ended",
+        "allowances",
+        "End one",
+        status=204,
+    ),
     _api("GET", "/tokens", "tokens", "self", "One's own tokens", gives="Tokens"),
     _api("POST", "/tokens", "token_made", "self", "Make a token", "TokenWish", "Token", 201),
-    _api("DELETE", "/tokens/{token}", "token_revoked", "self", "Revoke a token"),
+    _api("DELETE", "/tokens/{token}", "token_revoked", "self", "Revoke a token", status=204),
     _api("GET", "/audit", "audit", "audit", "Who did what", gives="Audit"),
 )
 ROUTES = (*PAGES, *CALLS)

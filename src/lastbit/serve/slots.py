@@ -78,9 +78,9 @@ class Slots:
         return min(self.seconds * _MARGIN, _MOST_MARGIN)
 
     def ready(self, seconds: float) -> int | None:
-        """Which slot's end is the first for an answer whose noise was drawn so long after its start.
+        """After which slot an answer appears whose noise was drawn this long after its start.
 
-        >>> [Slots(seconds=8).ready(seconds) for seconds in (0, 7, 7.01, 15.5, 31.5, 31.6)]
+        >>> [Slots(seconds=8).ready(seconds) for seconds in (0, 7.5, 7.51, 15.6, 31.5, 31.6)]
         [1, 1, 2, 4, 4, None]
         """
         fit = (k for k in self.after if seconds <= k * self.seconds - self.margin)

@@ -31,7 +31,7 @@ from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
 from lastbit.tables import DataCard, fingerprint, one_database, sealed
 
-_NICE = 10
+_NICE = 5
 _SETTLING = 120.0
 """Seconds after which a worker that was told to settle is taken to be lost."""
 
