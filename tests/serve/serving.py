@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -152,6 +153,9 @@ def until_closed(line: socket.socket) -> bytes:
 
 class NoDesk:
     """A desk without tables."""
+
+    unwell = None
+    catalogue = SimpleNamespace(tables={}, seen_by=lambda who: [])
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

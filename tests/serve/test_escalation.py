@@ -17,7 +17,7 @@ from lastbit.ledger import ROLES
 from lastbit.serve import app
 from lastbit.serve.routes import API, RIGHTS, ROUTES, Right, Route
 from lastbit.serve.safety import Rates
-from tests.serve.serving import NAMES, NoDesk, Serving, served
+from tests.serve.serving import NAMES, Serving, served
 
 PARTS = {
     "table": "visits",
@@ -141,7 +141,7 @@ def test_nothing_changes_by_what_is_refused(tmp_path: Any, unhurried: None) -> N
 
 def test_the_application_has_the_routes_of_the_list_and_no_other(tmp_path: Any) -> None:
     with served(tmp_path) as server:
-        made = app.application(NoDesk(), server.gate, server.settings)
+        made = app.application(server.desk, server.gate, server.settings)
     found = [
         (sorted((one.methods or set()) - {"HEAD"}), one.path)
         for one in made.routes
