@@ -292,7 +292,7 @@ def test_an_analyst_with_sql_at_hand_can_change_nothing(ledger):
                 connection.execute(statement)
 
 
-def forged(ledger: Ledger, path, *, like=None, text=None, **fields) -> None:
+def forged(ledger: Ledger, path, *, like=None, text=None, by="append", **fields) -> None:
     """Append by SQL what nobody of lastbit's would, with number, link and hash right."""
     last = ledger.entries(last=1)[0]
     made = replace(like or last, **{"sequence": last.sequence + 1, "previous": last.hash, **fields})
@@ -301,7 +301,7 @@ def forged(ledger: Ledger, path, *, like=None, text=None, **fields) -> None:
     row = made.sequence, made.account, made.question, words
     with signed_in(path) as connection:
         connection.execute(
-            "SELECT append(%s::bigint, %s, %s, %s, %s, %s)",
+            f"SELECT {by}(%s::bigint, %s, %s, %s, %s, %s)",
             (*row, hashlib.sha256(words.encode()).hexdigest(), answer),
         )
 
