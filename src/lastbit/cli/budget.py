@@ -19,12 +19,11 @@ from lastbit.cli.ledger import (
     reopened_words,
     typical_price,
     unanswered_words,
-    user_name,
     with_answers,
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
-from lastbit.ledger import Account, Ledger
+from lastbit.ledger import Account, Ledger, user_name
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
