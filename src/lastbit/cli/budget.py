@@ -18,13 +18,12 @@ from lastbit.cli.ledger import (
     reopened_after,
     reopened_words,
     unanswered_words,
-    user_name,
     with_answers,
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.cli.remote import OrRemote, show_budget, token_option
-from lastbit.ledger import Account, Ledger
+from lastbit.ledger import Account, Ledger, user_name
 from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
