@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,7 +26,7 @@ from lastbit.cli.ledger import (
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
-from lastbit.ledger import Account, Ledger
+from lastbit.ledger import Account, Allowance, Ledger
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
@@ -74,6 +75,11 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
         click.echo(words, err=True)
 
 
+def _shares(found: Sequence[Allowance]) -> dict[str, Any]:
+    """The allowances, where a ledger has any."""
+    return {"allowances": [allowance_json(one) for one in found]} if found else {}
+
+
 def _show(
     ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
@@ -88,7 +94,7 @@ def _show(
                 **account_json(a, typical[a.name]),
                 **({"reopened_after": before[a.name]} if before[a.name] else {}),
                 "unanswered": [entry.sequence for entry in waiting[a.name]],
-                "allowances": [allowance_json(one) for one in shares[a.name]],
+                **_shares(shares[a.name]),
             }
             for a in accounts
         ]
