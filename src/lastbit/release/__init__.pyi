@@ -33,8 +33,15 @@ from lastbit.release.private_table import (
     Table as Table,
     table as table,
 )
+from lastbit.release.recorded import (
+    question_of_plan as question_of_plan,
+)
 from lastbit.release.release import (
     released as released,
+)
+from lastbit.release.remote import (
+    RemoteTable as RemoteTable,
+    remote_table as remote_table,
 )
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,
@@ -61,6 +68,7 @@ __all__ = [
     "Kept",
     "Marginals",
     "MaxRowsSuggestion",
+    "RemoteTable",
     "Row",
     "Synthetic",
     "Table",

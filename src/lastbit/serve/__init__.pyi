@@ -1,0 +1,3 @@
+from lastbit.serve.settings import (
+    Settings as Settings,
+)
