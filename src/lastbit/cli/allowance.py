@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,6 +22,7 @@ from lastbit.ledger import (
     one_connection,
 )
 from lastbit.release import principal_of
+from lastbit.report import allowance_json
 from lastbit.tables import Cost, DataCard, read_card
 
 place_argument = click.argument("file", type=PLACE, metavar="CARD|LEDGER")
@@ -162,15 +162,3 @@ def allowance_table(found: Sequence[Allowance]) -> Part:
         for one in found
     ]
     return Columns(headings, rows)
-
-
-def allowance_json(one: Allowance) -> dict[str, Any]:
-    """Exact fractions as text; None in a limit is a currency that it does not name."""
-    return {
-        "account": one.account,
-        "principal": one.principal,
-        "limit": one.limit.to_json(),
-        "used": one.used.to_json(),
-        "left": one.left.to_json(),
-        "since": one.since,
-    }

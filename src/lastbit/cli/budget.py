@@ -8,24 +8,24 @@ from pathlib import Path
 import click
 
 from lastbit.addresses import Address
-from lastbit.cli.allowance import allowance_json, allowance_table
+from lastbit.cli.allowance import allowance_table
 from lastbit.cli.ledger import (
     PLACE,
     account_heading,
-    account_json,
     account_of,
     budget_rows,
     question_table,
     reopened_after,
     reopened_words,
-    typical_price,
     unanswered_words,
     user_name,
     with_answers,
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
+from lastbit.cli.remote import OrRemote, show_budget, token_option
 from lastbit.ledger import Account, Ledger
+from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
@@ -36,23 +36,31 @@ answers had no say in."""
 
 
 @command("budget visits.toml")
-@click.argument("file", type=PLACE, metavar="CARD|LEDGER")
+@click.argument("file", type=OrRemote(PLACE), metavar="CARD|LEDGER|ADDRESS")
 @flag("--set", "Give the ledger the budget of the card.", dest="change")
+@token_option
 @json_option
-def budget(file: Path | Address, change: bool, as_json: bool) -> None:
+def budget(
+    file: Path | Address | str, change: bool, token_file: Path | None, as_json: bool
+) -> None:
     """What is spent and what is left.
 
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
     costs anything. With --set the budget of the card takes the place of the ledger's, which is
     recorded; what is spent stays spent, and a budget below it is refused. Of an account that is
     kept by the filter, the plain sums are shown too, and what one more answer of a typical price
-    (the median so far) would take, and how many of those fit.
+    (the median so far) would take, and how many of those fit. Of the table of a server
+    (https://host/visits) its account is shown, and one's own allowance.
     """
+    if isinstance(file, str) and not change:
+        show_budget(file, token_file, as_json=as_json)
+        return
     if isinstance(file, Path) and file.suffix.lower() == ".toml":
         _of_card(file, change=change, as_json=as_json)
         return
     if change:
         raise refusal("--set", "needs a card to take the budget from", "name the card")
+    assert not isinstance(file, str)
     ledger = Ledger.existing(file)
     _show(ledger, ledger.accounts(), as_json=as_json)
 

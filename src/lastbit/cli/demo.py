@@ -13,14 +13,14 @@ import click
 import duckdb
 
 from lastbit.checker import problem_of
-from lastbit.cli.ledger import account_json, budget_rows
+from lastbit.cli.ledger import budget_rows
 from lastbit.cli.options import command, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, show, waiting
 from lastbit.errors import BudgetExceeded
 from lastbit.files import written_over
 from lastbit.ledger import Ledger
 from lastbit.release import Answer, released
-from lastbit.report import page, price, shown_cell
+from lastbit.report import account_json, page, price, shown_cell
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -43,16 +41,20 @@ from lastbit.ledger import (
     exported,
     one_connection,
     restored,
+    user_name,
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.release import accept_data
-from lastbit.report import amount, register_csv, register_page, title_of
+from lastbit.report import (
+    amount,
+    answers_left,
+    epsilon_taken,
+    register_csv,
+    register_page,
+    title_of,
+    typical_price,
+)
 from lastbit.tables import Budget, Cost, DataCard, read_card
-
-try:
-    import pwd
-except ImportError:  # a system without one
-    pwd = None  # type: ignore[assignment]
 
 BAR = 32
 DIGITS = 6
@@ -68,8 +70,6 @@ HAPPENED: Mapping[str, str] = MappingProxyType(
         "voided": "void since a backup was restored; stays charged",
     }
 )
-TENTH = Fraction(1, 10)
-"""Of the budget: the price to count with where nothing was asked yet."""
 REOPENED = re.compile(
     r"kept by the (?:moment|Gaussian) filter from here on; charges before it: (\d{1,18})"
 )
@@ -256,6 +256,22 @@ def init(file: Path | Address) -> None:
     show(*parts)
 
 
+@ledger.command(example="upgrade postgresql://admin@db.example.org/books")
+@ledger_argument
+def upgrade(file: Path | Address) -> None:
+    """Bring a ledger that an older lastbit made to today's tables and functions.
+
+    Needed in PostgreSQL alone, once, by somebody who may act as NAME_owner. Every entry stays as it
+    is. A ledger whose tables, functions or rights were changed is refused, as always.
+    """
+    done = Ledger.upgrade(file)
+    facts = (
+        ("upgraded" if done else "needs nothing", str(file)),
+        ("head", Ledger.existing(file).head),
+    )
+    show(Facts(facts))
+
+
 @ledger.command(example="copy hospital.ledger postgresql://admin@db.example.org/books")
 @click.argument("source", type=PLACE, metavar="FROM")
 @click.argument("target", type=PLACE, metavar="TO")
@@ -350,16 +366,6 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
     ]
 
 
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    if pwd is None:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"
-
-
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now; a ledger that is not there yet is not made."""
     new = Account(name=card.account_name, budget=card.budget)
@@ -434,38 +440,6 @@ def _next_words(account: Account, price: Cost) -> str:
     return f"{money(price)} would take ε {_amount(took, up=True)}; {more:,} more fit"
 
 
-def answers_left(account: Account, price: Cost) -> int:
-    """How many answers of this price the filter of an account still allows."""
-    kept: Any = account.filter
-    return kept.answers_left(account.spent, _priced(kept, price)) or 0
-
-
-def epsilon_taken(account: Account, price: Cost) -> Fraction | None:
-    """By how much the epsilon spent under the filter grows with an answer; None if it is refused.
-
-    The first rho may take much: from then on plain sums no longer hold.
-    """
-    kept: Any = account.filter
-    spent: Any = account.spent
-    after = spent + _priced(kept, price)
-    return kept.epsilon_spent(after) - kept.epsilon_spent(spent) if kept.within(after) else None
-
-
-def _priced(kept: Any, price: Cost) -> Any:
-    return kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
-
-
-def typical_price(account: Account, entries: Sequence[Entry]) -> Cost:
-    """The median of the prices paid so far, by their moments; a tenth of the budget before that."""
-    kept, budget = account.filter, account.budget
-    costs = [entry.cost for entry in entries if entry.cost is not None]
-    if kept is None or not costs:
-        return Cost(epsilon=TENTH * (budget.epsilon if budget is not None else 1))
-    name = "moment" if isinstance(kept, MomentFilter) else "mu_squared"
-    ordered = sorted(costs, key=lambda cost: getattr(_priced(kept, cost), name))
-    return ordered[(len(costs) - 1) // 2]
-
-
 def reopened_after(entries: Sequence[Entry]) -> int:
     """How many answers an account had given by plain sums when the filter took over; 0 if none."""
     for entry in entries:
@@ -501,35 +475,6 @@ def money(
         if getattr(kept, name)
     ]
     return ", ".join(parts) or "nothing"
-
-
-def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
-    """Exact fractions as text; "left" under a filter is what a single answer may cost."""
-    left, kept = account.remaining, account.budget
-    filter_: Any = account.filter
-    found: dict[str, Any] = {
-        "account": account.name,
-        "kind": None if kept is None else kept.kind,
-        "budget": None if kept is None else {name: str(getattr(kept, name)) for name in LETTERS},
-        "spent": account.spent.to_json(),
-        "left": None if left is None else left.to_json(),
-    }
-    if filter_ is not None:
-        price = next_ or typical_price(account, ())
-        took = epsilon_taken(account, price)
-        found["filter"] = {
-            **({"order": str(filter_.order)} if isinstance(filter_, MomentFilter) else {}),
-            "delta_kept": str(filter_.delta_kept),
-            "limit": str(filter_.limit),
-            "epsilon_spent": str(filter_.epsilon_spent(account.spent)),
-            "odometer": str(filter_.odometer(account.spent)),
-            "next": {
-                "cost": price.to_json(),
-                "epsilon": None if took is None else str(took),
-                "answers": answers_left(account, price),
-            },
-        }
-    return found
 
 
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:

@@ -8,7 +8,6 @@ import click
 
 from lastbit.addresses import Address
 from lastbit.cli.allowance import (
-    allowance_json,
     allowance_table,
     allowance_words,
     ledger_of,
@@ -19,6 +18,7 @@ from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.ledger import ROLES, Ledger, Principal, Role, one_connection
 from lastbit.release import principal_of
+from lastbit.report import allowance_json
 
 LAST = 5
 FIRST = """\

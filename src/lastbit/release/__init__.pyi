@@ -39,6 +39,10 @@ from lastbit.release.recorded import (
 from lastbit.release.release import (
     released as released,
 )
+from lastbit.release.remote import (
+    RemoteTable as RemoteTable,
+    remote_table as remote_table,
+)
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,
     synthetic as synthetic,
@@ -64,6 +68,7 @@ __all__ = [
     "Kept",
     "Marginals",
     "MaxRowsSuggestion",
+    "RemoteTable",
     "Row",
     "Synthetic",
     "Table",
