@@ -226,6 +226,11 @@ class Server:
             self.host, self.port, timeout=_PATIENCE, context=verified
         )
 
+    def words(self, said: object) -> str:
+        """What a server says, to be shown: cut, without what steers a terminal, and no token."""
+        text = self.token.hidden(str(said or ""))[:_MOST_WORDS]
+        return "".join(letter if letter.isprintable() else " " for letter in text)
+
     def good(self, reply: Reply, *statuses: int) -> dict[str, Any]:
         """The JSON object of a reply that has one of these statuses; else its problem, raised."""
         if reply.status in statuses and isinstance(reply.body, dict):
@@ -234,9 +239,7 @@ class Server:
 
     def _problem(self, reply: Reply) -> LastbitError:
         said = reply.body if isinstance(reply.body, dict) else {}
-        kind = str(said.get("type", "")).rpartition("/")[2]
-        words = self.token.hidden(str(said.get("detail", "")))[:_MOST_WORDS]
-        words = "".join(letter if letter.isprintable() else " " for letter in words)
+        kind, words = str(said.get("type", "")).rpartition("/")[2], self.words(said.get("detail"))
         if reply.status == 401:
             return NotAllowed(
                 f"{self} does not know the token: it is wrong, has expired or was revoked; make "
@@ -405,11 +408,11 @@ class RemoteTable:
         plan = self._plan(asked.sql, price, within)
         if plan is None:
             lines = [f"{name:<9} {words}" for name, words in shown["facts"]]
-            text = "\n".join([str(shown["title"]), *lines])
+            text = "\n".join(map(self.server.words, [shown["title"], *lines]))
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
             text = self.meant_by(asked.sql).explain(within=within, **price)
-        return "\n".join([text, *_state(shown)])
+        return "\n".join([text, *map(self.server.words, _state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
         """What the server says before anything is paid: price, error, on record, what is left."""
@@ -448,9 +451,8 @@ class RemoteTable:
         key = secure_bits().fill(16).tobytes().hex()
         job = self._finished(asked, key)
         if job.get("state") != "answered":
-            reason = self.server.token.hidden(str(job.get("reason") or ""))[:_MOST_WORDS]
             paid = "its price stays charged" if job.get("cost") else "nothing was charged"
-            raise ServerFailed(f"{self.server} gave no answer; {paid}; {reason}".rstrip("; "))
+            raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
         charged = job.get("cost") is not None
         if charged:
             _compare("price charged", _cost(job["cost"]), cost)
@@ -656,12 +658,23 @@ def _state(shown: Mapping[str, Any]) -> list[str]:
     if type(shown.get("recorded")) is int:
         lines.append(f"on record: answer {shown['recorded']}; to ask is free")
     if isinstance(shown.get("refused"), str):
-        lines.append(f"refused now: {shown['refused'][:_MOST_WORDS]}")
+        lines.append(f"refused now: {shown['refused']}")
     left = shown.get("left")
     if isinstance(left, Mapping):
-        parts = [f"{name} {amount}" for name, amount in left.items() if amount not in (None, "0")]
-        lines.append(f"left after it: {', '.join(map(str, parts)) or 'nothing'}"[:_MOST_WORDS])
-    return ["".join(letter if letter.isprintable() else " " for letter in line) for line in lines]
+        amounts = {name: left.get(name) for name in _AMOUNTS}
+        parts = [f"{name} = {_shown(text)}" for name, text in amounts.items() if text not in _NONE]
+        lines.append(f"left after it: {', '.join(parts) or 'nothing'}")
+    return lines
+
+
+_NONE = (None, "0")
+
+
+def _shown(amount: object) -> str:
+    try:
+        return exact_text(Fraction(str(amount)))
+    except (ValueError, ArithmeticError):
+        return str(amount)
 
 
 # ---------------------------------------------------------------- steps, written as SQL
