@@ -412,12 +412,30 @@ class RemoteTable:
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
             text = self.meant_by(asked.sql).explain(within=within, **price)
-        return "\n".join([text, *map(self.server.words, _state(shown))])
+        return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
         """What the server says before anything is paid: price, error, on record, what is left."""
         named = {"weights": None, **dict.fromkeys(_AMOUNTS), **price}
         return self._preview(self._asked(named, within))
+
+    def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
+        """The plan that this program makes; None where keys are in a public table of the server."""
+        return self._plan(self.question, price, within)
+
+    def state(self, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What only the server knows, of a preview: on record, refused, left."""
+        lines = []
+        if type(shown.get("recorded")) is int:
+            lines.append(("on record", f"answer {shown['recorded']}; to ask is free"))
+        if isinstance(shown.get("refused"), str):
+            lines.append(("refused now", shown["refused"]))
+        left = shown.get("left")
+        if isinstance(left, Mapping):
+            amounts = {name: left.get(name) for name in _AMOUNTS}
+            parts = [f"{n} = {_shown(text)}" for n, text in amounts.items() if text not in _NONE]
+            lines.append(("left after it", ", ".join(parts) or "nothing"))
+        return [(name, self.server.words(words)) for name, words in lines]
 
     def meant_by(self, sql: str) -> Table:
         """The question as one of a table here."""
@@ -650,21 +668,6 @@ def _checked(
 
 
 _DISTRUST = "do not use it, and tell the server's steward"
-
-
-def _state(shown: Mapping[str, Any]) -> list[str]:
-    """What only the server knows: on record, refused, left."""
-    lines = []
-    if type(shown.get("recorded")) is int:
-        lines.append(f"on record: answer {shown['recorded']}; to ask is free")
-    if isinstance(shown.get("refused"), str):
-        lines.append(f"refused now: {shown['refused']}")
-    left = shown.get("left")
-    if isinstance(left, Mapping):
-        amounts = {name: left.get(name) for name in _AMOUNTS}
-        parts = [f"{name} = {_shown(text)}" for name, text in amounts.items() if text not in _NONE]
-        lines.append(f"left after it: {', '.join(parts) or 'nothing'}")
-    return lines
 
 
 _NONE = (None, "0")
