@@ -31,7 +31,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -247,7 +247,7 @@ class Server:
             )
         if kind == "over-budget":
             return BudgetExceeded(words or "not enough is left")
-        if reply.status in (403, 404):
+        if reply.status in (403, 404, 409):
             return NotAllowed(f"{self} refuses: {words or 'not allowed'}")
         if 400 <= reply.status < 500 and words:
             return QueryRefused("the question", problem=f"is refused: {words}", remedy=_CHANGE)
@@ -338,10 +338,9 @@ class RemoteTable:
     def group_by(self, *columns: str, **named: str) -> RemoteTable:
         """One answer for every value of these columns or, by name, expressions."""
         keys = [*((column, column) for column in columns), *named.items()]
-        return self._step(
-            _local("group_by", lambda: self.meant.group_by(*columns, **named)),
-            replace(self.statement, keys=(*self.statement.keys, *keys)),
-        )
+        after = self.meant.group_by(*columns, **named)
+        written = replace(self.statement, keys=(*self.statement.keys, *keys))
+        return self._step(after, written)
 
     def agg(self, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> RemoteTable:
         """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
@@ -467,7 +466,7 @@ class RemoteTable:
         else:
             cost = plan.cost
         key = secure_bits().fill(16).tobytes().hex()
-        job = self._finished(asked, key)
+        job = self._finished(asked, key, cost)
         if job.get("state") != "answered":
             paid = "its price stays charged" if job.get("cost") else "nothing was charged"
             raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
@@ -479,7 +478,7 @@ class RemoteTable:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
         reply = self.server.get(f"/answers/{number}", most=_MOST_ANSWER)
         record = self.server.good(reply, 200)
-        shown = _checked(record, self.card, plan, cost=cost, sql=asked.sql)
+        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=asked.sql)
         answer = Answer(record, charged=charged, shown=shown)
         return answer.consistent() if consistent else answer
 
@@ -506,12 +505,9 @@ class RemoteTable:
 
     def _query_of(self, sql: str) -> Query | None:
         """The query by the card; None where keys are in a public table, which is not here."""
-        try:
-            return parsed(sql, self.card)
-        except LastbitError:
-            if self.card.public and re.search(r"\bjoin\b", sql, re.IGNORECASE):
-                return None
-            raise
+        query = parsed(sql, self.card)
+        tables = (getattr(key.expression, "table", None) for key in query.keys)
+        return None if any(table in self.card.public for table in tables) else query
 
     def _plan(self, sql: str, price: dict[str, Any], within: Within | None) -> Plan | None:
         query = self._query_of(sql)
@@ -544,14 +540,17 @@ class RemoteTable:
         except (LookupError, TypeError, ValueError):
             raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
 
-    def _finished(self, asked: Asked, key: str) -> dict[str, Any]:
+    def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
         try:
             reply = self.server.post(self._path("questions"), asked.to_json(), key=key)
         except ServerFailed as error:
             failed = ServerFailed(f"{error}; it is unclear whether it was charged; {_ASK_AGAIN}")
         else:
-            return self._waited(self.server.good(reply, 202), reply.retry_after)
+            job = self.server.good(reply, 202)
+            if job.get("cost") is not None:
+                _compare("price charged", _cost(job["cost"]), cost)
+            return self._waited(job, reply.retry_after)
         raise failed
 
     def _waited(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -635,7 +634,13 @@ def _compare(what: str, theirs: Cost, ours: Cost) -> None:
 
 
 def _checked(
-    record: dict[str, Any], card: DataCard, plan: Plan | None, *, cost: Cost, sql: str
+    record: dict[str, Any],
+    card: DataCard,
+    plan: Plan | None,
+    *,
+    cost: Cost,
+    charged: bool,
+    sql: str,
 ) -> dict[str, Any] | None:
     """Refuse a record that is not the answer; what is shown of it, where that is a part."""
     inner = record.get("certificate")
@@ -654,17 +659,20 @@ def _checked(
     ours = {"table": card.name, "unit": card.unit, "neighbours": card.neighbours.relation}
     if any(claim.get(part) != value for part, value in ours.items()):
         raise ServerFailed(f"the server's answer is about another table; {_DISTRUST}")
-    if plan is not None and claim["query"] != plan.query.digest:
+    price = _cost(claim)
+    asked = plan is None or claim["query"] == plan.query.digest
+    if asked and price == cost:
+        return None
+    shown = None
+    if plan is not None and not charged:  # an answer on record may hold this one
         try:
             shown = served(record, plan, sql=sql)
         except (LookupError, TypeError, ValueError, ArithmeticError, StopIteration):
             shown = None
-        if shown is None:
-            raise ServerFailed(f"the server's answer is to another question; {_DISTRUST}")
-        return shown
-    if _cost(claim) != cost:
-        raise ServerFailed(f"the server's answer has another price than was asked; {_DISTRUST}")
-    return None
+    if shown is None and not (plan is None and not charged):
+        other = "has another price than was asked" if asked else "is to another question"
+        raise ServerFailed(f"the server's answer {other}; {_DISTRUST}")
+    return shown
 
 
 _DISTRUST = "do not use it, and tell the server's steward"
@@ -686,17 +694,6 @@ def _shown(amount: object) -> str:
 def _unwritable(what: str, problem: str) -> QueryRefused:
     remedy = 'ask it as one statement: .sql("SELECT ...")'
     return QueryRefused(what, problem=problem, remedy=remedy)
-
-
-def _local(step: str, work: Callable[[], Table]) -> Table:
-    """A step here; one that would read a public table, which is on the server, is refused."""
-    try:
-        return work()
-    except QueryRefused:
-        raise
-    except LastbitError:
-        pass
-    raise _unwritable(step, "needs the values of a public table, which the server has")
 
 
 def _quoted(name: str) -> str:
