@@ -18,14 +18,13 @@ from urllib.parse import urlencode
 
 import uvicorn
 
-from lastbit.ledger import Ledger
+from lastbit.ledger import ROLES, Ledger
 from lastbit.serve.app import application
 from lastbit.serve.identity import COOKIE, Gate
 from lastbit.serve.safety import PatientProtocol, server_config
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
 
-ROLES = ("steward", "analyst", "auditor")
 NAMES = {"steward": "stella", "analyst": "ana", "auditor": "otto"}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -43,6 +41,7 @@ from lastbit.ledger import (
     exported,
     one_connection,
     restored,
+    user_name,
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.release import accept_data
@@ -56,11 +55,6 @@ from lastbit.report import (
     typical_price,
 )
 from lastbit.tables import Budget, Cost, DataCard, read_card
-
-try:
-    import pwd
-except ImportError:  # a system without one
-    pwd = None  # type: ignore[assignment]
 
 BAR = 32
 DIGITS = 6
@@ -262,6 +256,22 @@ def init(file: Path | Address) -> None:
     show(*parts)
 
 
+@ledger.command(example="upgrade postgresql://admin@db.example.org/books")
+@ledger_argument
+def upgrade(file: Path | Address) -> None:
+    """Bring a ledger that an older lastbit made to today's tables and functions.
+
+    Needed in PostgreSQL alone, once, by somebody who may act as NAME_owner. Every entry stays as it
+    is. A ledger whose tables, functions or rights were changed is refused, as always.
+    """
+    done = Ledger.upgrade(file)
+    facts = (
+        ("upgraded" if done else "needs nothing", str(file)),
+        ("head", Ledger.existing(file).head),
+    )
+    show(Facts(facts))
+
+
 @ledger.command(example="copy hospital.ledger postgresql://admin@db.example.org/books")
 @click.argument("source", type=PLACE, metavar="FROM")
 @click.argument("target", type=PLACE, metavar="TO")
@@ -354,16 +364,6 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
         for head in heads
         if head in paid and books.answer_to(paid[head]) is None
     ]
-
-
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    if pwd is None:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"
 
 
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:

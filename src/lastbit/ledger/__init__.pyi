@@ -25,6 +25,7 @@ from lastbit.ledger.safekeeping import (
 )
 from lastbit.ledger.storage import (
     one_connection as one_connection,
+    user_name as user_name,
 )
 
 __all__ = [

@@ -170,12 +170,12 @@ class Scan:
     def principal(self, name: str) -> Principal | None:
         """A principal, with the role given last."""
         found = self.named.get((_NO_ACCOUNT, _letters(name)))
-        return None if found is None else Principal(name=name, role=self._entry(*found).role)
+        return None if found is None else _principal(self._entry(*found))
 
     def principals(self) -> dict[str, Principal]:
         """All principals, by name, with the roles given last."""
         roles = [self._entry(*found) for key, found in self.named.items() if key[0] == _NO_ACCOUNT]
-        return {e.principal: Principal(name=e.principal, role=e.role) for e in roles if e.principal}
+        return {entry.principal or "": _principal(entry) for entry in roles}
 
     def allowance(self, account: str, principal: str) -> Allowance | None:
         """The allowance as its newest entry states it, unless a role was given since."""
@@ -318,6 +318,10 @@ def _time(text: bytes) -> str:
 
 def _account(name: str) -> bytes:
     return f'{{"account":{canonical_json(name)}'.encode()
+
+
+def _principal(entry: Entry) -> Principal:
+    return Principal(name=entry.principal or "", role=entry.role, since=entry.sequence)
 
 
 def _letters(name: str) -> bytes:
@@ -467,7 +471,7 @@ class _Rights:
                 check_role(self.known, name, entry.role, by=entry.who or "")
             except LastbitError:
                 yield f"entry {entry.sequence} gives a role that may not be given, or not by them"
-            self.known[name] = Principal(name=name, role=entry.role)
+            self.known[name] = _principal(entry)
             for pair in [pair for pair in self.allowances if pair[1] == name]:
                 del self.allowances[pair]
             return

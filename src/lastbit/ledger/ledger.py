@@ -109,6 +109,15 @@ class Ledger:
         return Ledger.existing(place, patience=patience)
 
     @staticmethod
+    def upgrade(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> bool:
+        """Bring a ledger that an older lastbit made in a database to today's tables and functions.
+
+        Its owner does this; entries stay as they are. False if there was nothing to do.
+        """
+        place = place_of(path)
+        return storage_of(place).upgraded(place, patience=patience)
+
+    @staticmethod
     def existing(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> Ledger:
         """The ledger at this place, which must be there."""
         place = place_of(path)
@@ -123,6 +132,12 @@ class Ledger:
         if isinstance(self.path, Address):
             return is_address(path) and self.path.leads_to(place_of(path))
         return not is_address(path) and same_place(self.path, path)
+
+    @property
+    def user(self) -> str:
+        """In whose name this process acts: the database's user, or the operating system's."""
+        with self._connected() as books:
+            return books.user()
 
     def account(self, name: str, budget: Budget | None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit."""
@@ -221,9 +236,11 @@ class Ledger:
             chain = self._chain(books)
             known = chain.principals()
             check_role(known, name, role, by=by)
-            if name not in known or known[name].role != role:
-                chain.append(books, Entry(kind="principal", principal=name, role=role, who=by))
-        return Principal(name=name, role=role)
+            if name in known and known[name].role == role:
+                return known[name]
+            draft = Entry(kind="principal", principal=name, role=role, who=by)
+            entry = chain.append(books, draft)
+        return Principal(name=name, role=role, since=entry.sequence)
 
     def allowances(
         self, account: str | None = None, principal: str | None = None

@@ -61,6 +61,8 @@ class Principal:
 
     name: str
     role: Role | None
+    since: int = 0
+    """The number of the entry that gave the role, or took it."""
 
     @property
     def active(self) -> bool:

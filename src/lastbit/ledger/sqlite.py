@@ -45,6 +45,7 @@ from lastbit.ledger.storage import (
     keep,
     kept,
     unusable,
+    user_name,
 )
 
 APPLICATION = 0x6C62_6C67  # "lblg"
@@ -192,6 +193,12 @@ def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience:
     return True
 
 
+def upgraded(place: Path, *, patience: float) -> bool:
+    """A file needs nothing: its tables are those of all versions."""
+    with connected(place, patience=patience):
+        return False
+
+
 @contextmanager
 def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
@@ -303,6 +310,9 @@ class SqliteBooks:
             "VALUES (?, ?, ?, ?, ?, ?)",
             row,
         )
+
+    def user(self) -> str:
+        return user_name()
 
     def last(self) -> int | None:
         found = self.raw.execute("SELECT seq FROM sqlite_sequence").fetchone()

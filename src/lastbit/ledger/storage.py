@@ -11,6 +11,7 @@ lock. It is used again only by the thread and process that opened it.
 
 from __future__ import annotations
 
+import getpass
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,11 @@ from typing import Any, Protocol, TypeAlias
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
+
+try:
+    import pwd
+except ImportError:  # a system without one
+    pwd = None  # type: ignore[assignment]
 
 Place: TypeAlias = Path | Address
 Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
@@ -60,6 +66,9 @@ class Books(Protocol):
     def now(self) -> str:
         """The time, by the clock that this ledger goes by."""
 
+    def user(self) -> str:
+        """Whom this ledger takes us for."""
+
     def last(self) -> int | None:
         """The last number that was ever given out."""
 
@@ -86,6 +95,9 @@ class Storage(Protocol):
         self, place: Any, secret: bytes, fill: Callable[[Books], None], *, patience: float
     ) -> bool:
         """Make a ledger whole or not at all; False if there is something already."""
+
+    def upgraded(self, place: Any, *, patience: float) -> bool:
+        """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
 
     def is_there(self, place: Any) -> bool:
         """Whether there is something at the place, a ledger or not."""
@@ -117,6 +129,16 @@ def storage_of(place: Place) -> Storage:
             remedy='pip install "lastbit[postgres]"',
         ) from None
     return postgres
+
+
+def user_name() -> str:
+    """Whom the operating system runs this for; the environment could say anything."""
+    if pwd is None:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without a name, as in some containers
+        return f"uid {os.getuid()}"
 
 
 def connected(place: Place, *, patience: float) -> AbstractContextManager[Books]:

@@ -158,12 +158,18 @@ def made_up_answer(
     with TemporaryDirectory(prefix="lastbit-") as folder:
         made = made_up(card, rows=rows, seed=seed, folder=folder)
         bounds = {"max_rows": plan.card.max_rows, "max_groups": plan.card.max_groups}
-        on_these = replace(plan, card=replace(made, **bounds))  # of a sub-query, they differ
+        on_these = _on(plan, replace(made, **bounds))  # which differ for a sub-query
         with one_database(made):
             made_record = steps_of(plan).made
             record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
     return Answer({**record, "cost": Cost().to_json(), **marks}, spared_by(card), charged=False)
+
+
+def _on(plan: Plan | MarginalsPlan, card: DataCard) -> Plan | MarginalsPlan:
+    if isinstance(plan, MarginalsPlan):
+        return replace(plan, base=replace(plan.base, card=card))
+    return replace(plan, card=card)
 
 
 def _fill(

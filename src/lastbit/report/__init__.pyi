@@ -55,6 +55,7 @@ from lastbit.report.figures import (
     poll_figure as poll_figure,
     posterior_figure as posterior_figure,
     smooth_sensitivity_figure as smooth_sensitivity_figure,
+    uniform_figure as uniform_figure,
 )
 from lastbit.report.maps import (
     PlaceMap as PlaceMap,

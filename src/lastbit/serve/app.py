@@ -69,7 +69,7 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
     async def guarded(request: Request) -> Response:
         gate: Gate = request.app.state.gate
         settings: Settings = request.app.state.settings
-        request.state.route, request.state.identity = route, None
+        request.state.route = route
         address, guesses = _asker(request, settings)
         if route.path in _SIGN_INS and request.method == "POST":
             rates.take(f"sign-in {address}", guesses)

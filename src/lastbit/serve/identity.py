@@ -10,10 +10,12 @@ Law      A principal *stands* if the ledger gives it a role, by the entry that d
          and as nobody else. Its rights are those of p's role, cut with those of the token by which
          it acts or by which its session was begun; so are its tables
 Theorem  (only less)  A token that is made by an identity has no right, table or day that the
-         identity has not, nor has any that is made by it in turn, nor a session begun by one
+         identity has not, nor has any that is made by it in turn, nor a session begun by one. Links
+         and roles that it gives to others carry no right that it has not
 Proof    `token_made` refuses rights and tables that the maker lacks, and shortens its life to that
-         of the token by which the maker acts (`parent`). `_cut` only intersects, with rights of the
-         role as it is at the request. Induction along `parent`
+         of the token by which the maker acts (`parent`); `_check_gives` does so for links and
+         roles. `_cut` only intersects, with rights of the role as it is at the request. Induction
+         along `parent`
 Theorem  (revocation)  Once `token_revoked` has returned, no request acts by the token, by one that
          descends from it, or by a session begun by one of these; once `all_ended` has, by nothing
          that was made for the principal before
@@ -28,7 +30,8 @@ Theorem  (links)  A link begins one session; the first steward's begins one only
          no principal
 Proof    One transaction reads and writes `used`. The ledger takes a first principal from anybody,
          and any other from a steward alone: `_LINK` is none
-Differs  A role is read from the ledger at most a second before the request; `principal_set` forgets
+Differs  A steward may make a link for anybody, and so act as them: the audit log shows it. A role
+         is read from the ledger at most a second before the request; `principal_set` forgets
          what was read, so a change made here counts at once
 Checked  tests/serve/test_identity.py, tests/serve/test_escalation.py
 """
@@ -44,18 +47,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from starlette.responses import Response
 
 from lastbit.errors import InvalidParameter
+from lastbit.ledger import Ledger, Principal, Role
 from lastbit.sampling import secure_bits
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API, RIGHTS, Right
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
 
-Role: TypeAlias = Literal["steward", "analyst", "auditor"]
 Via: TypeAlias = Literal["session", "token", "proxy"]
 Action: TypeAlias = Literal[
     "signed in",
@@ -114,24 +117,6 @@ class TokenLine:
     revoked: int | None
 
 
-class Known(Protocol):
-    """A principal, as the ledger tells it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def role(self) -> Any: ...
-    @property
-    def active(self) -> bool: ...
-
-
-class Principals(Protocol):
-    """What the gate needs of a ledger."""
-
-    def principals(self) -> tuple[Any, ...]: ...
-    def set_principal(self, name: str, role: Role | None, *, by: str) -> Any: ...
-
-
 class Gate:
     """Tokens, sessions and links of a server; all of it blocks for a short time."""
 
@@ -140,7 +125,7 @@ class Gate:
     def __init__(
         self,
         store: Store,
-        ledger: Principals,
+        ledger: Ledger,
         settings: Settings,
         *,
         clock: Callable[[], float] = time.time,
@@ -148,7 +133,7 @@ class Gate:
         self.store, self.ledger, self.settings = store, ledger, settings
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, Principal] = {}
         self._read: float | None = None
 
     # ------------------------------------------------------------ who asks
@@ -159,8 +144,11 @@ class Gate:
             header = _only(scope, "authorization")
             scheme, _, token = (header or "").partition(" ")
             return self._by_token(token.strip(" ")) if scheme.lower() == "bearer" else None
-        named = self._by_proxy(scope)
-        return named or self._by_session(_cookie(scope))
+        if self.settings.trusted_header is not None:
+            named = _headers(scope, self.settings.trusted_header)
+            if named:
+                return self._by_proxy(scope, named)
+        return self._by_session(_cookie(scope))
 
     def _by_token(self, token: str) -> Identity | None:
         row = self._row("SELECT * FROM tokens WHERE digest = ?", _digest(token))
@@ -181,27 +169,22 @@ class Gate:
                 return None
         return _cut(known, begun, via="session", key=row["digest"])
 
-    def _by_proxy(self, scope: Mapping[str, Any]) -> Identity | None:
-        if self.settings.trusted_header is None:
-            return None
-        given = _headers(scope, self.settings.trusted_header)
-        if not given:
-            return None
-        from_proxy = scope.get("state", {}).get("unix", False) and self.settings.socket is not None
-        if not from_proxy or len(given) > 1:
+    def _by_proxy(self, scope: Mapping[str, Any], named: list[str]) -> Identity | None:
+        is_proxy = scope.get("state", {}).get("unix", False) and self.settings.socket is not None
+        if not is_proxy or len(named) > 1:
             detail = "The header that names who signed in is believed from the proxy alone, once."
             raise Refusal(status=400, title="Not from the proxy", detail=detail, kind="bad-request")
-        known = self._principal(given[0])
+        known = self._principal(named[0])
         return None if known is None else _cut(known, None, via="proxy", key=known.name)
 
-    def _standing(self, row: sqlite3.Row) -> Known | None:
+    def _standing(self, row: sqlite3.Row) -> Principal | None:
         """Its principal, if that has the role that it had then and the secret has not expired."""
         known = self._principal(row["principal"])
         if row["expires"] <= self._clock() or known is None or _since(known) != row["since"]:
             return None
         return known
 
-    def _principal(self, name: str) -> Known | None:
+    def _principal(self, name: str) -> Principal | None:
         with self._lock:
             now = time.monotonic()
             if self._read is None or now - self._read > _FRESH:
@@ -214,7 +197,7 @@ class Gate:
         with self._lock:
             self._read = None
 
-    def _there(self, name: str) -> Known:
+    def _there(self, name: str) -> Principal:
         """A principal as the ledger has it now."""
         self._forget()
         known = self._principal(name)
@@ -255,8 +238,7 @@ class Gate:
         if not wanted <= most.rights or not (
             most.tables is None or (within is not None and within <= most.tables)
         ):
-            detail = "A token has rights and tables that its maker has, or fewer."
-            raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
+            raise _not_allowed("A token has rights and tables that its maker has, or fewer.")
         token = f"lbt_{_secret()}"
         now = int(self._clock())
         with self.store.transaction() as rows:
@@ -333,7 +315,9 @@ class Gate:
             self._check_first()
             since = 0
         else:
-            since = _since(self._there(principal))
+            known = self._there(principal)
+            _check_gives(by, known.role)
+            since = _since(known)
         code = _secret()
         with self.store.transaction() as rows:
             expires = int(self._clock()) + _LINK_SECONDS
@@ -364,7 +348,8 @@ class Gate:
                 "UPDATE links SET used = ? WHERE digest = ?", (int(self._clock()), _digest(code))
             )
             if principal is None:
-                principal = _checked_name(name or "")
+                principal = name or ""
+                _check_name(principal)
                 self.ledger.set_principal(principal, "steward", by=_LINK)
                 self._note(rows, principal, "first steward", principal)
             return self._session(rows, self._there(principal), token=None)
@@ -378,7 +363,7 @@ class Gate:
                 raise Refusal(status=401, title="Not signed in", detail=detail, kind="bad-token")
             return self._session(rows, self._there(identity.principal), token=identity.key)
 
-    def _session(self, rows: sqlite3.Connection, known: Known, *, token: str | None) -> str:
+    def _session(self, rows: sqlite3.Connection, known: Principal, *, token: str | None) -> str:
         secret, now = _secret(), int(self._clock())
         rows.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
         expires = now + self.settings.session_hours * 3600
@@ -411,13 +396,15 @@ class Gate:
 
     # ------------------------------------------------------------ principals
 
-    def principal_set(self, name: str, role: Role | None, *, by: Identity) -> Any:
+    def principal_set(self, name: str, role: Role | None, *, by: Identity) -> Principal:
         """Add a principal, change its role, or remove it; a new role ends what it had signed in."""
+        known = {one.name: one.role for one in self.ledger.principals()}
+        if name not in known:
+            _check_name(name)
+        _check_gives(by, role)
+        found = self.ledger.set_principal(name, role, by=by.principal)
         self._forget()
-        before = self._principal(name)
-        found = self.ledger.set_principal(_checked_name(name), role, by=by.principal)
-        self._forget()
-        if before is not None and before.role != role:
+        if known.get(name) not in (None, role):
             self.all_ended(name, by=by)
         self.audit(by, "user removed" if role is None else "user set", name, role)
         return found
@@ -476,11 +463,6 @@ def without_session(response: Response) -> Response:
     return response
 
 
-def has_cookie(scope: Mapping[str, Any]) -> bool:
-    """Whether a browser sends a session's secret, good or not."""
-    return any(f"{COOKIE}=" in header for header in _headers(scope, "cookie"))
-
-
 def _cookie(scope: Mapping[str, Any]) -> str | None:
     """The one secret that is sent; None if there is none, or several, of which one was planted."""
     parts = ";".join(_headers(scope, "cookie")).split(";")
@@ -510,14 +492,14 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _since(known: Known) -> int:
+def _since(known: Principal) -> int:
     return getattr(known, "since", 0)
 
 
-def _cut(known: Known, row: sqlite3.Row | None, *, via: Via, key: str) -> Identity:
+def _cut(known: Principal, row: sqlite3.Row | None, *, via: Via, key: str) -> Identity:
     """What is left of a principal's rights after a token's restrictions."""
-    rights: frozenset[Right] = RIGHTS.get(known.role, frozenset())
-    tables = None
+    assert known.role is not None  # it stands
+    rights, tables = RIGHTS[known.role], None
     if row is not None:
         line = _line(row)
         rights, tables = rights & line.rights, line.tables
@@ -565,13 +547,24 @@ def _words(text: str, what: str) -> str:
     return text
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise _wrong(
             "A user's name has 1 to 64 letters, digits or . _ @ + -, and begins with a letter or "
             "digit."
         )
-    return name
+
+
+def _check_gives(by: Identity | None, role: Role | None) -> None:
+    """Refuse that somebody gives a role with more than is left of their own rights."""
+    if by is None or role is None:  # the server itself, or nothing is given
+        return
+    if by.tables is not None or not RIGHTS[role] <= by.rights:
+        raise _not_allowed("A token that is restricted does not make users of more rights.")
+
+
+def _not_allowed(detail: str) -> Refusal:
+    return Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
 
 
 def _wrong(detail: str) -> Refusal:

@@ -93,6 +93,7 @@ class Safety:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"] = {**scope.get("state", {}), "identity": None, "route": None}
         request = Request(scope, receive)
         started = False
 
@@ -140,8 +141,7 @@ class Broken(Exception):
 
 def _logged(scope: Scope, status: int) -> str:
     """Who asked for what, without values: of a path only the pattern, which has no secret."""
-    state = scope.get("state", {})
-    identity, route = state.get("identity"), state.get("route")
+    identity, route = scope["state"]["identity"], scope["state"]["route"]
     who = "-" if identity is None else identity.principal
     return f"{who} {scope['method']} {'-' if route is None else route.path} {status}"
 
@@ -171,7 +171,9 @@ def _check(scope: Scope, settings: Settings) -> None:
         detail = "The request was not sent by a page of this server; open the page and try again."
         raise _no(403, "Sent by another site", detail, kind="cross-site")
     length = _one(headers, b"content-length")
-    if length is not None and int(length) > settings.most_body:
+    if length is not None and any(name == b"transfer-encoding" for name, _ in headers):
+        raise _no(400, "Two lengths", "Send Content-Length or Transfer-Encoding, not both.")
+    if length is not None and (len(length) > 9 or int(length) > settings.most_body):
         raise too_large(settings.most_body)
 
 
@@ -218,15 +220,8 @@ def _counted(receive: Receive, most: int) -> Receive:
 
 
 def too_large(most: int) -> Refusal:
-    """The refusal of a body that is too long; the connection is closed."""
-    detail = f"A request has at most {most} bytes."
-    return Refusal(
-        status=413,
-        title="Too large",
-        detail=detail,
-        kind="too-large",
-        headers={"connection": "close"},
-    )
+    """The refusal of a body; what still comes of it is thrown away, for `REQUEST_SECONDS`."""
+    return _no(413, "Too large", f"A request has at most {most} bytes.", kind="too-large")
 
 
 def _no(status: int, title: str, detail: str, kind: str = "bad-request") -> Refusal:
@@ -319,6 +314,7 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=5,
+        timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
     )
 
