@@ -27,7 +27,7 @@ from tests.cli.running import refused, succeeded
 from tests.serve.commands import Process, hospital, running
 
 QUESTION = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE age < {}", "epsilon": "0.1"}
-SERVE = ("serve", "visits.toml", "--port", "0", "--slot", "2")
+SERVE = ("serve", "visits.toml", "--port", "0", "--slot", "3")
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +160,7 @@ def answered(server: Process, token: str, job: str) -> Any:
         if found["state"] in ("answered", "no answer", "refused"):
             return found
         assert time.monotonic() < end, found
-        time.sleep(0.1)
+        time.sleep(0.3)
 
 
 def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(folder):
