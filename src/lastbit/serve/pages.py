@@ -20,7 +20,6 @@ import base64
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from fractions import Fraction
-from inspect import iscoroutinefunction
 from math import ceil
 from time import time
 from types import MappingProxyType
@@ -244,7 +243,7 @@ def _secret(request: Request, secret: str, *, heading: str, words: str, back: st
 async def catalogue(request: Request) -> Response:
     """The tables that one may see, with budgets, and the newest answers."""
     tables = [await _table_line(request, served) for served in await _seen(request)]
-    answers = await _called(request.app.state.desk.answers, _who(request))
+    answers = await to_thread(request.app.state.desk.answers, _who(request))
     lines = [answer_line(line) for line in answers[:_MOST_NEW]]
     return render(request, "catalogue.html", title="Tables", tables=tables, answers=lines)
 
@@ -315,10 +314,10 @@ async def ask(request: Request) -> Response:
     if _digits(told.get("example")) is not None and int(told["example"]) < len(examples):
         start = dict(examples[int(told["example"])]["fields"])
     elif (number := _digits(told.get("answer"))) is not None:
-        record = await _called(request.app.state.desk.answer, number, who)
+        record = await to_thread(request.app.state.desk.answer, number, who)
         start = {"sql": record["asked"].get("sql") or "", **_paid(record["cost"])}
     elif told.get("job"):
-        start = (await _called(request.app.state.desk.job, told["job"], who)).question.to_json()
+        start = request.app.state.desk.job(told["job"], who).question.to_json()
     return await _editor(request, served, start)
 
 
@@ -488,9 +487,7 @@ def _paid(cost: Mapping[str, str]) -> dict[str, str]:
 
 async def job(request: Request) -> Response:
     """A question that waits; once it is answered, the answer."""
-    found: Job = await _called(
-        request.app.state.desk.job, request.path_params["job"], _who(request)
-    )
+    found: Job = request.app.state.desk.job(request.path_params["job"], _who(request))
     if found.state == "answered" and found.entry is not None:
         return _see(f"/answers/{found.entry}")
     heading, words = {
@@ -527,12 +524,12 @@ async def answers(request: Request) -> Response:
     before = _digits(request.query_params.get("before"))
     lines = [
         line
-        for line in await _called(desk.answers, who)
+        for line in await to_thread(desk.answers, who)
         if (not chosen or line.table == chosen) and (before is None or line.entry < before)
     ]
     waiting = [
         {"id": one.id, "table": one.table, "state": one.state, "words": one.question.sql}
-        for one in await _called(desk.jobs, who)
+        for one in desk.jobs(who)
         if one.state not in FINISHED and (not chosen or one.table == chosen)
     ]
     return render(
@@ -609,7 +606,7 @@ def _file(record: dict[str, Any], file: str) -> tuple[str, str]:
 
 
 async def _record(request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = await _called(
+    found: dict[str, Any] = await to_thread(
         request.app.state.desk.answer, request.path_params["entry"], _who(request)
     )
     return found
@@ -801,7 +798,7 @@ async def audit(request: Request) -> Response:
     lines = [
         {
             "at": moment(row["at"], exact=True),
-            "principal": row["principal"] or "nobody yet",
+            "principal": row["principal"] or "the server",
             "action": row["action"],
             "subject": row["subject"] or "",
             "words": row["words"] or "",
@@ -834,13 +831,6 @@ def _whole(request: Request) -> Identity:
 def _books(request: Request) -> Ledger:
     books: Ledger = request.app.state.gate.ledger
     return books
-
-
-async def _called(work: Callable[..., Any], *arguments: Any) -> Any:
-    """What a method of the desk gives; those that may block are run in a thread."""
-    if iscoroutinefunction(work):
-        return await work(*arguments)
-    return await to_thread(work, *arguments)
 
 
 async def _seen(request: Request) -> list[Any]:

@@ -14,33 +14,41 @@ const body = (form, button) => {
   return fields;
 };
 
+// while the price is not that of what stands in the editor, there is nothing to pay
+const stale = (is) => {
+  panel.classList.toggle("stale", is);
+  panel.setAttribute("aria-busy", is);
+  for (const button of panel.querySelectorAll("form button")) button.disabled = is;
+};
+
 async function preview() {
   clearTimeout(timer);
-  const fields = body(ask);
-  if (!fields.get("sql").trim() || fields.toString() === last) return;
+  const fields = body(ask), sent = fields.toString();
+  if (!fields.get("sql").trim()) return;
+  if (sent === last) return stale(false);
   if (asking) asking.abort();
   asking = new AbortController();
-  panel.classList.add("stale");
-  for (const button of panel.querySelectorAll("form[data-pay] button")) button.disabled = true;
-  const sent = fields.toString();
   fields.set("part", "preview");
   try {
     const answer = await fetch(ask.action, { method: "POST", body: fields, signal: asking.signal });
+    if (answer.status === 401) return location.reload(); // signed out meanwhile
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const part = page.getElementById("preview-heading");
-    if (!part) return void location.assign("/sign-in"); // signed out meanwhile, or too fast
+    if (!part) throw new Error(page.querySelector(".lead")?.textContent || "Try again.");
+    const held = panel.contains(document.activeElement) && document.activeElement.value;
     panel.replaceChildren(...part.parentElement.childNodes);
-    panel.classList.remove("stale");
+    if (held) panel.querySelector(`[data-price][value="${CSS.escape(held)}"]`)?.focus();
     last = sent;
+    stale(false);
     const words = panel.querySelector("[data-said], .notice");
     if (words) said.textContent = words.dataset.said || words.textContent;
   } catch (error) {
-    if (error.name !== "AbortError") panel.classList.remove("stale");
+    if (error.name !== "AbortError") said.textContent = `No price: ${error.message}`;
   }
 }
 
 if (ask) {
-  const soon = () => { clearTimeout(timer); timer = setTimeout(preview, 350); };
+  const soon = () => { stale(true); clearTimeout(timer); timer = setTimeout(preview, 350); };
   ask.addEventListener("input", (event) => {
     const way = { price: "by-price", within: "by-error" }[event.target.id];
     if (way) document.getElementById(way).checked = true; // who types a price pays by price
