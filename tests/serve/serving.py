@@ -153,6 +153,8 @@ def until_closed(line: socket.socket) -> bytes:
 class NoDesk:
     """A desk without tables."""
 
+    unwell = None
+
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
 
