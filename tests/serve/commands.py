@@ -74,9 +74,10 @@ class Process:
         time.sleep(0.1)  # the other two of a demo
         return LINK.findall(self.text)
 
-    def ended(self, by: signal.Signals = signal.SIGTERM) -> int:
+    def ended(self, by: signal.Signals | None = signal.SIGTERM) -> int:
         """Send a signal, and wait for the status."""
-        self.process.send_signal(by)
+        if by is not None:
+            self.process.send_signal(by)
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         return status

@@ -29,7 +29,7 @@ if CHROMIUM is None:
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SQL = "SELECT region, COUNT(*) AS visits FROM visits GROUP BY region"
-SLOT = "0.5"
+SLOT = "2"
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lastbit.checker import names_code, problem_of
 from lastbit.errors import LastbitError
@@ -47,6 +47,7 @@ from lastbit.report import (
     typical_price,
 )
 from lastbit.sampling import secure_bits
+from lastbit.serve.health import health  # noqa: F401  # a handler of the list
 from lastbit.serve.identity import Identity, with_session, without_session
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, asked as question_of
@@ -113,20 +114,6 @@ async def static(request: Request) -> Response:
     kept = "public, max-age=31536000, immutable" if request.query_params else "no-cache"
     headers = {"cache-control": kept}
     return Response(static_text(name), media_type=STATIC[name], headers=headers)
-
-
-async def health(request: Request) -> Response:
-    """Whether ledger and store can be read."""
-    gate = request.app.state.gate
-    for name, read in (
-        ("ledger", gate.ledger.principals),
-        ("store", lambda: gate.store.connection().execute("SELECT 1").fetchone()),
-    ):
-        try:
-            await to_thread(read)
-        except Exception:  # whatever it is, the word is all that is said
-            return PlainTextResponse(f"not well: {name}\n", 503)
-    return PlainTextResponse("ok\n")
 
 
 # ---------------------------------------------------------------- who signs in

@@ -73,9 +73,9 @@ def serve(
         accepted = _first_versions(catalogue, who)
         gate = Gate(store, catalogue.ledger, settings)
         desk = Desk(catalogue, store, settings)
-        (settings.state / ADDRESS).write_text(settings.address, "utf-8")
 
         def started() -> None:
+            (settings.state / ADDRESS).write_text(settings.address, "utf-8")
             links = {name: settings.address + gate.link_made(name) for name in links_for}
             if not catalogue.ledger.principals():
                 links[""] = settings.address + gate.link_made(None)
