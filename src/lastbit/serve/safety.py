@@ -321,7 +321,6 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=5,
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
     )
@@ -331,6 +330,7 @@ class PatientProtocol(H11Protocol):
     """uvicorn's HTTP, with a limit to its patience, which by itself has none."""
 
     request_seconds = REQUEST_SECONDS
+    idle_seconds: float = 5
     drain_seconds = DRAIN_SECONDS
     most_connections = MOST_CONNECTIONS
 
@@ -341,6 +341,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; say whether it is the Unix socket."""
         super().connection_made(transport)
+        self.timeout_keep_alive = self.idle_seconds  # type: ignore[assignment]  # seconds, whole or not
         self.access_log = False  # uvicorn would write paths, and those of links are secret
         family = transport.get_extra_info("socket").family
         self.app_state = {**self.app_state, "unix": family == socket.AF_UNIX}
