@@ -12,6 +12,7 @@ NAMES = (
     "posterior",
     "poll",
     "laplace",
+    "uniform",
     "gaussian-curve",
     "composition",
     "composition-curve",

@@ -23,6 +23,7 @@ from lastbit.report.figures import (
     laplace_figure,
     poll_figure,
     posterior_figure,
+    uniform_figure,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -67,6 +68,20 @@ def test_the_laplace_figure_shows_the_law():
     assert tallest == pytest.approx(270 * float(ends[0]) / 0.6, abs=0.01)
     words = list(root.itertext())
     assert words.count("e") == words.count("1/e") == 4
+
+
+def test_the_uniform_figure_shows_multiples_of_one_probability():
+    text = uniform_figure(bits=8)
+    (up,) = {y for _, y in strands(text, 0)[0][-1:]}  # the ideal law ends where it leaves the frame
+    assert up == pytest.approx(400, abs=0.5)
+    for kind in (2, 3):
+        for strand in strands(text, kind):
+            for _, y in strand:
+                share = 10 ** (math.log10(0.3 / 255) * y / 400) * 255
+                assert share == pytest.approx(round(share), rel=1e-3)
+    words = list(ElementTree.fromstring(text).itertext())
+    assert words.count("2") == 1
+    assert words.count("∞") == 3
 
 
 def test_the_gaussian_figure_shows_the_exact_curve():

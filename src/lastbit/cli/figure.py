@@ -22,6 +22,7 @@ from lastbit.report import (
     poll_figure,
     posterior_figure,
     smooth_sensitivity_figure,
+    uniform_figure,
 )
 
 try:
@@ -93,6 +94,15 @@ def poll(epsilons: str, out: Path) -> None:
 def laplace(out: Path, **said: Any) -> None:
     """The laws of Laplace releases for two neighbours."""
     _draw(out, lambda: laplace_figure(**said))
+
+
+@figure.command(example="uniform --bits 8 --out uniform.svg")
+@option("--bits", "The generator has 2**bits - 1 values.", click.IntRange(4, 16), default=8)
+@number_option("--ratio", "4/3", "How far the laws that are meant differ.", Fraction(11, 10), 10)
+@out_option
+def uniform(out: Path, **said: Any) -> None:
+    """Laplace noise from a generator with few values."""
+    _draw(out, lambda: uniform_figure(**said))
 
 
 @figure.command(example="gaussian-curve --out gaussian-curve.svg")

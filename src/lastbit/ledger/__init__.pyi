@@ -13,6 +13,8 @@ from lastbit.ledger.principals import (
     Period as Period,
     Principal as Principal,
     Role as Role,
+    check_charging as check_charging,
+    check_deciding as check_deciding,
 )
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,

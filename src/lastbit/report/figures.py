@@ -50,6 +50,7 @@ from lastbit.report.charts import (
     round_ticks,
 )
 from lastbit.sensitivity import sensitivity_at, smooth_sensitivity
+from lastbit.verify import ExactLaw, Grid, exact_loss, inverse_laplace
 
 _MOST_BARS = 22
 _UPPER = 500
@@ -215,6 +216,74 @@ def _factor(loss: Fraction) -> str:
     if abs(loss) >= 300:
         return "huge" if loss > 0 else "tiny"
     return rounded_up(Ball.of(loss).exp().ends[1], 3)
+
+
+def uniform_figure(*, bits: int = 8, ratio: Number = "4/3") -> Markup:
+    """The exact laws of Laplace noise made of few uniforms, beside the laws that were meant.
+
+    Law      the code of paper 000's Example 4.1 for the values 0 and 1, its result rounded to the
+             integers: the uniform is one of k/2**bits, k = 1 ... 2**bits - 1, all alike
+    Theorem  probabilities are whole multiples of 1/(2**bits - 1), so in the tail their quotient is
+             2, 3/2, ... where the meant one is `ratio`; and beyond the least uniform one of them is
+             0: the pure loss is infinite, which the paper does not say of this example
+    Source   paper 000, Example 4.1 and Figure 2
+    Checked  tests/report/test_figures.py
+    """
+    few, factor = Grid(bits, first=1), rational(ratio, "ratio")
+    scale = 1 / math.log(factor)
+
+    def code(value: float, u: float) -> float:
+        return inverse_laplace(value, u, scale=scale, cell=1.0)
+
+    loss = exact_loss(code, 0.0, 1.0, uniform=few, signs=None)
+    outputs = range(int(loss.laws[0].outputs[0]), int(loss.laws[1].outputs[-1]) + 1)
+    with working_precision(64):
+        step = (-1 / arb_of(Fraction(scale))).exp()
+        beside = (1 - step) / step.sqrt() / 2
+        ideal = [middle(Ball(beside * step ** abs(k) if k else 1 - step.sqrt())) for k in outputs]
+    curves = []
+    for moved in (0, 1):
+        meant = tuple((float(k + moved), p) for k, p in zip(outputs, ideal, strict=True))
+        inside = tuple(point for point in meant if point[0] <= outputs[-1])
+        curves.append(Curve(label=f"meant, value {moved}", strands=(inside,), anchored=False))
+    for law, moved in zip(loss.laws, (0, 1), strict=True):
+        note = f"{few.size} uniforms, all alike"
+        steps = tuple(_stairs(law, outputs))
+        curves.append(
+            Curve(label=f"exact, value {moved}", note=note, strands=steps, anchored=False)
+        )
+    one, two = (law.probability for law in loss.laws)
+    tail = [k for k in outputs if one(k) and (not two(k) or one(k) / two(k) > factor)]
+    words = {k: _label(one(k) / two(k)) if two(k) else "∞" for k in tail}
+    shown = [k for k in tail if words[k] in ("2", "∞")]
+    marks = [Mark(at=(float(k), 1.6 * float(one(k))), words=words[k]) for k in shown]
+    return _drawn(
+        "What a generator with few values does to noise",
+        "A value, 0 or 1, with Laplace noise, rounded. The probabilities of an output should "
+        f"differ by {_label(factor)} at most;",
+        "made of few uniforms they differ by the numbers shown, and by ∞ where one of them is 0.",
+        across=Axis(
+            ends=(outputs[0] - 0.5, outputs[-1] + 0.5),
+            label="released value",
+            ticks=round_ticks(outputs[0], outputs[-1], most=9),
+        ),
+        up=_logarithmic((0.3 / few.size, 1), "probability"),
+        curves=tuple(curves),
+        marks=tuple(marks),
+        width=560,
+    )
+
+
+def _stairs(law: ExactLaw, outputs: range) -> list[tuple[Point, ...]]:
+    """Runs of neighbouring outputs that occur, each a step as wide as its cell."""
+    runs: list[list[Point]] = []
+    for k in outputs:
+        height = float(law.probability(float(k)))
+        if height and (not runs or runs[-1][-1][0] != k - 0.5):
+            runs.append([])
+        if height:
+            runs[-1] += [(k - 0.5, height), (k + 0.5, height)]
+    return [tuple(run) for run in runs]
 
 
 def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:

@@ -6,6 +6,7 @@ and says what holds of *it*, with a certificate that an independent checker work
 | question | answer |
 |---|---|
 | how far does this code stray from its formula? | `trace` it, then `analyse`: a derivation |
+| how close is code to its meaning, a law to another? | `closeness`, `wasserstein` |
 | what is the exact law of this code, its exact loss for two inputs? | `exact_law`, `exact_loss` |
 | is this code private at all? | `refute`: two inputs, an output set, both exact probabilities |
 | what does rounding and truncating make of it? | `rounding_certificate`, `least_cell` |

@@ -7,6 +7,14 @@ from lastbit.verify.certificate import (
     save as save,
     text_of as text_of,
 )
+from lastbit.verify.closeness import (
+    Closeness as Closeness,
+    apart as apart,
+    closeness as closeness,
+    inverse_laplace as inverse_laplace,
+    shifted_bounds as shifted_bounds,
+    wasserstein as wasserstein,
+)
 from lastbit.verify.composition import composition_certificate as composition_certificate
 from lastbit.verify.declared import (
     DeclaredAnalysis as DeclaredAnalysis,
@@ -77,6 +85,7 @@ __all__ = [
     "BINARY32",
     "BINARY64",
     "Binary",
+    "Closeness",
     "Code",
     "DeclaredAnalysis",
     "ExactLaw",
@@ -89,9 +98,11 @@ __all__ = [
     "RoundingAnalysis",
     "SnappingBound",
     "analyse",
+    "apart",
     "certified_code",
     "check",
     "clamp",
+    "closeness",
     "composition_certificate",
     "declared_certificate",
     "error_certificate",
@@ -106,6 +117,8 @@ __all__ = [
     "round_to",
     "rounding_certificate",
     "save",
+    "shifted_bounds",
     "snapping_bound",
     "trace",
+    "wasserstein",
 ]

@@ -29,7 +29,7 @@ Proof    unfold the equation from the result down; each slope is a number in its
          without slopes (jumps, a root at 0) count with their whole error, and nothing below them.
 
 Unlike the step-by-step rules it sees that errors of one value reach the result by several ways and
-partly cancel: x - x/2 passes on half of what x is off. The slopes are those of `_slopes`.
+partly cancel: x - x/2 passes on half of what x is off. The slopes are those of `slopes_of`.
 """
 
 from __future__ import annotations
@@ -451,7 +451,7 @@ def mean_error(
     for index in sorted(judged, reverse=True):
         weight = outward(weights.get(index, (Fraction(0), Fraction(0))))
         rounding = roundings[index]
-        slopes = None if rounding is None else _slopes(steps, index, judged)
+        slopes = None if rounding is None else slopes_of(steps, index, judged)
         if rounding is None or slopes is None:
             total += largest_size(weight) * judged[index].error
             continue
@@ -462,9 +462,10 @@ def mean_error(
     return upward(total)
 
 
-def _slopes(
+def slopes_of(
     steps: Table, index: int, judged: Mapping[int, Judgement]
 ) -> tuple[Interval, ...] | None:
+    """How much a step moves with each step below it; None where it may jump or has no slope."""
     below = [judged[place] for place in steps.below[index]]
     if not below:
         return ()

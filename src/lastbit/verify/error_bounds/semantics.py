@@ -173,7 +173,7 @@ def analyse(
     >>> print(found.conclusion)
     real [-1, 7], computed [-1, 7], error ≤ 8.881785e-16
     """
-    machine = _machine(format, ulps)
+    machine = machine_of(format, ulps)
     box = _box(expression, ranges)
     work = _Work(table(expression), machine, _errors(errors, box))
     return split(work.over, box, most=whole(pieces, "pieces", least=1))
@@ -199,7 +199,7 @@ def error_proof(
     ulps: Mapping[str, Number] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Claim and body of an error bound, as parts of a larger certificate."""
-    machine = _machine(format, ulps)
+    machine = machine_of(format, ulps)
     slack = _errors(errors, derivation.box)
     claim = {
         "expression": expression_to_json(derivation.expression),
@@ -311,7 +311,8 @@ def _union(parts: tuple[Derivation, ...]) -> Judgement:
     return first
 
 
-def _machine(format: object, given: Mapping[str, Number] | None) -> Machine:
+def machine_of(format: object, given: Mapping[str, Number] | None) -> Machine:
+    """The machine that was asked for, or a refusal that names what has no meaning."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
     ulps = dict(DEFAULT_ULPS)
