@@ -65,7 +65,8 @@ def previewed(question: Question, card: DataCard, data: str | None) -> Message:
     """What is said of a plan, but for what the ledger says."""
     plan = plan_of(question, card)
     words = plan_words(plan)
-    prices = price_rows(plan.query, card, delta=question.delta, weights=question.weights)
+    weights: Any = question.weights
+    prices = price_rows(plan.query, card, delta=question.delta, weights=weights)
     return {
         "title": words.title,
         "cost": plan.cost.to_json(),
