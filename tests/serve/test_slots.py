@@ -136,7 +136,8 @@ def run_time(k: int | None, share: float, slots: Slots) -> float:
         return ends[-1] + 1 / 64 + share * 64
     place = slots.after.index(k)
     low = 0 if place == 0 else ends[place - 1] + 1 / 64
-    return low + round(share * 64) / 64 * (ends[place] - low)
+    high = ends[place] - (1 / 64 if k == slots.after[-1] else 0)  # not at the very last moment
+    return low + round(share * 64) / 64 * (high - low)
 
 
 shares = st.integers(0, 64).map(lambda n: n / 64)
