@@ -86,7 +86,7 @@ class Desk:
         self._lock: int | None = None
         self._lines: dict[str, Line] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.stopping = False
+        self.stopping, self._stopped = False, asyncio.Event()
         self._unwell: str | None = "not started"
 
     # ------------------------------------------------------------ start and stop
@@ -94,7 +94,6 @@ class Desk:
     async def start(self) -> None:
         """Start the children, and put what was not finished into its line again."""
         self._take_lock()
-        self._stopped = asyncio.Event()
         self._wall = time.time() - _now()  # the clock of lines is not set back
         await asyncio.gather(
             self._planner.start(), *(worker.up() for worker in self._workers.values())
@@ -283,7 +282,8 @@ class Desk:
             finally:
                 self._entering[served.name] -= 1
         price = "nothing, recorded" if item.cost is None else json.dumps(item.cost)
-        _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, question.sql)
+        words = json.dumps(question.sql)  # one line, whatever it holds
+        _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, words)
         return self._job(row)
 
     @asynccontextmanager
