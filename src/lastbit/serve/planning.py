@@ -24,6 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from lastbit.errors import LastbitError
 from lastbit.ledger import Ledger
 from lastbit.release import (
     checked,
@@ -129,8 +130,13 @@ class _Planning:
 def main(cards: list[str]) -> None:
     """Run as the child: `python -m lastbit.serve.planning CARD ...`."""
     limited(memory=MEMORY)
-    read = (card_at(Path(path)) for path in cards)
-    Parent().serve(_Planning({card.name: card for card in read}).answer)
+    parent = Parent()
+    read = [card_at(Path(path)) for path in cards]
+    with suppress(LastbitError):  # what is slow the first time is done before the first question
+        previewed(
+            Question(sql=f'SELECT COUNT(*) AS n FROM "{read[0].name}"', epsilon="1"), read[0], ""
+        )
+    parent.serve(_Planning({card.name: card for card in read}).answer)
 
 
 def card_at(path: Path) -> DataCard:
