@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lastbit.errors import NotAllowed
-from lastbit.ledger import Ledger
-from lastbit.release import answered, checked, paying, principal_of, reserved
+from lastbit.ledger import Ledger, sqlite
+from lastbit.release import answered, checked, paying, reserved
 from lastbit.tables import parsed, planned, read_card
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger import conftest as places
@@ -27,7 +27,8 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Be somebody else: whom the operating system runs this for."""
 
     def be(name: str) -> None:
-        monkeypatch.setattr(paying, "_user", lambda: name)
+        for place in (paying, sqlite):
+            monkeypatch.setattr(place, "user_name", lambda: name)
 
     be("ada")
     return be
@@ -101,6 +102,8 @@ def test_only_stewards_decide(name: str, team: Any) -> None:
         ("user", "remove", "visits.toml", "ada"),
         ("allowance", "set", "visits.toml", "ana", "--epsilon", "7"),
         ("allowance", "remove", "visits.toml", "ana"),
+        ("budget", "visits.toml", "--set"),
+        ("ledger", "accept", "visits.toml"),
     ):
         assert f"{name} is not a steward" in refused(*command)
     assert books().head == before
@@ -203,7 +206,7 @@ def test_a_principal_must_be_named_once_there_are_some(team: Any) -> None:
 def test_in_a_database_it_is_who_signs_in(be: Any, request: pytest.FixtureRequest) -> None:
     address = request.getfixturevalue("address")
     ledger = Ledger.init(address)
-    name = principal_of(ledger)
+    name = ledger.user
     assert name != "ada"
     shown = lastbit("user", "add", str(address), "--role", "steward").output
     assert f"principal  {name}" in shown, shown

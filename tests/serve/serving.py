@@ -9,18 +9,20 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import uvicorn
 
 from lastbit.ledger import ROLES, Ledger
-from lastbit.serve.app import application
+from lastbit.serve.app import Handler, application
 from lastbit.serve.identity import COOKIE, Gate
+from lastbit.serve.routes import Route
 from lastbit.serve.safety import PatientProtocol, server_config
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
@@ -137,7 +139,7 @@ class Serving:
 
 def until_closed(line: socket.socket) -> bytes:
     """All bytes that a server sends before it closes."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = line.recv(65536)
@@ -165,9 +167,13 @@ def served(
     ledger: Ledger | None = None,
     desk: Any = None,
     protocol: type[PatientProtocol] = PatientProtocol,
+    handler: Callable[[Route], Handler] | None = None,
     **settings: Any,
 ) -> Iterator[Serving]:
-    """A server with a principal of each role, until the end of the block."""
+    """A server with a principal of each role, until the end of the block.
+
+    With `handler`, routes have the handlers that it gives, in place of their own.
+    """
     listening = _listening(settings)
     port = settings.pop("port", None) or (0 if "socket" in settings else listening.getsockname()[1])
     cards = cards or (folder / "none.toml",)
@@ -179,7 +185,10 @@ def served(
     for role in ROLES:
         ledger.set_principal(NAMES[role], role, by=NAMES["steward"])
         server.tokens[role] = gate.token_made(NAMES[role], name=role, days=1)[0]
-    config = server_config(application(server.desk, gate, told), told)
+    with pytest.MonkeyPatch.context() as patch:
+        if handler is not None:
+            patch.setattr("lastbit.serve.app._handler", handler)
+        config = server_config(application(server.desk, gate, told), told)
     config.http = protocol
     runner = uvicorn.Server(config)
     thread = threading.Thread(

@@ -16,7 +16,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.ledger import ROLES
 from lastbit.serve import app
 from lastbit.serve.routes import API, RIGHTS, ROUTES, Right, Route
-from lastbit.serve.settings import Settings
+from lastbit.serve.safety import Rates
 from tests.serve.serving import NAMES, NoDesk, Serving, served
 
 PARTS = {
@@ -98,15 +98,11 @@ def may(route: Route, caller: Caller) -> bool:
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_GUESSES_A_MINUTE", "_REQUESTS_A_MINUTE"):
-        monkeypatch.setattr(app, name, 10**6)
-
-
-UNHURRIED = {"previews_a_minute": 10**6, "questions_a_minute": 10**6}
+    monkeypatch.setattr(Rates, "take", lambda *_: None)
 
 
 def test_a_handler_runs_for_who_has_its_right_and_for_no_other(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, unhurried: None
+    tmp_path: Any, unhurried: None
 ) -> None:
     """The whole matrix, exactly, with handlers that say that they ran."""
     ran = []
@@ -119,8 +115,7 @@ def test_a_handler_runs_for_who_has_its_right_and_for_no_other(
 
         return handler
 
-    monkeypatch.setattr(app, "_handler", told)
-    with served(tmp_path, **UNHURRIED) as server:
+    with served(tmp_path, handler=told) as server:
         for caller in list(callers(server)):
             for route in ROUTES:
                 ran.clear()
@@ -135,7 +130,7 @@ def test_a_handler_runs_for_who_has_its_right_and_for_no_other(
 
 def test_nothing_changes_by_what_is_refused(tmp_path: Any, unhurried: None) -> None:
     """With the handlers that there are: store and ledger stay as they were, to the last byte."""
-    with served(tmp_path, **UNHURRIED) as server:
+    with served(tmp_path) as server:
         everybody = list(callers(server))
         before = server.digest()
         for caller in everybody:
@@ -192,7 +187,3 @@ def test_unsafe_routes_are_never_by_get() -> None:
     changing |= {"user_set", "user_link", "user_revoked", "user_removed", "data_accepted"}
     changing |= {"allowance_set", "allowance_ended"}
     assert not [one for one in ROUTES if one.handler in changing and one.method == "GET"]
-
-
-def test_settings_name_the_only_addresses() -> None:
-    assert Settings.__dataclass_fields__["host"].default == "127.0.0.1"

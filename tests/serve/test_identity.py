@@ -13,7 +13,7 @@ from hypothesis import given, settings as examples, strategies as st
 
 from lastbit.errors import InvalidParameter, NotAllowed
 from lastbit.ledger import ROLES, Ledger
-from lastbit.serve.identity import COOKIE, Action, Gate, Identity
+from lastbit.serve.identity import COOKIE, OF_TABLES, Action, Gate, Identity
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import RIGHTS, Right
 from lastbit.serve.settings import Settings
@@ -43,8 +43,8 @@ def place(folder: Path, *, principals: bool = True, **told: Any) -> Place:
     if principals:
         for role in ROLES:
             ledger.set_principal(NAMES[role], role, by=NAMES["steward"])
-    told = Settings(cards=(folder / "x.toml",), state=folder / "state", **told)
-    return Place(Gate(Store(folder / "state"), ledger, told, clock=clock), ledger, clock)
+    settings = Settings(cards=(folder / "x.toml",), state=folder / "state", **told)
+    return Place(Gate(Store(folder / "state"), ledger, settings, clock=clock), ledger, clock)
 
 
 @pytest.fixture
@@ -208,6 +208,27 @@ def test_a_revoked_token_makes_no_other_however_late(here: Place) -> None:
         gate.token_made(ended, name="y", days=1)
 
 
+def test_who_was_removed_meanwhile_makes_no_token(here: Place) -> None:
+    """And added again: the identity is of before, and so is its session."""
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    late = [
+        _there(by_cookie(here.gate, signed_in(here, "ana"))),
+        _there(by_token(here.gate, token)),
+    ]
+    for role in (None, "analyst"):
+        here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+    for maker in late:
+        with pytest.raises(Refusal, match="ended"):
+            here.gate.token_made(maker, name="y", days=1)
+
+
+@pytest.mark.parametrize("role", ["", "admin", "Steward"])
+def test_roles_are_those_of_the_ledger(here: Place, role: Any) -> None:
+    steward = _there(by_cookie(here.gate, signed_in(here, "stella")))
+    with pytest.raises(InvalidParameter, match="role"):
+        here.gate.principal_set("eve", role, by=steward)
+
+
 def test_who_may_revoke(here: Place) -> None:
     gate = here.gate
     _, mine = gate.token_made("ana", name="x", days=1)
@@ -252,7 +273,10 @@ def test_restrictions_only_remove(
     maker: Identity = _there(by_cookie(gate, signed_in(here, NAMES[role])))
     ends = float("inf")
     for rights, tables, days, by_session in wishes:
-        asked_more = (rights is not None and not rights <= maker.rights) or (
+        within = maker.tables if tables is None else tables
+        wanted = maker.rights if rights is None else rights
+        wanted &= wanted if within is None else OF_TABLES
+        asked_more = not wanted <= maker.rights or (
             maker.tables is not None and tables is not None and not tables <= maker.tables
         )
         try:
@@ -265,11 +289,9 @@ def test_restrictions_only_remove(
             by_cookie(gate, gate.session_of(token)) if by_session else by_token(gate, token)
         )
         assert found.rights <= maker.rights <= RIGHTS[role]
-        assert found.rights == (maker.rights if rights is None else rights)
-        if maker.tables is not None:
-            assert found.tables is not None and found.tables <= maker.tables
-        if tables is not None:
-            assert found.tables == tables
+        assert found.rights == wanted
+        assert found.tables == within
+        assert maker.tables is None or (found.tables is not None and found.tables <= maker.tables)
         assert line.expires <= ends
         maker, ends = found, line.expires
 
@@ -296,13 +318,18 @@ def test_rights_are_those_of_the_role_now(here: Place) -> None:
     assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
 
 
-def test_removed_here_and_added_again(here: Place) -> None:
+@pytest.mark.parametrize("here_or_there", ["in the server", "on the command line"])
+def test_removed_and_added_again(here: Place, here_or_there: str) -> None:
+    """Nothing that was made before comes back to life, though nobody tried it in between."""
     steward = _there(by_cookie(here.gate, signed_in(here, "stella")))
     token, _ = here.gate.token_made("ana", name="x", days=1)
     secret, link = signed_in(here, "ana"), here.gate.link_made("ana")
-    here.gate.principal_set("ana", None, by=steward)
-    assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
-    here.gate.principal_set("ana", "analyst", by=steward)
+    for role in (None, "analyst"):
+        if here_or_there == "in the server":
+            here.gate.principal_set("ana", role, by=steward)  # type: ignore[arg-type]
+        else:
+            here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+    forgotten(here)
     assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
     with pytest.raises(Refusal, match="link"):
         here.gate.link_used(link.removeprefix("/link/"))
@@ -425,12 +452,20 @@ def test_a_session_ends_by_itself(here: Place) -> None:
     assert left == 1  # those that are over are swept away
 
 
+def test_there_are_not_endless_sessions(here: Place) -> None:
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    other = signed_in(here, "otto")
+    made = [here.gate.session_of(token) for _ in range(53)]
+    assert [by_cookie(here.gate, one) is not None for one in made] == [False] * 3 + [True] * 50
+    assert by_cookie(here.gate, other)
+
+
 def test_a_session_has_what_its_token_has(here: Place) -> None:
     token, _ = here.gate.token_made(
         "stella", name="x", days=1, rights=["browse", "self"], tables=["visits"]
     )
     found = _there(by_cookie(here.gate, here.gate.session_of(token)))
-    assert found.rights == {"browse", "self"} and found.tables == {"visits"}
+    assert found.rights == frozenset(["browse", "self"]) and found.tables == frozenset(["visits"])
     here.clock.now += DAY / 2 + 1
     again = here.gate.session_of(token)
     here.clock.now += DAY / 2
@@ -441,7 +476,7 @@ def test_a_session_has_what_its_token_has(here: Place) -> None:
 
 
 def test_the_proxys_header_over_the_unix_socket_alone(tmp_path: Path) -> None:
-    told = {"socket": tmp_path / "s", "origin": "https://stats.example.org"}
+    told: dict[str, Any] = {"socket": tmp_path / "s", "origin": "https://stats.example.org"}
     here = place(tmp_path, trusted_header="X-Remote-User", **told)
     find = here.gate.identity_of
     named = ("X-Remote-User", "ana")

@@ -21,7 +21,6 @@ from lastbit.ledger import (
     check_charging,
     one_connection,
 )
-from lastbit.release import principal_of
 from lastbit.report import allowance_json
 from lastbit.tables import Cost, DataCard, read_card
 
@@ -63,7 +62,7 @@ def set_allowance(
     if card is not None and whose == card.account_name:
         books.account(whose, card.budget)  # which opens it, if nobody has asked yet
     limit = Limit(period=per, **limits)
-    books.set_allowance(whose, name, limit, by=principal_of(books))
+    books.set_allowance(whose, name, limit, by=books.user)
     found = books.allowances(whose, name)
     show(
         Facts([("analyst", printable(name, 40)), ("account", printable(whose, 40)), *_facts(found)])
@@ -98,7 +97,7 @@ def remove(file: Path | Address, name: str, account: str | None) -> None:
     if not books.allowances(whose, name):
         problem = f"has no allowance for {printable(whose, 40)}"
         raise refusal(printable(name, 40), problem, "lastbit allowance list shows those there are")
-    books.set_allowance(whose, name, None, by=principal_of(books))
+    books.set_allowance(whose, name, None, by=books.user)
     show(
         Facts((("removed", f"the allowance of {printable(name, 40)} for {printable(whose, 40)}"),))
     )
@@ -130,7 +129,7 @@ def own_allowance(books: Ledger | None, account: str, cost: Cost | None = None) 
     """
     if books is None or not books.principals():
         return None
-    name = principal_of(books)
+    name = books.user
     found = next(iter(books.allowances(account, name)), None)
     if cost is None:
         return found

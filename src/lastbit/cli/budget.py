@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,13 +19,13 @@ from lastbit.cli.ledger import (
     reopened_after,
     reopened_words,
     unanswered_words,
-    user_name,
     with_answers,
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.cli.remote import OrRemote, show_budget, token_option
-from lastbit.ledger import Account, Ledger
+from lastbit.ledger import Account, Allowance, Ledger, user_name
+from lastbit.release import check_steward
 from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
@@ -70,7 +71,9 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     if card.ledger is None:
         raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
-        Ledger.open(card.ledger).set_budget(card.account_name, card.budget, who=user_name())
+        kept = Ledger.open(card.ledger)
+        check_steward(kept)
+        kept.set_budget(card.account_name, card.budget, who=user_name())
     ledger, account = account_of(card)
     agrees = budgets_agree(account.budget, card.budget)
     _show(ledger, (account,), as_json=as_json, agrees=agrees)
@@ -80,6 +83,11 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
         if card.budget is not None and account.opens_filter(card.budget) and not account.unused:
             words += f"\n{REOPENING}"
         click.echo(words, err=True)
+
+
+def _shares(found: Sequence[Allowance]) -> dict[str, Any]:
+    """The allowances, where a ledger has any."""
+    return {"allowances": [allowance_json(one) for one in found]} if found else {}
 
 
 def _show(
@@ -96,7 +104,7 @@ def _show(
                 **account_json(a, typical[a.name]),
                 **({"reopened_after": before[a.name]} if before[a.name] else {}),
                 "unanswered": [entry.sequence for entry in waiting[a.name]],
-                "allowances": [allowance_json(one) for one in shares[a.name]],
+                **_shares(shares[a.name]),
             }
             for a in accounts
         ]

@@ -259,7 +259,7 @@ def init(file: Path | Address) -> None:
 @ledger.command(example="upgrade postgresql://admin@db.example.org/books")
 @ledger_argument
 def upgrade(file: Path | Address) -> None:
-    """Bring a ledger that an older lastbit made to today's tables and functions.
+    """Bring an older ledger to today's tables and functions.
 
     Needed in PostgreSQL alone, once, by somebody who may act as NAME_owner. Every entry stays as it
     is. A ledger whose tables, functions or rights were changed is refused, as always.

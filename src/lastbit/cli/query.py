@@ -285,10 +285,19 @@ def _show_remote_plan(
     table: RemoteTable, within: Any, asked: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """What the client plans, and what the server says of it."""
+    shown = table.preview(within=within, **asked)
     if as_json:
-        show_json(table.preview(within=within, **asked))
+        show_json(shown)
+        return
+    plan = table.plan(within=within, **asked)
+    if plan is None:
+        heading = Heading(printable(shown["title"], WIDTH - 16), "not yet paid")
+        rows = [(printable(name, 20), printable(words)) for name, words in shown["facts"]]
+        page: tuple[Part, ...] = heading, Facts(rows)
     else:
-        click.echo(table.explain(within=within, **asked))
+        delta, weights = asked["delta"], asked["weights"]
+        page = _plan_page(plan, price_rows(plan.query, table.card, delta=delta, weights=weights))
+    show(*page, Facts([("server", printable(str(table.server))), *table.state(shown)]))
 
 
 def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:

@@ -17,7 +17,6 @@ from lastbit.cli.ledger import question_table, with_answers
 from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.ledger import ROLES, Ledger, Principal, Role, one_connection
-from lastbit.release import principal_of
 from lastbit.report import allowance_json
 
 LAST = 5
@@ -45,7 +44,7 @@ def add(file: Path | Address, name: str | None, role: Role) -> None:
     and the allowances of the old one end. Stewards decide it, and the ledger records it.
     """
     books, _ = ledger_of(file, make=True)
-    you = principal_of(books)
+    you = books.user
     first, whom = not books.principals(), name or you
     books.set_principal(whom, role, by=you)
     parts: list[Part] = [Facts((("principal", printable(whom, 40)), ("role", role)))]
@@ -122,7 +121,7 @@ def show_user(file: Path | Address, name: str, as_json: bool) -> None:
 def remove(file: Path | Address, name: str) -> None:
     """Take a role away, for good; what was spent stays spent, and the name stays taken."""
     books, _ = ledger_of(file)
-    books.set_principal(name, None, by=principal_of(books))
+    books.set_principal(name, None, by=books.user)
     show(Facts((("removed", printable(name, 40)),)))
 
 

@@ -14,6 +14,7 @@ from lastbit.ledger.principals import (
     Principal as Principal,
     Role as Role,
     check_charging as check_charging,
+    check_deciding as check_deciding,
 )
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,

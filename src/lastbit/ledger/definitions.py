@@ -91,7 +91,7 @@ BEGIN
     -- these fields in this order, each as it is written, and nothing else
     SELECT $1::text = '{{' || string_agg('"' || name || '":' || ($1 -> name)::text, ','
                                         ORDER BY name COLLATE "C") || '}}'
-           AND bool_and(($1 -> name)::text ~ shape) INTO fits
+           AND bool_and(coalesce(($1 -> name)::text ~ shape, false)) INTO fits
     FROM (VALUES {_FIELDS}) AS fields (name, shape, needs)
     WHERE needs = 1 OR needs = 5 AND version = '5'
        OR needs = 2 AND kind IN ('reserved', 'settled', 'voided');
@@ -401,7 +401,7 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
 """
 AS_MADE = {
     "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
-    "6f9f23ec8cb753b0a26d88723144036f3d7cec1aa71046da7cfd0537cb045cc2": LAYOUT,
+    "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": LAYOUT,
 }
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""
 

@@ -507,29 +507,30 @@ class Ledger:
         self, draft: Entry, written: str | None = None, *, fresh: bool, gaussian_noise: bool
     ) -> Entry:
         """Append a reservation, or a charge with its answer; or what answers the same already."""
-        assert draft.account is not None and draft.cost is not None
+        account, cost, allowance = draft.account, draft.cost, None
+        assert account is not None and cost is not None
         with self._connected() as books, books.transaction():
-            chain, allowance = self._chain(books, draft.account, draft.question), None
+            chain = self._chain(books, account, draft.question)
             if chain.named:
-                allowance = _allowed(chain, draft.account, draft.principal)
+                allowance = _allowed(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
             earlier = None if fresh else chain.newest_answer(books)
             if earlier is not None:
                 return earlier
             if draft.kind == "reserved":
-                for paid in chain.open_reservations(draft.account, draft.question):
-                    if paid.cost == draft.cost:
+                for paid in chain.open_reservations(account, draft.question):
+                    if paid.cost == cost:
                         return replace(paid, resumed=True)
             books.check_writable()
-            found = chain.account(draft.account)
+            found = chain.account(account)
             if found is None:
-                raise _not_open(draft.account)
-            after = found.charged(draft.cost, gaussian_noise=gaussian_noise)
+                raise _not_open(account)
+            after = found.charged(cost, gaussian_noise=gaussian_noise)
             paid = replace(draft, spent=after.spent, budget=after.budget)
             if allowance is not None:
                 when = books.now()
-                allowance = allowance.at(moment_of(when, chain.when)).charged(draft.cost)
+                allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
                 paid = _with_allowance(replace(paid, when=when), allowance.principal, allowance)
             entry = chain.append(books, paid, written)
         return entry if written is None else entry.with_record(json.loads(written))
@@ -725,7 +726,7 @@ def _is_text(text: object) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _given(**texts: str | None) -> dict[str, str]:
+def _given(**texts: object) -> dict[str, Any]:
     """Those that are there."""
     return {name: text for name, text in texts.items() if text is not None}
 

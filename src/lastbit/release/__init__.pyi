@@ -25,8 +25,8 @@ from lastbit.release.paying import (
     Paid as Paid,
     accept_data as accept_data,
     answered as answered,
+    check_steward as check_steward,
     checked as checked,
-    principal_of as principal_of,
     reserved as reserved,
 )
 from lastbit.release.private_table import (

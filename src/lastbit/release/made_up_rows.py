@@ -85,6 +85,7 @@ def made_up(
     Whoever reads `rows` of the table by it reads nothing of the real one.
     """
     count, place = whole(rows, "rows"), Path(folder).resolve()
+    protected: dict[str | None, Mapping[str, Column]]
     protected = {None: card.columns, **{name: t.columns for name, t in card.private.items()}}
     files = {name: place / f"made-up-{i}.parquet" for i, name in enumerate(protected)}
     public = {} if card.source.engine == "duckdb" else dict(card.public)
@@ -157,8 +158,8 @@ def made_up_answer(
     """
     with TemporaryDirectory(prefix="lastbit-") as folder:
         made = made_up(card, rows=rows, seed=seed, folder=folder)
-        bounds = {"max_rows": plan.card.max_rows, "max_groups": plan.card.max_groups}
-        on_these = _on(plan, replace(made, **bounds))  # which differ for a sub-query
+        rows_of, groups_of = plan.card.max_rows, plan.card.max_groups  # others for a sub-query
+        on_these = _on(plan, replace(made, max_rows=rows_of, max_groups=groups_of))
         with one_database(made):
             made_record = steps_of(plan).made
             record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
@@ -178,16 +179,17 @@ def _fill(
     """Write the rows of all protected tables."""
     known = _known(card)
     most = min(card.max_rows, max(isqrt(rows), 1))  # else few units would have all rows
-    own = f"FROM range({rows}) AS units(u), range({_few(most, _salt(seed, 'rows'))}) AS own(k)"
-    connection.execute(f"CREATE TABLE places AS SELECT u, k {own} ORDER BY u, k LIMIT {rows}")
+    few = _few(most, _salt(seed, "rows"))
+    units = f"SELECT u, unnest(range({few})) AS k FROM range({rows}) AS units(u)"
+    connection.execute(f"CREATE TABLE places AS SELECT u, k FROM ({units}) LIMIT {rows}")
     columns = _columns(card.columns, card.unit, known, str(seed))
     _write(connection, files[None], f"SELECT {columns} FROM places")
     for name, table in card.private.items():
         salt = _salt(seed, "rows", name)
         few = f"CASE WHEN hash({salt}, u, 1) % 8 = 0 THEN 0 ELSE {_few(table.max_rows, salt)} END"
-        units = "(SELECT DISTINCT u FROM places)"
+        units = f"SELECT u, unnest(range({few})) AS k FROM places WHERE k = 0"
         columns = _columns(table.columns, table.unit, known, f"{seed} {name}")
-        _write(connection, files[name], f"SELECT {columns} FROM {units}, range({few}) AS own(k)")
+        _write(connection, files[name], f"SELECT {columns} FROM ({units})")
 
 
 def _few(most: int, salt: int) -> str:

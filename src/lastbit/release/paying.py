@@ -42,7 +42,6 @@ Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/
 from __future__ import annotations
 
 import gc
-import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -50,7 +49,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lastbit.addresses import Address
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -61,7 +59,15 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import Entry, Ledger, check_charging, one_connection, spared_by
+from lastbit.ledger import (
+    Entry,
+    Ledger,
+    check_charging,
+    check_deciding,
+    one_connection,
+    spared_by,
+    user_name,
+)
 from lastbit.release.answer import Answer
 from lastbit.release.recorded import question_of, served
 from lastbit.tables import (
@@ -267,7 +273,7 @@ def paid_for(
 ) -> Answer:
     """The answer to a user of this machine, in the safe order."""
     card, steps = plan.card, steps_of(plan)
-    person = _user()
+    person = user_name()
     if card.users is not None and person not in card.users:
         raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
     steps.columns(plan)
@@ -283,7 +289,7 @@ def paid_for(
             plan,
             books=books,
             who=label,
-            principal=principal_of(books),
+            principal=books.user,
             sql=sql,
             fresh=fresh,
             before_charging=check,
@@ -306,10 +312,18 @@ def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     books = opened_ledger(None, card)
     if books is None:
         raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
+    check_steward(books)
     with one_database(card):
         data = _fingerprint(books, card)
     books.account(card.account_name, card.budget)
     return books.accept_data(card.account_name, card.name, data, who=who)
+
+
+def check_steward(books: Ledger) -> None:
+    """Refuse to others what stewards decide, in a ledger that has principals."""
+    known = {one.name: one for one in books.principals()}
+    if known:
+        check_deciding(known, books.user)
 
 
 def _accepted(books: Ledger, card: DataCard) -> str:
@@ -370,24 +384,6 @@ def _fingerprint(books: Ledger, card: DataCard) -> str:
     return sealed(
         lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
     )
-
-
-def _user() -> str:
-    """The user whom the operating system runs this for; the environment could say anything."""
-    try:
-        import pwd  # not on every system
-
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
-    except ImportError:
-        return getpass.getuser()
-
-
-def principal_of(books: Ledger) -> str:
-    """In whose name this process charges: its user's, or the one who signs in to the database."""
-    place = books.path
-    return place.given.get("user") or _user() if isinstance(place, Address) else _user()
 
 
 def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:

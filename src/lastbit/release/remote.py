@@ -31,7 +31,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -226,6 +226,11 @@ class Server:
             self.host, self.port, timeout=_PATIENCE, context=verified
         )
 
+    def words(self, said: object) -> str:
+        """What a server says, to be shown: cut, without what steers a terminal, and no token."""
+        text = self.token.hidden(str(said or ""))[:_MOST_WORDS]
+        return "".join(letter if letter.isprintable() else " " for letter in text)
+
     def good(self, reply: Reply, *statuses: int) -> dict[str, Any]:
         """The JSON object of a reply that has one of these statuses; else its problem, raised."""
         if reply.status in statuses and isinstance(reply.body, dict):
@@ -234,9 +239,7 @@ class Server:
 
     def _problem(self, reply: Reply) -> LastbitError:
         said = reply.body if isinstance(reply.body, dict) else {}
-        kind = str(said.get("type", "")).rpartition("/")[2]
-        words = self.token.hidden(str(said.get("detail", "")))[:_MOST_WORDS]
-        words = "".join(letter if letter.isprintable() else " " for letter in words)
+        kind, words = str(said.get("type", "")).rpartition("/")[2], self.words(said.get("detail"))
         if reply.status == 401:
             return NotAllowed(
                 f"{self} does not know the token: it is wrong, has expired or was revoked; make "
@@ -244,7 +247,7 @@ class Server:
             )
         if kind == "over-budget":
             return BudgetExceeded(words or "not enough is left")
-        if reply.status in (403, 404):
+        if reply.status in (403, 404, 409):
             return NotAllowed(f"{self} refuses: {words or 'not allowed'}")
         if 400 <= reply.status < 500 and words:
             return QueryRefused("the question", problem=f"is refused: {words}", remedy=_CHANGE)
@@ -335,10 +338,9 @@ class RemoteTable:
     def group_by(self, *columns: str, **named: str) -> RemoteTable:
         """One answer for every value of these columns or, by name, expressions."""
         keys = [*((column, column) for column in columns), *named.items()]
-        return self._step(
-            _local("group_by", lambda: self.meant.group_by(*columns, **named)),
-            replace(self.statement, keys=(*self.statement.keys, *keys)),
-        )
+        after = self.meant.group_by(*columns, **named)
+        written = replace(self.statement, keys=(*self.statement.keys, *keys))
+        return self._step(after, written)
 
     def agg(self, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> RemoteTable:
         """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
@@ -405,16 +407,34 @@ class RemoteTable:
         plan = self._plan(asked.sql, price, within)
         if plan is None:
             lines = [f"{name:<9} {words}" for name, words in shown["facts"]]
-            text = "\n".join([str(shown["title"]), *lines])
+            text = "\n".join(map(self.server.words, [shown["title"], *lines]))
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
             text = self.meant_by(asked.sql).explain(within=within, **price)
-        return "\n".join([text, *_state(shown)])
+        return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
         """What the server says before anything is paid: price, error, on record, what is left."""
         named = {"weights": None, **dict.fromkeys(_AMOUNTS), **price}
         return self._preview(self._asked(named, within))
+
+    def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
+        """The plan that this program makes; None where keys are in a public table of the server."""
+        return self._plan(self.question, price, within)
+
+    def state(self, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What only the server knows, of a preview: on record, refused, left."""
+        lines = []
+        if type(shown.get("recorded")) is int:
+            lines.append(("on record", f"answer {shown['recorded']}; to ask is free"))
+        if isinstance(shown.get("refused"), str):
+            lines.append(("refused now", shown["refused"]))
+        left = shown.get("left")
+        if isinstance(left, Mapping):
+            amounts = {name: left.get(name) for name in _AMOUNTS}
+            parts = [f"{n} = {_shown(text)}" for n, text in amounts.items() if text not in _NONE]
+            lines.append(("left after it", ", ".join(parts) or "nothing"))
+        return [(name, self.server.words(words)) for name, words in lines]
 
     def meant_by(self, sql: str) -> Table:
         """The question as one of a table here."""
@@ -446,11 +466,10 @@ class RemoteTable:
         else:
             cost = plan.cost
         key = secure_bits().fill(16).tobytes().hex()
-        job = self._finished(asked, key)
+        job = self._finished(asked, key, cost)
         if job.get("state") != "answered":
-            reason = self.server.token.hidden(str(job.get("reason") or ""))[:_MOST_WORDS]
             paid = "its price stays charged" if job.get("cost") else "nothing was charged"
-            raise ServerFailed(f"{self.server} gave no answer; {paid}; {reason}".rstrip("; "))
+            raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
         charged = job.get("cost") is not None
         if charged:
             _compare("price charged", _cost(job["cost"]), cost)
@@ -459,7 +478,7 @@ class RemoteTable:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
         reply = self.server.get(f"/answers/{number}", most=_MOST_ANSWER)
         record = self.server.good(reply, 200)
-        shown = _checked(record, self.card, plan, cost=cost, sql=asked.sql)
+        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=asked.sql)
         answer = Answer(record, charged=charged, shown=shown)
         return answer.consistent() if consistent else answer
 
@@ -486,12 +505,9 @@ class RemoteTable:
 
     def _query_of(self, sql: str) -> Query | None:
         """The query by the card; None where keys are in a public table, which is not here."""
-        try:
-            return parsed(sql, self.card)
-        except LastbitError:
-            if self.card.public and re.search(r"\bjoin\b", sql, re.IGNORECASE):
-                return None
-            raise
+        query = parsed(sql, self.card)
+        tables = (getattr(key.expression, "table", None) for key in query.keys)
+        return None if any(table in self.card.public for table in tables) else query
 
     def _plan(self, sql: str, price: dict[str, Any], within: Within | None) -> Plan | None:
         query = self._query_of(sql)
@@ -524,14 +540,17 @@ class RemoteTable:
         except (LookupError, TypeError, ValueError):
             raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
 
-    def _finished(self, asked: Asked, key: str) -> dict[str, Any]:
+    def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
         try:
             reply = self.server.post(self._path("questions"), asked.to_json(), key=key)
         except ServerFailed as error:
             failed = ServerFailed(f"{error}; it is unclear whether it was charged; {_ASK_AGAIN}")
         else:
-            return self._waited(self.server.good(reply, 202), reply.retry_after)
+            job = self.server.good(reply, 202)
+            if job.get("cost") is not None:
+                _compare("price charged", _cost(job["cost"]), cost)
+            return self._waited(job, reply.retry_after)
         raise failed
 
     def _waited(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -615,7 +634,13 @@ def _compare(what: str, theirs: Cost, ours: Cost) -> None:
 
 
 def _checked(
-    record: dict[str, Any], card: DataCard, plan: Plan | None, *, cost: Cost, sql: str
+    record: dict[str, Any],
+    card: DataCard,
+    plan: Plan | None,
+    *,
+    cost: Cost,
+    charged: bool,
+    sql: str,
 ) -> dict[str, Any] | None:
     """Refuse a record that is not the answer; what is shown of it, where that is a part."""
     inner = record.get("certificate")
@@ -634,34 +659,33 @@ def _checked(
     ours = {"table": card.name, "unit": card.unit, "neighbours": card.neighbours.relation}
     if any(claim.get(part) != value for part, value in ours.items()):
         raise ServerFailed(f"the server's answer is about another table; {_DISTRUST}")
-    if plan is not None and claim["query"] != plan.query.digest:
+    price = _cost(claim)
+    asked = plan is None or claim["query"] == plan.query.digest
+    if asked and price == cost:
+        return None
+    shown = None
+    if plan is not None and not charged:  # an answer on record may hold this one
         try:
             shown = served(record, plan, sql=sql)
         except (LookupError, TypeError, ValueError, ArithmeticError, StopIteration):
             shown = None
-        if shown is None:
-            raise ServerFailed(f"the server's answer is to another question; {_DISTRUST}")
-        return shown
-    if _cost(claim) != cost:
-        raise ServerFailed(f"the server's answer has another price than was asked; {_DISTRUST}")
-    return None
+    if shown is None and not (plan is None and not charged):
+        other = "has another price than was asked" if asked else "is to another question"
+        raise ServerFailed(f"the server's answer {other}; {_DISTRUST}")
+    return shown
 
 
 _DISTRUST = "do not use it, and tell the server's steward"
 
 
-def _state(shown: Mapping[str, Any]) -> list[str]:
-    """What only the server knows: on record, refused, left."""
-    lines = []
-    if type(shown.get("recorded")) is int:
-        lines.append(f"on record: answer {shown['recorded']}; to ask is free")
-    if isinstance(shown.get("refused"), str):
-        lines.append(f"refused now: {shown['refused'][:_MOST_WORDS]}")
-    left = shown.get("left")
-    if isinstance(left, Mapping):
-        parts = [f"{name} {amount}" for name, amount in left.items() if amount not in (None, "0")]
-        lines.append(f"left after it: {', '.join(map(str, parts)) or 'nothing'}"[:_MOST_WORDS])
-    return ["".join(letter if letter.isprintable() else " " for letter in line) for line in lines]
+_NONE = (None, "0")
+
+
+def _shown(amount: object) -> str:
+    try:
+        return exact_text(Fraction(str(amount)))
+    except (ValueError, ArithmeticError):
+        return str(amount)
 
 
 # ---------------------------------------------------------------- steps, written as SQL
@@ -670,17 +694,6 @@ def _state(shown: Mapping[str, Any]) -> list[str]:
 def _unwritable(what: str, problem: str) -> QueryRefused:
     remedy = 'ask it as one statement: .sql("SELECT ...")'
     return QueryRefused(what, problem=problem, remedy=remedy)
-
-
-def _local(step: str, work: Callable[[], Table]) -> Table:
-    """A step here; one that would read a public table, which is on the server, is refused."""
-    try:
-        return work()
-    except QueryRefused:
-        raise
-    except LastbitError:
-        pass
-    raise _unwritable(step, "needs the values of a public table, which the server has")
 
 
 def _quoted(name: str) -> str:

@@ -24,6 +24,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as Served
 
 from lastbit.serve.identity import Gate, Identity
+from lastbit.serve.problems import problem, refusal_of
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API, ROUTES, Route
 from lastbit.serve.safety import Rates, Safety
@@ -139,25 +140,18 @@ async def _missing(_: Request) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     """What is said of an error: a problem document, or a page."""
-    refusal = _not_there(error) if isinstance(error, HTTPException) else _refusal_of(error)
+    refusal = _not_there(error) if isinstance(error, HTTPException) else refusal_of(error)
     if refusal is not error and refusal.status >= 500:
         _LOG.error("%s: %s", refusal.status, type(error).__name__)
-    is_api = request.url.path.startswith(f"{API}/")
-    teller = _part("problems" if is_api else "pages")
-    if teller is None:
+    if request.url.path.startswith(f"{API}/"):
+        return problem(refusal)
+    pages = _part("pages")
+    if pages is None:
         words = f"{refusal.title}. {refusal.detail}\n"
         return PlainTextResponse(words, refusal.status, dict(refusal.headers))
-    response: Response = teller.problem(refusal) if is_api else teller.refused(request, refusal)
+    response: Response = pages.refused(request, refusal)
     response.headers.update(refusal.headers)
     return response
-
-
-def _refusal_of(error: Exception) -> Refusal:
-    problems = _part("problems")
-    if problems is None and not isinstance(error, Refusal):
-        return Refusal(status=500, title="A mistake", detail="Not yours.", kind="failed")
-    found: Refusal = error if isinstance(error, Refusal) else problems.refusal_of(error)
-    return found
 
 
 def _not_there(error: HTTPException) -> Refusal:

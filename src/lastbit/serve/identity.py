@@ -76,6 +76,8 @@ Action: TypeAlias = Literal[
     "asked",
     "downloaded",
 ]
+OF_TABLES: frozenset[Right] = frozenset({"open", "self", "browse", "preview", "ask", "data"})
+"""Rights that may be for some tables only: a token that is restricted to tables has no other."""
 COOKIE = "__Host-lastbit"
 TOKEN = re.compile(r"lbt_[A-Za-z0-9_-]{43}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -85,6 +87,7 @@ _FRESH = 1.0  # seconds for which roles are remembered
 _LINK_SECONDS = 3600
 _MOST_DAYS = 366
 _MOST_TOKENS = 100
+_MOST_SESSIONS = 50  # of a principal; the oldest ends
 _USED_SECONDS = 60  # a token's last use is written at most this often
 
 
@@ -180,7 +183,7 @@ class Gate:
     def _standing(self, row: sqlite3.Row) -> Principal | None:
         """Its principal, if that has the role that it had then and the secret has not expired."""
         known = self._principal(row["principal"])
-        if row["expires"] <= self._clock() or known is None or _since(known) != row["since"]:
+        if row["expires"] <= self._clock() or known is None or known.since != row["since"]:
             return None
         return known
 
@@ -232,58 +235,41 @@ class Gate:
         most = _cut(known, None, via="session", key="") if isinstance(maker, str) else maker
         wanted = most.rights if rights is None else frozenset(rights)
         within = most.tables if tables is None else frozenset(tables)
+        if within is not None:
+            wanted &= OF_TABLES
         name = _words(name, "A token's name")
         if not 1 <= days <= _MOST_DAYS:
             raise _wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
-        if not wanted <= most.rights or not (
-            most.tables is None or (within is not None and within <= most.tables)
-        ):
+        beyond = most.tables is not None and within is not None and not within <= most.tables
+        if beyond or not wanted <= most.rights:
             raise _not_allowed("A token has rights and tables that its maker has, or fewer.")
-        token = f"lbt_{_secret()}"
-        now = int(self._clock())
+        token, now = f"lbt_{_secret()}", int(self._clock())
         with self.store.transaction() as rows:
-            parent = _parent(rows, maker)
-            expires = now + days * 86_400
-            if parent is not None:
-                expires = min(expires, parent["expires"])
-                if parent["revoked"] is not None or expires <= now:
-                    raise _signed_out()
-            (alive,) = rows.execute(
-                "SELECT COUNT(*) FROM tokens WHERE principal = ? AND revoked IS NULL "
-                "AND expires > ?",
-                (owner, now),
-            ).fetchone()
-            if alive >= _MOST_TOKENS:
+            parent = _parent(rows, maker, known)
+            ends = now + days * 86_400 if parent is None else parent["expires"]
+            if parent is not None and (parent["revoked"] is not None or ends <= now):
+                raise _signed_out()
+            alive = "principal = ? AND revoked IS NULL AND expires > ?"
+            alive = f"SELECT COUNT(*) FROM tokens WHERE {alive}"
+            if rows.execute(alive, (owner, now)).fetchone()[0] >= _MOST_TOKENS:
                 raise _wrong(f"There are {_MOST_TOKENS} tokens already; revoke one that is unused.")
-            line = TokenLine(
-                id=_secret()[:16],
-                principal=owner,
-                name=name,
-                made=now,
-                expires=expires,
-                rights=wanted,
-                tables=within,
-                used=None,
-                revoked=None,
-            )
-            rows.execute(
-                "INSERT INTO tokens (digest, id, principal, since, parent, name, made, expires, "
-                "rights, tables) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    _digest(token),
-                    line.id,
-                    owner,
-                    _since(known),
-                    None if parent is None else parent["digest"],
-                    name,
-                    now,
-                    expires,
-                    json.dumps(sorted(wanted)),
-                    None if within is None else json.dumps(sorted(within)),
-                ),
-            )
-            self._note(rows, owner, "token made", line.id)
-        return token, line
+            made: dict[str, Any] = {
+                "digest": _digest(token),
+                "id": _secret()[:16],
+                "principal": owner,
+                "since": known.since,
+                "parent": None if parent is None else parent["digest"],
+                "name": name,
+                "made": now,
+                "expires": min(ends, now + days * 86_400),
+                "rights": json.dumps(sorted(wanted)),
+                "tables": None if within is None else json.dumps(sorted(within)),
+                "used": None,
+                "revoked": None,
+            }
+            _insert(rows, "tokens", made)
+            self._note(rows, owner, "token made", made["id"])
+        return token, _line(made)
 
     def tokens(self, principal: str) -> list[TokenLine]:
         """A principal's tokens, the newest first, revoked and expired ones too."""
@@ -317,15 +303,13 @@ class Gate:
         else:
             known = self._there(principal)
             _check_gives(by, known.role)
-            since = _since(known)
+            since = known.since
         code = _secret()
         with self.store.transaction() as rows:
             expires = int(self._clock()) + _LINK_SECONDS
-            values = (_digest(code), principal, since, expires)
-            rows.execute(
-                "INSERT INTO links (digest, principal, since, expires) VALUES (?, ?, ?, ?)", values
-            )
-            self._note(rows, by and by.principal, "link made", principal)
+            made = {"digest": _digest(code), "principal": principal, "since": since}
+            _insert(rows, "links", {**made, "expires": expires})
+            self._note(rows, _name(by), "link made", principal)
         return f"/link/{code}"
 
     def link_found(self, code: str) -> str | None:
@@ -365,14 +349,14 @@ class Gate:
 
     def _session(self, rows: sqlite3.Connection, known: Principal, *, token: str | None) -> str:
         secret, now = _secret(), int(self._clock())
-        rows.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
-        expires = now + self.settings.session_hours * 3600
-        values = (_digest(secret), known.name, _since(known), token, now, expires)
         rows.execute(
-            "INSERT INTO sessions (digest, principal, since, token, made, expires) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            values,
+            "DELETE FROM sessions WHERE expires <= ? OR digest IN (SELECT digest FROM sessions "
+            "WHERE principal = ? ORDER BY made DESC, rowid DESC LIMIT -1 OFFSET ?)",
+            (now, known.name, _MOST_SESSIONS - 1),
         )
+        expires = now + self.settings.session_hours * 3600
+        made = {"digest": _digest(secret), "principal": known.name, "since": known.since}
+        _insert(rows, "sessions", {**made, "token": token, "made": now, "expires": expires})
         self._note(rows, known.name, "signed in", None)
         return secret
 
@@ -392,7 +376,7 @@ class Gate:
                 "UPDATE links SET used = ? WHERE principal = ? AND used IS NULL",
             ):
                 rows.execute(change, (now, principal))
-            self._note(rows, by and by.principal, "user revoked", principal)
+            self._note(rows, _name(by), "user revoked", principal)
 
     # ------------------------------------------------------------ principals
 
@@ -420,7 +404,7 @@ class Gate:
     ) -> None:
         """Write who did what. Subjects are names; words are the server's own, never a value."""
         with self.store.transaction() as rows:
-            self._note(rows, who and who.principal, action, subject, words)
+            self._note(rows, _name(who), action, subject, words)
 
     def _note(
         self,
@@ -433,10 +417,8 @@ class Gate:
         if action not in get_args(Action):
             remedy = "use one of the list, or add it there"
             raise InvalidParameter("action", problem="is not in the list", remedy=remedy)
-        rows.execute(
-            "INSERT INTO audit (at, principal, action, subject, words) VALUES (?, ?, ?, ?, ?)",
-            (self._clock(), principal, action, subject, words),
-        )
+        said = {"principal": principal, "action": action, "subject": subject, "words": words}
+        _insert(rows, "audit", {"at": self._clock(), **said})
 
     def audit_lines(self, before: int | None = None, most: int = 100) -> list[sqlite3.Row]:
         """The newest lines of the audit log, or those before a number."""
@@ -492,8 +474,8 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _since(known: Principal) -> int:
-    return getattr(known, "since", 0)
+def _name(who: Identity | None) -> str | None:
+    return None if who is None else who.principal
 
 
 def _cut(known: Principal, row: sqlite3.Row | None, *, via: Via, key: str) -> Identity:
@@ -508,7 +490,12 @@ def _cut(known: Principal, row: sqlite3.Row | None, *, via: Via, key: str) -> Id
     )
 
 
-def _line(row: sqlite3.Row) -> TokenLine:
+def _insert(rows: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
+    places = ", ".join("?" * len(row))
+    rows.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", tuple(row.values()))
+
+
+def _line(row: sqlite3.Row | dict[str, Any]) -> TokenLine:
     return TokenLine(
         id=row["id"],
         principal=row["principal"],
@@ -522,22 +509,21 @@ def _line(row: sqlite3.Row) -> TokenLine:
     )
 
 
-def _parent(rows: sqlite3.Connection, maker: Identity | str) -> sqlite3.Row | None:
-    """The token by which the maker of a token acts, if there is one."""
+def _parent(
+    rows: sqlite3.Connection, maker: Identity | str, known: Principal
+) -> sqlite3.Row | None:
+    """The token by which the maker of a token acts, if there is one; refused if that has ended."""
     if isinstance(maker, str) or maker.via == "proxy":
         return None
-    digest = maker.key
-    if maker.via == "session":
-        session = rows.execute("SELECT token FROM sessions WHERE digest = ?", (digest,)).fetchone()
-        if session is None:
+
+    def found(table: str, digest: str) -> sqlite3.Row:
+        row = rows.execute(f"SELECT * FROM {table} WHERE digest = ?", (digest,)).fetchone()
+        if row is None or row["since"] != known.since:
             raise _signed_out()
-        digest = session["token"]
-    if digest is None:
-        return None
-    found = rows.execute("SELECT * FROM tokens WHERE digest = ?", (digest,)).fetchone()
-    if found is None:
-        raise _signed_out()
-    return cast("sqlite3.Row", found)
+        return cast("sqlite3.Row", row)
+
+    token = maker.key if maker.via == "token" else found("sessions", maker.key)["token"]
+    return None if token is None else found("tokens", token)
 
 
 def _words(text: str, what: str) -> str:
@@ -559,7 +545,7 @@ def _check_gives(by: Identity | None, role: Role | None) -> None:
     """Refuse that somebody gives a role with more than is left of their own rights."""
     if by is None or role is None:  # the server itself, or nothing is given
         return
-    if by.tables is not None or not RIGHTS[role] <= by.rights:
+    if by.tables is not None or not RIGHTS.get(role, frozenset()) <= by.rights:
         raise _not_allowed("A token that is restricted does not make users of more rights.")
 
 

@@ -513,6 +513,9 @@ def _problems(route: Route) -> dict[str, Any]:
     if route.body is not None or route.handler in PAGED:
         said["422"] = "Understood, and refused; detail says why, and the way out"
     if route.handler == "asked":
-        said |= {"409": "Not enough is left", "503": "Too many questions wait, or it is stopping"}
+        said |= {
+            "409": "The data have changed, and are not accepted",
+            "503": "Too many questions wait, or it is stopping",
+        }
     content = {MEDIA_TYPE: {"schema": _ref("Problem")}}
     return {code: {"description": words, "content": content} for code, words in said.items()}

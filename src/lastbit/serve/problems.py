@@ -31,7 +31,7 @@ FAILED = Refusal(
 )
 _KINDS: Mapping[type[LastbitError], tuple[int, str, str]] = MappingProxyType(
     {
-        BudgetExceeded: (409, "over-budget", "Not enough is left"),
+        BudgetExceeded: (403, "over-budget", "Over the budget"),
         NotAllowed: (403, "not-allowed", "Not allowed"),
         InvalidParameter: (422, "refused", "This cannot be done as it was asked"),
         LedgerDamaged: (503, "ledger", "The ledger cannot be used"),

@@ -31,7 +31,8 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -50,15 +51,16 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    # with no-referrer, browsers would send "Origin: null" from our own forms
-    "referrer-policy": "same-origin",
-    "cache-control": "no-store",
-}
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "content-security-policy": POLICY,
+        "x-content-type-options": "nosniff",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+)
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 16 << 10
@@ -68,7 +70,10 @@ REQUEST_SECONDS = 20.0
 DRAIN_SECONDS = 30.0
 _HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
 _UNSAFE_IN_HEADER = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_NOT_PLAIN = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ufffd]|//|/\.{1,2}(?=/|$)")
+# control characters, bytes that are not UTF-8, parts that are empty, lead upwards, or are too long
+_NOT_PLAIN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\\\ufffd]|//|/\.{1,2}(?=/|$)|[^/]{257,}|/[0-9]{19,}(?=/|$)"
+)
 _ENCODED_SLASH = re.compile(rb"%(2f|5c)", re.IGNORECASE)
 _LOG = logging.getLogger("lastbit.serve")
 
@@ -130,6 +135,9 @@ class Safety:
             if _UNSAFE_IN_HEADER.search(name + value):
                 raise ValueError("a header of a response has a control character")
         ours = {name.encode(): value.encode() for name, value in self.headers.items()}
+        if any(n == b"content-type" and v.startswith(b"text/html") for n, v in given):
+            # with no-referrer, browsers would send "Origin: null" from the page's own forms
+            ours[b"referrer-policy"] = b"same-origin"
         if scope["path"].startswith("/static/") and any(n == b"cache-control" for n, _ in given):
             del ours[b"cache-control"]
         return [(name, value) for name, value in given if name not in ours] + list(ours.items())
@@ -333,6 +341,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; say whether it is the Unix socket."""
         super().connection_made(transport)
+        self.access_log = False  # uvicorn would write paths, and those of links are secret
         family = transport.get_extra_info("socket").family
         self.app_state = {**self.app_state, "unix": family == socket.AF_UNIX}
         self._watch()
