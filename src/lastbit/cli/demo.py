@@ -42,7 +42,7 @@ SLOT = 2.0  # seconds; a question about a million visits takes a fraction of one
 USERS: Mapping[str, Role] = MappingProxyType(
     {"sofia": "steward", "ana": "analyst", "otto": "auditor"}
 )
-ALLOWANCE = Limit(epsilon=Fraction(2), delta=Fraction(5, 10**9), period="month")
+MONTHLY = Fraction(2)  # of epsilon
 MANY_ROWS = click.IntRange(10_000, 20_000_000)
 
 
@@ -154,7 +154,8 @@ def _serve(folder: Path, port: int) -> None:
     steward, analyst, _ = USERS
     for name, role in USERS.items():
         books.set_principal(name, role, by=steward)
-    books.set_allowance(card.account_name, analyst, ALLOWANCE, by=steward)
+    limit = Limit(epsilon=MONTHLY, delta=Fraction(5, 10**9), period="month")
+    books.set_allowance(card.account_name, analyst, limit, by=steward)
 
     def announce(started: Started) -> None:
         click.echo()
@@ -162,7 +163,7 @@ def _serve(folder: Path, port: int) -> None:
             Heading("Served", started.address),
             f"Three users, three links, each valid once, for an hour. A browser is one user at a "
             f"time: use private windows for the others. {analyst} may spend "
-            f"ε = {exact_text(ALLOWANCE.epsilon)} a month. Ctrl-C ends it.",
+            f"ε = {exact_text(MONTHLY)} a month. Ctrl-C ends it.",
         )
         for name, role in USERS.items():
             click.echo(f"\n  {name}, {role}:\n  {started.links[name]}")  # not folded

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastbit.cli.ledger import user_name
 from lastbit.cli.options import FILE, command, flag, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, show
 from lastbit.serve import UNITS, Settings
@@ -106,7 +105,7 @@ def run(
     check_extra()
     from lastbit.serve import serve as served  # needs the extra
 
-    served(settings, who=user_name(), announce=announce, log=_line, links_for=links_for)
+    served(settings, announce=announce, log=_line, links_for=links_for)
     _line("ended; every question that was running has ended too")
 
 

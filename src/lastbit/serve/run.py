@@ -61,7 +61,6 @@ class Started:
 def serve(
     settings: Settings,
     *,
-    who: str,
     announce: Callable[[Started], None],
     log: Callable[[str], None],
     links_for: tuple[str, ...] = (),
@@ -70,7 +69,7 @@ def serve(
     with _listening(settings) as (listener, settings):
         store = Store(settings.state)
         catalogue = Catalogue(settings, store)
-        accepted = _first_versions(catalogue, who)
+        accepted = _first_versions(catalogue)
         gate = Gate(store, catalogue.ledger, settings)
         desk = Desk(catalogue, store, settings)
 
@@ -108,10 +107,10 @@ def link_for(settings: Settings, name: str) -> str:
     return address + Gate(store, ledger, settings).link_made(name if known else None)
 
 
-def _first_versions(catalogue: Catalogue, who: str) -> tuple[str, ...]:
+def _first_versions(catalogue: Catalogue) -> tuple[str, ...]:
     new = [table for table in catalogue.tables.values() if table.data() is None]
     for table in new:
-        accept_data(table.card, who=who)
+        accept_data(table.card, who=catalogue.ledger.user)
     return tuple(table.name for table in new)
 
 
