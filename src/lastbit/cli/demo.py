@@ -24,7 +24,7 @@ from lastbit.errors import BudgetExceeded
 from lastbit.exact import exact_text
 from lastbit.files import written_over
 from lastbit.ledger import Ledger, Limit, Role
-from lastbit.release import Answer, released
+from lastbit.release import Answer, accept_data, released
 from lastbit.report import account_json, page, price, shown_cell
 from lastbit.serve import Settings
 from lastbit.tables import parsed, planned, read_card
@@ -149,8 +149,9 @@ def _make(folder: Path, rows: int) -> None:
 def _serve(folder: Path, port: int) -> None:
     """Serve the hospital until Ctrl-C: one user of each role, who come in by one-time links."""
     file = folder / "visits.toml"
-    card, books = read_card(file), Ledger.open(folder / "visits.ledger")
-    books.account(card.account_name, card.budget)
+    card = read_card(file)
+    accept_data(card)  # before there are users: from then on a steward must
+    books = _ledger(folder)
     steward, analyst, _ = USERS
     for name, role in USERS.items():
         books.set_principal(name, role, by=steward)

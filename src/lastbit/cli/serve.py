@@ -131,6 +131,11 @@ def _announce(started: Started, *, opening: bool) -> None:
             f"Accepted as the first version of the data: {names}. That is on record; from now on "
             "data that change are not asked about until a steward accepts them."
         )
+    if started.waiting:
+        parts.append(
+            f"No version of the data of {', '.join(started.waiting)} has been accepted yet: a "
+            "steward does so on the page of the table. Until then no question is answered."
+        )
     first = started.links.get("")
     if first is None:
         parts.append("To let somebody in who has no token: the same command with --link NAME.")
