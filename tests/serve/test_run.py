@@ -27,6 +27,7 @@ from tests.cli.running import refused, succeeded
 from tests.serve.commands import Process, hospital, running
 
 QUESTION = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE age < {}", "epsilon": "0.1"}
+QUESTION_OF_ALL = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "0.1"}
 SERVE = ("serve", "visits.toml", "--port", "0", "--slot", "3")
 
 
@@ -102,6 +103,17 @@ def test_a_first_start_a_second_and_the_log(folder):
     assert "/link/" in succeeded("serve", "visits.toml", "--link", "sofia")
 
 
+def test_data_of_a_ledger_with_users_wait_for_a_steward(folder):
+    Ledger.open("visits.ledger").set_principal("sofia", "steward", by="sofia")
+    with running(folder, *SERVE) as server:
+        assert "No version of the data of visits has been accepted" in server.until("--link NAME")
+        status, problem = call(
+            server, "/api/v1/tables/visits/questions", token_of(folder), QUESTION_OF_ALL
+        )
+        assert status == 409, problem
+    assert Ledger.existing("visits.ledger").accepted_data("visits", "visits") is None
+
+
 def test_what_is_served_is_for_its_owner_only(folder):
     with running(folder, *SERVE) as server:
         assert server.address
@@ -138,8 +150,8 @@ def test_what_runs_may_end_and_what_waits_waits_for_the_next_start(folder):
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         assert call(server, "/healthz") == (503, "stopping\n")  # and pages are still shown
-        question = {**QUESTION, "sql": "SELECT COUNT(*) AS n FROM visits"}
-        assert call(server, "/api/v1/tables/visits/questions", token, question)[0] == 503
+        place = "/api/v1/tables/visits/questions"
+        assert call(server, place, token, QUESTION_OF_ALL)[0] == 503
         assert server.ended(by=None) == 0
     assert len(Ledger.existing("visits.ledger").unanswered("visits")) == 2
     with running(folder, *SERVE) as server:
@@ -204,7 +216,8 @@ def test_backup_while_it_runs_and_restore(folder):
         assert status == 200 and len(found["rows"]) == 1
         assert asked(server, fresh, 30)["cost"] is None  # on record
         assert asked(server, fresh, 40)["cost"] is not None  # after the copy: charged once more
-    assert Ledger.existing("visits.ledger").principal("ana").role == "analyst"
+    (ana,) = (one for one in Ledger.existing("visits.ledger").principals() if one.name == "ana")
+    assert ana.role == "analyst"
 
 
 def test_health_says_what_is_wrong_in_a_word(folder, monkeypatch):
