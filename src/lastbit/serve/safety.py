@@ -8,7 +8,8 @@ Theorem  (forgery)  No other site's page makes a browser change anything here
 Proof    The API acts by a header that browsers never add by themselves (`identity.py`). All other
          unsafe requests pass `_forged`: browsers set Origin and Sec-Fetch-Site themselves, scripts
          cannot (Fetch, "forbidden request-header"). One of them must be there, and each that is
-         there must say that the request is this server's own. GET and HEAD change nothing
+         there must say that the request is this server's own. GET and HEAD change nothing, but for
+         the line of the audit log about a download
 Theorem  (rebinding)  A page of another name that its owner points to this server's address reads
          nothing and changes nothing
 Proof    Its requests have its own name as Host, and are refused before anything looks at them
@@ -353,7 +354,7 @@ class PatientProtocol(H11Protocol):
         waiting = [
             one for one in self.connections if isinstance(one, PatientProtocol) and one.is_waiting
         ]
-        longest = min(waiting, key=lambda one: one.waiting_since)
+        longest = min(waiting, key=lambda one: one.waiting_since, default=self)
         longest.transport.abort()
 
     @property
