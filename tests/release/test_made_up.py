@@ -168,6 +168,8 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     made_up(card, rows=1, folder=tmp_path)
     with pytest.raises(InvalidParameter, match="name an empty one"):
         made_up(card, rows=1, folder=tmp_path)
+    with pytest.raises(InvalidParameter, match="make it first"):
+        made_up(card, rows=1, folder=tmp_path / "gone")
 
 
 def test_the_card_has_nothing_to_pay_with(folder: Path) -> None:

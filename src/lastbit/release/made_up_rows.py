@@ -55,7 +55,7 @@ MADE_UP = (
     "These rows are made up, from the data card alone: the numbers tell nothing of the table. "
     "Nothing was read, charged or recorded."
 )
-_PROMISE = "Nothing is promised: the rows are made up, and belong to nobody."
+_PROMISE = "Nothing is promised: the rows are made up, and about no real person."
 MADE_UP_ROWS = 10_000
 _TYPES: Mapping[ColumnType, str] = MappingProxyType(
     {
@@ -83,9 +83,11 @@ def made_up(
 ) -> DataCard:
     """The card on rows that are made up, as Parquet files in this folder; it has no ledger.
 
-    Whoever reads `rows` of the table by it reads nothing of the real one.
+    Questions about it read nothing of the real table.
     """
     count, place = whole(rows, "rows"), Path(folder).resolve()
+    if not place.is_dir():
+        raise InvalidParameter("folder", problem="is not there", remedy="make it first")
     protected: dict[str | None, Mapping[str, Column]]
     protected = {None: card.columns, **{name: t.columns for name, t in card.private.items()}}
     files = {name: place / f"made-up-{i}.parquet" for i, name in enumerate(protected)}
@@ -96,7 +98,10 @@ def made_up(
             raise InvalidParameter(
                 "folder", problem="has files of made-up rows", remedy="name an empty one"
             )
-    with duckdb.connect(":memory:") as connection:
+    settings = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
+    with duckdb.connect(
+        ":memory:", config={**settings, "temp_directory": str(place)}
+    ) as connection:
         for name, columns in protected.items():
             _write(connection, files[name], _empty({c.name: c.type for c in columns.values()}))
         for name, path in other.items():
