@@ -289,8 +289,9 @@ async def table(request: Request) -> Response:
 
 async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
-    served = await _served(request)
-    await request.app.state.desk.accept(served.name, _who(request))
+    served, who = await _served(request), _who(request)
+    await request.app.state.desk.accept(served.name, who)
+    await to_thread(request.app.state.gate.audit, who, "data accepted", served.name)
     return _see(path_to("tables", served.name))
 
 
@@ -370,6 +371,7 @@ async def asked(request: Request) -> Response:
     )
     if job is None:
         return await _editor(request, served, form, problem, status)
+    await to_thread(request.app.state.gate.audit, who, "asked", served.name)
     return _see(path_to("jobs", job.id))
 
 
@@ -603,6 +605,8 @@ async def answer_file(request: Request) -> Response:
         raise _unknown("file", "There is no such file.")
     record = await _record(request)
     text, kind = await to_thread(_file, record, file)
+    name = f"answer-{number}.{file.rpartition('.')[2]}"
+    await to_thread(request.app.state.gate.audit, _who(request), "downloaded", name)
     headers = attachment(file_name(record, number, file.rpartition(".")[2]))
     return Response(text, media_type=kind, headers=headers)
 
