@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lastbit.exact import rational
-from lastbit.ledger import Limit
+from lastbit.ledger import Entry, Ledger, Limit
 from lastbit.release import Answer
 from lastbit.report import account_json, allowance_json
 from lastbit.serve.identity import Identity
@@ -156,11 +156,13 @@ async def budget(request: Request) -> Response:
 
 async def ledger(request: Request) -> Response:
     """Every entry, the newest first, without the answers."""
-    who = _who(request)
-    entries = await to_thread(request.app.state.gate.ledger.entries)
-    if who.tables is not None:
+    who, books = _who(request), request.app.state.gate.ledger
+    if who.tables is None:
+        entries = await to_thread(_entries, books, *_cut(request, "ledger"))
+    else:
         names = {served.account_name for served in await _seen(request)}
-        entries = tuple(entry for entry in entries if entry.account in names)
+        every = await to_thread(books.entries)
+        entries = tuple(entry for entry in every if entry.account in names)
     page, before = _page(request, "ledger", entries[::-1], lambda entry: entry.sequence)
     lines = [{**json.loads(entry.text), "hash": entry.hash} for entry in page]
     return JSONResponse({"entries": lines, "before": before})
@@ -427,6 +429,13 @@ async def _record(request: Request) -> dict[str, Any]:
         request.app.state.desk.answer, request.path_params["entry"], _who(request)
     )
     return found
+
+
+def _entries(books: Ledger, last: int, before: int | None) -> tuple[Entry, ...]:
+    """The newest entries, as far back as a part of the list and one more can reach."""
+    newest = books.entries(last=1)[-1].sequence
+    skipped = 0 if before is None else max(newest - before + 1, 0)
+    return books.entries(last=min(skipped, newest) + last + 1)
 
 
 def _user(principal: Any) -> dict[str, Any]:
