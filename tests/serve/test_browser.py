@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import succeeded
+from tests.evidence import late
 from tests.serve.commands import Process, hospital, running
 
 playwright = pytest.importorskip(
@@ -149,7 +150,7 @@ def signs_in(one: Person, link: str) -> None:
     one.page.get_by_role("heading", name="Tables").wait_for()
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize("script", [True, late(False)], ids=["script", "no script"])
 def test_from_the_first_link_to_revocation(server, person, tmp_path, script):
     steward = person(script=script)
     becomes_steward(steward, server)
@@ -232,6 +233,7 @@ def downloaded(analyst: Person, folder: Path) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.evidence
 def test_by_keyboard_alone(server, person):
     """From the link to a paid answer without a mouse: every step is reached by Tab."""
     steward = person()
@@ -281,6 +283,7 @@ def tab_to(one: Person, name: str) -> None:
     raise AssertionError(f"no way to {name!r} by Tab")
 
 
+@pytest.mark.evidence
 def test_the_demo_has_three_users(browser, tmp_path):
     words = ("demo", "--serve", "--rows", "20000", "--port", "0")
     for _ in range(2):  # it begins afresh
