@@ -91,6 +91,15 @@ def test_every_value_is_one_that_the_card_allows(
         check_column(column, values)
 
 
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize("ends", [(-(2**63) + 1, 2**63 - 1), (-(10**30), 10**30), (0, 10**400)])
+def test_bounds_as_wide_as_can_be(kind: Any, ends: tuple[int, int], folder: Path) -> None:
+    column = Column(name="x", type=kind, bounds=ends, nullable=False)
+    (values,) = zip(*rows_of(card_of(column, unit=None), folder, rows=300), strict=True)
+    check_column(column, values)
+    assert len(set(values)) > 200
+
+
 def check_column(column: Column, values: tuple[Any, ...]) -> None:
     kinds = {"integer": int, "number": float, "text": str, "boolean": bool}
     if not column.nullable and None not in (column.keys or ()):

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from lastbit.ledger import Ledger, Limit
+from lastbit.ledger import Ledger, Limit, Role
 from lastbit.release import accept_data
 from lastbit.serve.catalogue import Catalogue
 from lastbit.serve.desk import Desk
-from lastbit.serve.identity import Identity, Role
+from lastbit.serve.identity import Identity
 from lastbit.serve.questions import FINISHED, Job, Question
 from lastbit.serve.routes import RIGHTS
 from lastbit.serve.settings import Settings
@@ -67,7 +67,7 @@ def write_rows(folder: Path, name: str = "visits", *, units: int = 100, also: st
     sql = f"""
         SELECT range // 2 AS patient, CASE WHEN range % 2 = 0 THEN 'north' ELSE 'south' END
         AS region, (range % 100)::DOUBLE AS cost FROM range({2 * units}) {also}"""
-    duckdb.sql(sql).write_parquet(str(folder / f"{name}.parquet"))
+    duckdb.sql(f"COPY ({sql}) TO '{folder / name}.parquet'")
 
 
 def written(
@@ -84,8 +84,8 @@ def written(
         paths.append(path)
     ledger = Ledger.existing(folder / "hospital.ledger")
     ledger.set_principal("stella", "steward", by="stella")
-    for name, role in (("ana", "analyst"), ("ben", "analyst"), ("otto", "auditor")):
-        ledger.set_principal(name, role, by="stella")
+    for who in (ANA, BEN, OTTO):
+        ledger.set_principal(who.principal, who.role, by="stella")
     limit = Limit(epsilon=Fraction(allowance))
     ledger.set_allowance("patients", "ana", limit, by="stella")
     return tuple(paths)

@@ -1,6 +1,8 @@
 """Questions at the desk: priced, paid for, answered at the end of a slot, refused."""
 
 import os
+import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +12,7 @@ import pytest
 from lastbit.checker import check
 from lastbit.errors import InvalidParameter
 from lastbit.serve.catalogue import Catalogue
-from lastbit.serve.questions import FINISHED, Question, Refusal
+from lastbit.serve.questions import Question, Refusal
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
 from tests.serve.desks import (
@@ -255,7 +257,7 @@ def test_changed_data_stop_answers_until_a_steward_accepts_them(tmp_path):
         job = desk.answer(
             "SELECT COUNT(*) AS n FROM visits WHERE cost < 2"
         )  # is charged: nobody had looked
-        assert job.state == "no answer" and "accepted" in job.reason and table.changed()
+        assert job.state == "no answer" and "accepted" in str(job.reason) and table.changed()
         assert len(desk.ledger.unanswered("patients")) == 1
         with pytest.raises(Refusal, match="accept") as caught:
             desk.asked("SELECT COUNT(*) AS n FROM visits WHERE cost < 3")
@@ -277,30 +279,25 @@ def test_changed_data_stop_answers_until_a_steward_accepts_them(tmp_path):
         ] == "stella"
 
 
-def test_a_worker_without_memory_gives_no_answer_and_the_next_is_fine(tmp_path):
+def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
     with running(written(tmp_path)) as desk:
-        worker = desk.desk._workers["visits"]
-        command = worker._child._command
-        worker._child._command = (*command[:-1], str(60 << 20))  # too little to import anything
-        worker._child.kill()
-        job = desk.answer("SELECT COUNT(*) AS n FROM visits WHERE cost < 1")
-        assert job.state == "no answer" and "charged again" in job.reason and job.entry is None
+        job = desk.asked(f"{COUNT} WHERE cost < 1")
+        while desk.desk.job(job.id, ANA).state == "waiting":
+            time.sleep(0.005)
+        os.kill(desk.desk.pids["visits"], signal.SIGKILL)  # as a system without memory does
+        job = desk.finished(job)
+        assert job.state == "no answer" and "charged again" in str(job.reason) and not job.entry
         assert desk.ledger.unanswered("patients") == () and spent(desk) == 1
         assert desk.ledger.entries()[-1].kind == "voided"
-        worker._child._command = command
-        assert (
-            desk.answer("SELECT COUNT(*) AS n FROM visits WHERE cost < 2", epsilon="1").state
-            in FINISHED
-        )
-        again = desk.answer("SELECT COUNT(*) AS n FROM visits WHERE cost < 1")
-        assert again.state == "answered" and spent(desk) == 3  # charged again
+        again = desk.answer(f"{COUNT} WHERE cost < 1")
+        assert again.state == "answered" and spent(desk) == 2  # charged again
 
 
 def test_what_takes_too_long_is_ended_charged_and_closed(tmp_path):
     with running(written(tmp_path), strict=True) as desk:
         worker = desk.desk._workers["visits"]
-        os.kill(worker.pid, 19)  # SIGSTOP: a statement that does not end
-        old = worker.pid
+        old = worker.pid or 0
+        os.kill(old, signal.SIGSTOP)  # a statement that does not end
         job = desk.answer("SELECT COUNT(*) AS n FROM visits WHERE cost < 1")
         assert (job.state, job.slots) == ("no answer", None)
         assert worker.pid != old and desk.ledger.entries()[-1].kind == "voided"

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from .answer import check_answer
 from .composition import check_composition, taken_on_trust as _trusts
 from .error_bound import check_error_bound
+from .gaussian import check_gaussian, check_gaussian_steps
 from .law import check_law, check_refutation
 from .marginals import check_marginals
 from .numbers import Json, Rejected, digest, require
@@ -26,8 +27,9 @@ from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
 _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
-    "composition": check_composition, "error-bound": check_error_bound, "law": check_law,
-    "marginals": check_marginals, "refutation": check_refutation, "release": check_release,
+    "composition": check_composition, "error-bound": check_error_bound,
+    "gaussian": check_gaussian, "law": check_law, "marginals": check_marginals,
+    "refutation": check_refutation, "release": check_release,
     "rounding": check_rounding, "snapping": check_snapping,
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
@@ -84,6 +86,15 @@ _ROUNDING = (
     "numbers of the format in the region.",
     "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
     "value. Where the logarithm of 0 arises the code goes on with an infinity.",
+    _BITS,
+)
+_GAUSSIAN = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; ln, sqrt and cos of the library are within the stated ulps.",
+    _ROUNDING[1],
+    "The uniforms are drawn as the model says, independently of one another and of the value, and "
+    "two fresh ones serve for one noise; where there is a test of pairs, new ones are drawn until "
+    "it gives a number above 0 and below 1.",
     _BITS,
 )
 _CODE = (
@@ -165,6 +176,8 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+        case "gaussian":
+            return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
         case "composition":
             moments = (_MOMENT_ON_TRUST,) if _trusts(claim) else ()
             tight = claim.get("tight_epsilon_on_trust", "") is not None
@@ -196,6 +209,7 @@ def check_apart_from_code(certificate: Json) -> None:
         raise Rejected("it is about running code: without that, nothing of it can be checked")
 
     unseen = {"law": refused, "refutation": refused, "rounding": check_rounding_steps}
+    unseen["gaussian"] = check_gaussian_steps
     _check_whole(certificate, {**_CHECKED, **unseen})
 
 
@@ -203,7 +217,7 @@ def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
-    if kind == "rounding" and isinstance(claim, Mapping):
+    if kind in ("gaussian", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
     return kind in ("law", "refutation")
 

@@ -70,6 +70,7 @@ _TYPES: Mapping[ColumnType, str] = MappingProxyType(
 _MOST_VALUES = 10_000  # of a column of a public table, to take values from
 _MOST_PUBLIC = 1_000  # rows of a public table that is made up
 _LARGEST = 2**63 - 1
+_FARTHEST = Fraction(10**300)  # of a number, so that it is a float
 _DAYS, _SECONDS, _NUMBERS, _TEXTS = 2_192, 2_192 * 86_400, 100, 50
 _MISSING_IN = 50
 Values: TypeAlias = Sequence[Any]
@@ -241,6 +242,7 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
             return f"CAST({start}::HUGEINT + {pick(span)} AS BIGINT)"
         case "number":
             low, high = column.bounds or (Fraction(0), Fraction(_NUMBERS))
+            low, high = max(low, -_FARTHEST), min(high, _FARTHEST)
             step = column.step or (high - low) / 1000
             steps = min(floor((high - low) / step) + 1, _LARGEST)
             return (

@@ -65,6 +65,7 @@ def claim_of(certificate: Json) -> Claim:
         "refutation": _refutation,
         "snapping": _snapping,
         "rounding": _rounding,
+        "gaussian": _gaussian,
         "release": _release,
         "marginals": _release,
         "composition": _composition,
@@ -146,6 +147,40 @@ def _rounding(claim: Json, body: Json) -> Claim:
         ("loss, all counted", rounded_up(epsilon, _MANY)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _gaussian(claim: Json, body: Json) -> Claim:
+    epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
+    cell, distance, variance = (
+        exact(text) for text in (claim["cell"], claim["sensitivity"], body["variance"])
+    )
+    low, high = map(exact, claim["region"])
+    ideal, missed = up(number(body["ideal_delta"])), up(number(body["missed"]))
+    sentences = (
+        f"The code's sum is rounded to the nearest multiple of {cell}, and what lies beyond "
+        f"[{low}, {high}] is moved to its nearer end. For every two values in that region at most "
+        f"{distance} apart and every set of results, one probability is at most e**ε times the "
+        f"other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
+        f"In exact arithmetic δ would be below {ideal}; draws of probability {missed} are given "
+        "up, and the rest is the price of the floats and of the generator.",
+    )
+    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
+        ("about", "the steps below; no code is named"),
+    )
+    test = claim["accepted"]
+    facts = (
+        *about,
+        ("code", _code(claim["programs"][0])),
+        *((("drawn until within 0 and 1", _code(test)),) if test is not None else ()),
+        ("noise", f"normal, of variance {variance}"),
+        ("rounded to", f"multiples of {cell}"),
+        ("region", f"[{low}, {high}]"),
+        ("values apart", distance),
+        ("uniforms", uniform_words(claim["uniform"])),
+        ("machine", _machine(claim)),
+    )
+    verdict = f"ε ≤ {rounded_up(epsilon, 6)}, δ ≤ {up(delta)}"
+    return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
 
 
 def _named(record: Json) -> Facts:

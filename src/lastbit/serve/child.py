@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 Message: TypeAlias = dict[str, Any]
 _LONGEST = 1 << 26  # letters of a line: an answer on made-up rows is the longest
-_LATER = 3600.0
+_LATER, _STARTING = 3600.0, 120.0
 
 
 class Gone(Exception):
@@ -34,8 +34,10 @@ class Child:
     def __init__(self, module: str, *arguments: str) -> None:
         self._command = (sys.executable, "-m", module, *arguments)
         self._process: asyncio.subprocess.Process | None = None
-        self._killed: asyncio.subprocess.Process | None = None
+        self._ending: set[asyncio.Task[int]] = set()
         self._starting = asyncio.Lock()
+        self.is_up = False
+        """Whether it has started, and was not ended."""
 
     @property
     def pid(self) -> int | None:
@@ -52,8 +54,10 @@ class Child:
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.DEVNULL,
                     limit=_LONGEST,
+                    start_new_session=True,  # Ctrl-C in a terminal is for the parent: slots end
                 )
-                await self.heard()
+                await self.heard(_STARTING)
+                self.is_up = True
 
     async def say(self, message: Mapping[str, Any]) -> None:
         """Send a line."""
@@ -82,16 +86,19 @@ class Child:
 
     def kill(self) -> None:
         """End it at once (SIGKILL)."""
+        self.is_up = False
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-            self._killed, self._process = self._process, None
+            ending = asyncio.ensure_future(self._process.wait())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            self._process = None
 
     async def end(self) -> None:
         """End it at once, and see that it has ended."""
         self.kill()
-        if self._killed is not None:
-            await self._killed.wait()
+        await asyncio.gather(*self._ending)
 
 
 # ---------------------------------------------------------------- inside of a child

@@ -42,13 +42,15 @@ from lastbit.serve.identity import Identity
 from lastbit.serve.planning import Planner
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, State
 from lastbit.serve.settings import Settings
-from lastbit.serve.slots import Line
+from lastbit.serve.slots import Line, either, until
 from lastbit.serve.store import Store
 from lastbit.serve.worker import Worker
 from lastbit.tables import Cost
 
 _LOG = logging.getLogger("lastbit.serve")
-_LONGEST_KEY = 200
+_LONGEST_KEY, _FAILURES = 200, 3
+_LOOKING, _EVERY = 30.0, 180.0
+"""Seconds from a look at the source until what it found is shown, and until the next one."""
 _NEVER = (
     "no answer could be given in time; the price stays charged, and to ask the same again is "
     "charged again"
@@ -73,6 +75,10 @@ class Desk:
             served.name: Worker(served.path, memory=settings.worker_memory)
             for served in catalogue.tables.values()
         }
+        self._lookers = {
+            served.name: Worker(served.path, memory=settings.worker_memory)
+            for served in catalogue.tables.values()
+        }
         self._items: dict[str, _Question] = {}
         self._keys: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}
         self._taking: set[asyncio.Task[Job]] = set()
@@ -80,6 +86,7 @@ class Desk:
         self._lock: int | None = None
         self._lines: dict[str, Line] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.stopping, self._stopped = False, asyncio.Event()
         self._unwell: str | None = "not started"
 
     # ------------------------------------------------------------ start and stop
@@ -87,15 +94,13 @@ class Desk:
     async def start(self) -> None:
         """Start the children, and put what was not finished into its line again."""
         self._take_lock()
-        self._stopped = asyncio.Event()
         self._wall = time.time() - _now()  # the clock of lines is not set back
         await asyncio.gather(
-            self._planner.start(), *(worker.start() for worker in self._workers.values())
+            self._planner.start(), *(worker.up() for worker in self._workers.values())
         )
         for served in self.catalogue.tables.values():
-            line = Line(served.slots, idle=lambda now, to=served: _Look(self, to, now))
-            self._lines[served.name] = line
-            line.add(_Look(self, served, _now()))
+            self._lines[served.name] = Line(served.slots)
+            self._tasks.append(asyncio.create_task(self._watch(served)))
         self._resume()
         for line in self._lines.values():
             self._tasks.append(asyncio.create_task(line.run(self._stopped, self._fault)))
@@ -103,12 +108,13 @@ class Desk:
 
     async def stop(self) -> None:
         """Take no more questions, let the slots that run end, and end the children."""
-        self._unwell = "stopping"
+        self.stopping = True
         await asyncio.gather(*self._taking, return_exceptions=True)
         self._stopped.set()
         await asyncio.gather(*self._tasks)
         children = (self._planner.stop(), self._maker.stop())
-        await asyncio.gather(*children, *(worker.end() for worker in self._workers.values()))
+        workers = (*self._workers.values(), *self._lookers.values())
+        await asyncio.gather(*children, *(worker.end() for worker in workers))
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -116,7 +122,14 @@ class Desk:
     @property
     def unwell(self) -> str | None:
         """In a word, why questions are not answered as they should be; None: all is well."""
-        return self._unwell
+        if self.stopping:
+            return "stopping"
+        return "worker" if self.without_worker else self._unwell
+
+    @property
+    def without_worker(self) -> bool:
+        """Whether the process of a table could not be started, several times in a row."""
+        return any(worker.failures >= _FAILURES for worker in self._workers.values())
 
     @property
     def pids(self) -> Mapping[str, int | None]:
@@ -151,6 +164,26 @@ class Desk:
         ledger = self.catalogue.ledger
         lost = (entry for name in sorted(accounts) for entry in ledger.unanswered(name))
         self.unclaimed = tuple(entry for entry in lost if entry.hash not in claimed)
+
+    async def _watch(self, served: Served) -> None:
+        """Look at the source from time to time, in a process of its own, off the table's line."""
+        looker = self._lookers[served.name]
+        shown_after = max(_LOOKING, served.slots.length(None))
+        while not self._stopped.is_set():
+            begin, data = _now(), served.data()
+            found: Message = {}
+            try:
+                async with asyncio.timeout_at(begin + shown_after):
+                    await looker.up()
+                    if await looker.ready({"do": "look", "data": data}):
+                        found = await looker.settle()
+            except TimeoutError:
+                pass
+            await looker.end()
+            await either(until(begin + shown_after), self._stopped.wait())
+            if "changed" in found and data is not None:
+                served.note_changed(data, changed=bool(found["changed"]))
+            await either(until(begin + max(_EVERY, 2 * shown_after)), self._stopped.wait())
 
     def _add(self, item: _Question) -> None:
         self._items[item.id] = item
@@ -249,7 +282,8 @@ class Desk:
             finally:
                 self._entering[served.name] -= 1
         price = "nothing, recorded" if item.cost is None else json.dumps(item.cost)
-        _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, question.sql)
+        words = json.dumps(question.sql)  # one line, whatever it holds
+        _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, words)
         return self._job(row)
 
     @asynccontextmanager
@@ -284,8 +318,9 @@ class Desk:
 
     def _check_open(self, served: Served) -> None:
         """Refuse, before anything is charged, what could not be answered soon."""
-        if self._unwell is not None:
-            self._refuse(503, "Not now", "the server is stopping; nothing was charged", "stopping")
+        if self.unwell is not None:
+            detail = "the server cannot answer now; nothing was charged; ask again later"
+            self._refuse(503, "Not now", detail, self.unwell)
         if served.data() is None or served.changed():
             detail = (
                 "the data are not those that a steward has accepted; nothing was charged; let a "
@@ -404,7 +439,7 @@ class Desk:
         served = self.table(table, who)
         if "data" not in who.rights:
             self._refuse(403, "Not allowed", "a steward accepts data", "not-allowed")
-        item = _Look(self, served, _now(), accept=who.principal)
+        item = _Acceptance(self, served, who.principal)
         self._lines[served.name].add(item)
         if not await asyncio.shield(item.done):
             detail = "the source could not be read in time; look whether it is there and whole"
@@ -461,13 +496,17 @@ class _Question:
         if self.entry is not None:
             self.fixed = desk.known_slots(self.entry)
 
-    def taken(self) -> None:
+    def taken(self) -> bool:
         """Its turn has come. A question that was answered meanwhile is as one on record."""
         if self.entry is None:
             closing = self._desk.catalogue.reading.closing(self._reservation)
             if closing is not None and closing.kind == "settled":
                 self.entry = closing.sequence
                 self.fixed = self._desk.known_slots(self.entry)
+        return self.entry is not None or self._desk.worker(self.served).is_up
+
+    async def process(self) -> None:
+        await self._desk.worker(self.served).up()
 
     async def ready(self) -> bool:
         if self.entry is not None:
@@ -490,7 +529,7 @@ class _Question:
         return self.entry is not None
 
     async def close(self) -> None:
-        await self._desk.worker(self.served).free()
+        await self._desk.worker(self.served).renew()
         if self._changed:
             self.reason = _CHANGED
             self.served.note_changed(self._data, changed=True)
@@ -518,45 +557,38 @@ class _Question:
         self._desk.forget(self)
 
 
-class _Look:
-    """A look at the source: whether it is the accepted version, or to accept the one it is."""
+class _Acceptance:
+    """A steward's wish to have the data asked about as they are."""
 
-    def __init__(
-        self, desk: Desk, served: Served, now: float, *, accept: str | None = None
-    ) -> None:
-        self.submitted = now
-        self.fixed = 1 if accept is None else None
+    fixed = None
+
+    def __init__(self, desk: Desk, served: Served, principal: str) -> None:
+        self.submitted = _now()
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._desk, self._served, self._accept = desk, served, accept
-        self._data: str | None = None
-        self._found: Message = {}
+        self._worker, self._served, self._principal = desk.worker(served), served, principal
 
-    def taken(self) -> None:
-        """Its turn has come."""
+    def taken(self) -> bool:
+        return self._worker.is_up
+
+    async def process(self) -> None:
+        await self._worker.up()
 
     async def ready(self) -> bool:
-        self._data = self._served.data()
-        request: Message = {"do": "look", "data": self._data}
-        if self._accept is not None:
-            request = {"do": "accept", "who": self._accept}
-        return await self._desk.worker(self._served).ready(request)
+        return await self._worker.ready({"do": "accept", "who": self._principal})
 
     async def settle(self) -> bool:
-        self._found = await self._desk.worker(self._served).settle()
-        return "failed" not in self._found and "error" not in self._found
+        return bool((await self._worker.settle()).get("accepted"))
 
     async def close(self) -> None:
-        await self._desk.worker(self._served).free()
+        await self._worker.renew()
 
     async def appear(self, start: float, k: int | None) -> None:
-        accepted = bool(self._found.get("accepted"))
-        if k is not None and accepted:
+        del start
+        if k is not None:
             self._served.reading.again()
             self._served.note_changed(self._served.data(), changed=False)
-        elif k is not None and self._accept is None and self._data is not None:
-            self._served.note_changed(self._data, changed=bool(self._found["changed"]))
         if not self.done.done():
-            self.done.set_result(k is not None and accepted)
+            self.done.set_result(k is not None)
 
 
 def _now() -> float:

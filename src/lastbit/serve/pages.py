@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import base64
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from time import time
 from types import MappingProxyType
@@ -233,8 +234,15 @@ async def token_revoked(request: Request) -> Response:
 
 
 def _secret(request: Request, secret: str, *, heading: str, words: str, back: str) -> HTMLResponse:
-    told = {"secret": secret, "heading": heading, "words": words, "back": back}
-    return render(request, "secret.html", title=heading, **told)
+    return render(
+        request,
+        "secret.html",
+        title=heading,
+        secret=secret,
+        heading=heading,
+        words=words,
+        back=back,
+    )
 
 
 # ---------------------------------------------------------------- tables
@@ -252,7 +260,7 @@ async def table(request: Request) -> Response:
     """What is publicly known of a table."""
     served = await _served(request)
     card: DataCard = served.card
-    joined = [
+    joined: list[tuple[str, str, Sequence[tuple[str, ...]]]] = [
         (name, "Public: join it freely.", [("column", "type"), *one.columns.items()])
         for name, one in card.public.items()
     ]
@@ -260,7 +268,7 @@ async def table(request: Request) -> Response:
         (
             name,
             f"Private, joined on {unit_name(one.unit)}: at most {one.max_rows:,} rows of one "
-            f"{unit_name(card.unit)} are used.",
+            f"{unit_name(card.unit or one.unit)} are used.",
             card_columns(one.columns.values()),
         )
         for name, one in card.private.items()
@@ -324,11 +332,11 @@ async def ask(request: Request) -> Response:
 async def preview(request: Request) -> Response:
     """Price and error; as a part of the page if the script asks for it."""
     served, form = await _served(request), await form_of(request)
-    desk, who = request.app.state.desk, _who(request)
-    seen, *told = await _tried(request, form, lambda q: desk.preview(served.name, q, who))
+    work = partial(request.app.state.desk.preview, served.name, who=_who(request))
+    seen, problem, status = await _tried(request, form, work)
     if form.get("part") != "preview":
-        return await _editor(request, served, form, *told, seen=seen)
-    part = render(request, "preview.html", **_preview(request, served, form, seen, told[0]))
+        return await _editor(request, served, form, problem, status, seen=seen)
+    part = render(request, "preview.html", **_preview(request, served, form, seen, problem))
     return HTMLResponse(b"<section>" + bytes(part.body) + b"</section>")
 
 
@@ -336,9 +344,11 @@ async def made_up(request: Request) -> Response:
     """An answer on rows that were made up from the card: free, and about nobody."""
     served, form = await _served(request), await form_of(request)
     desk, who = request.app.state.desk, _who(request)
-    record, *told = await _tried(request, form, lambda q: desk.made_up(served.name, q, who))
+    record, problem, status = await _tried(
+        request, form, lambda q: desk.made_up(served.name, q, who)
+    )
     if record is None:
-        return await _editor(request, served, form, *told)
+        return await _editor(request, served, form, problem, status)
     return render(
         request,
         "answer.html",
@@ -355,9 +365,11 @@ async def asked(request: Request) -> Response:
     """Pays for the question of the preview, and shows where the answer will be."""
     served, form = await _served(request), await form_of(request)
     desk, who, key = request.app.state.desk, _who(request), form.get("key") or None
-    job, *told = await _tried(request, form, lambda q: desk.submit(served.name, q, who, key=key))
+    job, problem, status = await _tried(
+        request, form, lambda q: desk.submit(served.name, q, who, key=key)
+    )
     if job is None:
-        return await _editor(request, served, form, *told)
+        return await _editor(request, served, form, problem, status)
     return _see(path_to("jobs", job.id))
 
 
@@ -369,7 +381,7 @@ async def _tried(
         return await work(_question(request, form)), None, 200
     except (Refusal, LastbitError) as error:
         found = refusal_of(error)
-        if found.status in (401, 403, 404, 429) or found.status >= 500:
+        if found.status in (401, 404, 429) or (found is not error and found.status >= 500):
             raise
         return None, found.detail, found.status
 

@@ -1,7 +1,7 @@
 """Previews, and prices: questions are parsed, planned and paid for in a child process.
 
 Law      a preview is a function of the question, the card, the ledger and public tables. Parsing
-         and planning happen in a child that may take two seconds of time and a fixed amount of
+         and planning happen in a child that may take a few seconds of time and a fixed amount of
          memory; past these it is ended, the question is refused, and nothing is charged. A price is
          committed by a child that has planned and rehearsed the question before, and is not ended
          while it does so
@@ -39,9 +39,9 @@ from lastbit.serve.child import Child, Gone, Message, Parent, limited, seconds_l
 from lastbit.serve.questions import Question, Refusal
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
-PATIENCE = 2.0
-"""Seconds for a question to be parsed, planned and rehearsed."""
-PATIENCE_MADE_UP = 20.0
+PATIENCE, PATIENCE_CHECKED, PATIENCE_MADE_UP = 2.0, 6.0, 20.0
+"""Seconds for a question to be parsed and planned; to be rehearsed besides; to be answered on
+made-up rows."""
 MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
 _MOST_KEPT = 2000
@@ -65,7 +65,8 @@ def previewed(question: Question, card: DataCard, data: str | None) -> Message:
     """What is said of a plan, but for what the ledger says."""
     plan = plan_of(question, card)
     words = plan_words(plan)
-    prices = price_rows(plan.query, card, delta=question.delta, weights=question.weights)
+    weights: Any = question.weights
+    prices = price_rows(plan.query, card, delta=question.delta, weights=weights)
     return {
         "title": words.title,
         "cost": plan.cost.to_json(),
@@ -183,7 +184,7 @@ class Planner:
         """The reservation of a question, whose price is committed then; or what is recorded."""
         request = {"do": "plan", "table": table, "question": question.to_json()}
         async with self._child() as child:
-            _told(await _asked(child, request, PATIENCE))
+            _told(await _asked(child, request, PATIENCE_CHECKED))
             try:
                 await child.say({"do": "reserve", "principal": principal})
                 return _told(await child.heard())

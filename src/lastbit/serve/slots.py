@@ -3,25 +3,28 @@
 Law      a table has one line of questions and one process that works on them, one at a time. Let T
          be the length of a slot, m < T a margin, K = (1, 2, 4), or (1) in a strict server. Question
          i of the line, submitted at s(i), starts at a(i) = max(s(i), e(i-1)), where e is the end of
-         the one before. Its noise is drawn r(i) seconds later; r(i) is infinite if that fails, or
-         never happens. k(i) is the least k of K with r(i) <= k T - m, if there is one. Then
-         e(i) = a(i) + k(i) T; the answer is in the ledger from e(i) - m on, and is shown at e(i).
-         If there is none, e(i) = a(i) + max(K) T: then its process is ended, its reservation is
-         closed in the ledger as charged and never to be answered, and that is shown. An answer on
-         record goes through the line as well, with the k that it had, or 1 if that is not known. So
-         does a look at the source, whether it is the accepted one: it has one slot, whatever it
-         finds, and that it was not ready is not said
+         the one before; later if the process is not there yet: then at u(i), when it is. Its noise
+         is drawn r(i) seconds later; r(i) is infinite if that fails, or never happens. k(i) is the
+         least k of K with r(i) <= k T - m, if there is one. Then e(i) = a(i) + k(i) T; the answer
+         is in the ledger from e(i) - m on, and is shown at e(i). If there is none, e(i) = a(i) +
+         max(K) T: then the process is ended, whatever it does, and another is started; the
+         reservation is closed in the ledger as charged and never to be answered, and that is shown.
+         An answer on record goes through the line as well, with the k that it had, or 1 if that is
+         not known. To accept a version of the data goes through it like a question. Looks at the
+         source, whether it is the accepted one, have a process of their own: what one finds is
+         shown a fixed time after it began, and that it was not ready then is not shown
 Theorem  for any number of people who see everything that the server says to anybody, at any time,
          and who choose each question by all that they have seen: given the answers, n questions
          have at most 4^n courses of events, 2^n in a strict server. So besides what was paid for
          they learn of the data at most 2 bits a question, in a strict server 1
 Proof    what is said before a reservation depends on question, card and ledger (`planning.py`). By
          induction over the line a(i), e(i), the times of its two entries and its state at every
-         time are functions of s(1) ... s(i) and k(1) ... k(i) alone: `Line` takes times from
-         nowhere else. Queue, `due`, HTTP answers and lines of the log are functions of those. k(i)
-         has four values, none included (two if K has one element), and each submission depends on
-         what was seen before: so a course of events is named by the n values k(i) of questions.
-         Those of records and looks are functions of what is known
+         time are functions of s(1) ... s(i), k(1) ... k(i) and u(1) ... u(i) alone: `Line` takes
+         times from nowhere else. How long a process takes to start does not depend on the data: it
+         reads no row before it is asked. Queue, `due`, HTTP answers and lines of the log are
+         functions of those. k(i) has four values, none included (two if K has one element), and
+         each submission depends on what was seen before: so a course of events is named by the n
+         values k(i) of questions. Those of records are functions of what is known
 Corollary  T is not a number of the data either: it is given, or taken on made-up rows. A question
          that is ended at max(K) T is charged, and charged again if it is asked again: nothing is
          learnt for free by questions that take long
@@ -42,7 +45,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -106,15 +108,18 @@ def slot_for(slowest: float) -> float:
 
 
 class Item(Protocol):
-    """What waits in a line: a question, or a look at the source."""
+    """What waits in a line."""
 
     submitted: float
     """By the clock of the line."""
     fixed: int | None
-    """How many slots it has, whatever happens; None: as many as it needs, by the law."""
+    """How many slots it has, being ready anyway; None: as many as it needs, by the law."""
 
-    def taken(self) -> None:
-        """Its turn has come; `fixed` is decided now."""
+    def taken(self) -> bool:
+        """Its turn has come: `fixed` is decided now. Whether the process is there, if needed."""
+
+    async def process(self) -> None:
+        """Wait until the process is there."""
 
     async def ready(self) -> bool:
         """Do the work; False if it failed. It is cancelled when it is too late for it."""
@@ -132,15 +137,13 @@ class Item(Protocol):
 class Line:
     """The questions of one table, in their order: the law above, on the clock of the event loop."""
 
-    def __init__(
-        self, slots: Slots, *, idle: Callable[[float], Item] | None = None, after: float = 60.0
-    ) -> None:
+    def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.running: tuple[Item, float] | None = None
         self._waiting: deque[Item] = deque()
         self._more = asyncio.Event()
         self._end = 0.0
-        self._idle, self._after = idle, max(after, 20 * slots.seconds)
+        self._clock = asyncio.get_running_loop().time  # asked for by other threads, too
 
     def add(self, item: Item) -> None:
         """Put an item at the end; items are added in the order of their submission."""
@@ -153,16 +156,16 @@ class Line:
 
     def due(self, item: Item) -> float | None:
         """The next end of a slot at which it may appear; None if it is not here."""
-        now, end = _now(), self._end
-        if self.running is not None:
-            running, start = self.running
-            after = (running.fixed,) if running.fixed else self.slots.after
-            ends = [start + self.slots.length(k) for k in after]
+        now, end = self._clock(), self._end
+        found = self.running
+        if found is not None:
+            running, start = found
+            ends = [start + self.slots.length(k) for k in self.slots.after]
             end = next((end for end in ends if end > now), ends[-1])
             if running is item:
                 return end
-        for other in self._waiting:
-            end = max(end, other.submitted) + self.slots.length(other.fixed or 1)
+        for other in list(self._waiting):
+            end = max(end, other.submitted) + self.slots.seconds
             if other is item:
                 return max(end, now)
         return None
@@ -173,8 +176,12 @@ class Line:
         An error that an item lets through is a fault of the program, or of disk and ledger.
         """
         while (item := await self._next(stopped)) is not None:
-            item.taken()
             start = max(item.submitted, self._end)
+            if not item.taken():
+                await either(item.process(), stopped.wait())
+                if stopped.is_set():
+                    return
+                start = max(start, _now())
             self.running = item, start
             try:
                 await self._done(item, start)
@@ -186,32 +193,30 @@ class Line:
         self._end = start + self.slots.length(item.fixed)
         k = await self._worked(item, start)
         self._end = start + self.slots.length(item.fixed or k)
-        await _until(self._end)
+        await until(self._end)
         if k is None:
             await item.close()
         await item.appear(start, k)
 
     async def _next(self, stopped: asyncio.Event) -> Item | None:
-        wait = self._after
         while not stopped.is_set():
             if self._waiting:
                 return self._waiting.popleft()
             self._more.clear()
-            if not await _first(self._more.wait(), stopped.wait(), seconds=wait) and self._idle:
-                return self._idle(_now())
+            await either(self._more.wait(), stopped.wait())
         return None
 
     async def _worked(self, item: Item, start: float) -> int | None:
-        latest = self.slots.length(item.fixed) - self.slots.margin
+        latest = self.slots.length(None) - self.slots.margin
         try:
             async with asyncio.timeout_at(start + latest):
                 is_ready = await item.ready()
         except TimeoutError:
             return None
-        k = (item.fixed or self.slots.ready(_now() - start)) if is_ready else None
+        k = item.fixed or (self.slots.ready(_now() - start) if is_ready else None)
         if k is None:
             return None
-        await _until(start + k * self.slots.seconds - self.slots.margin)
+        await until(start + k * self.slots.seconds - self.slots.margin)
         return k if await item.settle() else None
 
 
@@ -219,19 +224,18 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _until(end: float) -> None:
+async def until(end: float) -> None:
+    """Wait for a time of the loop's clock; not less, whatever the timers do."""
     while (seconds := end - _now()) > 0:
         await asyncio.sleep(seconds)
 
 
-async def _first(*waits: Coroutine[Any, Any, Any], seconds: float) -> bool:
-    """Whether one of them was through in time."""
+async def either(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first of them, and stop waiting for the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -31,7 +31,7 @@ from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
 from lastbit.tables import DataCard, fingerprint, one_database, sealed
 
-_NICE = 5
+_NICE, _MOST_PAUSE = 5, 60
 _SETTLING = 120.0
 """Seconds after which a worker that was told to settle is taken to be lost."""
 
@@ -41,51 +41,60 @@ class Worker:
 
     def __init__(self, card: Path, *, memory: int) -> None:
         self._child = Child("lastbit.serve.worker", str(card), str(memory))
-        self._busy = False
+        self._start: asyncio.Task[None] | None = None
+        self.failures = 0
+        """How often in a row it could not be started."""
 
     @property
     def pid(self) -> int | None:
         """Of the process, while there is one."""
         return self._child.pid
 
-    async def start(self) -> None:
-        """Start it, unless it runs."""
-        await self._started()
+    @property
+    def is_up(self) -> bool:
+        """Whether it can be asked."""
+        return self._child.is_up
+
+    async def up(self) -> None:
+        """Wait until it can be asked: who stops waiting does not stop its start."""
+        if self._start is None or self._start.done():
+            self._start = asyncio.create_task(self._started())
+        await asyncio.shield(self._start)
+
+    async def _started(self) -> None:
+        while not self._child.is_up:
+            try:
+                await self._child.start()
+                self.failures = 0
+            except Gone:
+                self.failures += 1
+                await asyncio.sleep(min(2**self.failures, _MOST_PAUSE))
 
     async def ready(self, request: Message) -> bool:
-        """Let it work; True when it waits to be told to settle, False if it has ended."""
-        self._busy = True
+        """Let it work; True when it waits to be told to settle, False if it failed or has ended."""
         try:
-            await self._child.start()
             await self._child.say(request)
-            self._busy = "ready" in await self._child.heard()
+            return "ready" in await self._child.heard()
         except Gone:
             return False
-        return self._busy
 
     async def settle(self) -> Message:
         """Let it finish; what became of it."""
         try:
             await self._child.say({"do": "settle"})
-            found = await self._child.heard(_SETTLING)
+            return await self._child.heard(_SETTLING)
         except Gone:
             return {"failed": "failed"}
-        self._busy = False
-        return found
 
-    async def free(self) -> None:
-        """See that it works on nothing: end it if it does; another one is on its way then."""
-        if self._busy:
-            await self._child.end()
-            self._busy = False
-            self._starting = asyncio.ensure_future(self._started())
-
-    async def _started(self) -> None:
-        with suppress(Gone):
-            await self._child.start()
+    async def renew(self) -> None:
+        """End it, whatever it does; another one is on its way then."""
+        await self._child.end()
+        self._start = asyncio.create_task(self._started())
 
     async def end(self) -> None:
-        """End it at once."""
+        """End it for good."""
+        if self._start is not None:
+            self._start.cancel()
         await self._child.end()
 
 

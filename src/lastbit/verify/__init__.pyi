@@ -36,6 +36,10 @@ from lastbit.verify.error_bounds.semantics import (
     analyse as analyse,
     error_certificate as error_certificate,
 )
+from lastbit.verify.gaussian import (
+    GaussianAnalysis as GaussianAnalysis,
+    gaussian_certificate as gaussian_certificate,
+)
 from lastbit.verify.language.expressions import (
     decimal as decimal,
     expression_from_json as expression_from_json,
@@ -58,7 +62,11 @@ from lastbit.verify.running.code import (
     input_of as input_of,
     order as order,
 )
-from lastbit.verify.running.exhaustive import exhaustive as exhaustive
+from lastbit.verify.running.exhaustive import (
+    drawn_law as drawn_law,
+    exhaustive as exhaustive,
+    exhaustive_delta as exhaustive_delta,
+)
 from lastbit.verify.running.law import (
     ExactLaw as ExactLaw,
     ExactLoss as ExactLoss,
@@ -92,6 +100,7 @@ __all__ = [
     "ExactLoss",
     "Fixed",
     "FullPrecision",
+    "GaussianAnalysis",
     "Grid",
     "Refutation",
     "Rejected",
@@ -105,10 +114,13 @@ __all__ = [
     "closeness",
     "composition_certificate",
     "declared_certificate",
+    "drawn_law",
     "error_certificate",
     "exact_law",
     "exact_loss",
     "exhaustive",
+    "exhaustive_delta",
+    "gaussian_certificate",
     "largest_region",
     "least_cell",
     "problem_of",
