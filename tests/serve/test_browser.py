@@ -81,6 +81,7 @@ class Person:
             wide = self.page.locator("html").evaluate("e => [e.scrollWidth, innerWidth]")
             assert wide[0] <= wide[1], f"{name} is {wide[0]} pixels wide at {words}"
         self.page.emulate_media(color_scheme="dark")
+        self.page.wait_for_timeout(300)  # colours fade
         self.page.screenshot(path=self.album / f"{name}-dark.png")
         self.page.emulate_media(color_scheme="light")
         self.page.set_viewport_size(WIDE)
