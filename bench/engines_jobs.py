@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     asked = question(path)
     plan = planned(asked.query, asked.card, epsilon=1)
+    each_row = replace(asked.card, unit=None, max_rows=1, max_groups=None)
+
+    def unbounded() -> object:
+        with one_database(each_row):
+            return aggregates(asked.query, each_row, plan.measures, secret=None)
 
     def run(sql: str) -> object:
         with duckdb.connect(config={"threads": cores}) as connection:
@@ -86,6 +92,7 @@ def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
             "no bounding": lambda: run(_ASKED.format(f"'{path}'")),
             "row_number()": lambda: run(_bounded(f"'{path}'")),
             **ours(path),
+            "lastbit, no bounding": unbounded,
             "asked again": again,
         }
         yield duckdb.__version__, jobs, lambda name: {}

@@ -1,4 +1,4 @@
-"""Addresses of databases: what may be written on a card and shown in a message, and what may not.
+"""Addresses of databases and servers: what may be written and shown, and what may not.
 
 An address is `postgresql://user@host:port/database?name=value`, as libpq reads it. A password is
 never part of one: cards, records, logs and error messages quote addresses. What a server is asked
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, WrongType
 
 _ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^@/?#]*)@)?(?P<host>[^@/?#]*)(?:/(?P<database>[^/?#]*))?"
@@ -22,6 +22,7 @@ _ADDRESS = re.compile(
 )
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:,]*))(?::([0-9]*))?")
 _MEANT = re.compile(r"\s*(?:jdbc:)?postgres(?:ql)?(?:\+[a-z0-9_]+)?:", re.IGNORECASE)
+_WEB = re.compile(r"\s*https?:", re.IGNORECASE)
 _SECRETS = (
     "password",
     "sslpassword",
@@ -43,6 +44,38 @@ def is_address(place: object) -> bool:
     neither makes a file, which would come with a fresh budget, nor is quoted with a password.
     """
     return isinstance(place, str) and _MEANT.match(place) is not None
+
+
+def is_web_address(place: object) -> bool:
+    """Whether this names a table of a server of lastbit's, in any spelling.
+
+    >>> is_web_address("https://stats.example.org/visits"), is_web_address("visits.toml")
+    (True, False)
+    """
+    return isinstance(place, str) and _WEB.match(place) is not None
+
+
+class Secret:
+    """A text that is not shown: in no repr, in no pickle, in no words that pass `hidden`."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+    def __reduce__(self) -> Any:
+        raise WrongType("a secret", problem="is not to be written down", remedy="pass it again")
+
+    def revealed(self) -> str:
+        """The text itself, for whom it is meant."""
+        return self._text
+
+    def hidden(self, words: str) -> str:
+        """The words without it."""
+        return words.replace(self._text, "<secret>") if self._text else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@
     ├── BudgetExceeded        (also RuntimeError)   the answer would cost more than is left
     ├── LedgerDamaged         (also RuntimeError)   a ledger is unreadable, or was tampered with
     ├── NotAllowed            (also PermissionError) the card does not let this person ask
+    ├── ServerFailed          (also ConnectionError) a server that is not reached, or not trusted
     ├── IncompatibleGuarantees (also a ValueError)  two promises that do not combine as they are
     ├── Undecidable           (also ArithmeticError) two balls overlap: neither < nor >= is proved
     ├── PrecisionExhausted    (also ArithmeticError) more precision was asked for than is allowed
@@ -45,6 +46,7 @@ __all__ = [
     "Overflow",
     "PrecisionExhausted",
     "QueryRefused",
+    "ServerFailed",
     "TooManyOutputs",
     "Undecidable",
     "Untraceable",
@@ -123,6 +125,10 @@ class LedgerDamaged(LastbitError, RuntimeError):
 
 class NotAllowed(LastbitError, PermissionError):
     """The card says who may ask, or about which data, and that is not so here."""
+
+
+class ServerFailed(LastbitError, ConnectionError):
+    """A server that cannot be reached, or whose answer is not what was asked for."""
 
 
 class IncompatibleGuarantees(LastbitError, ValueError):

@@ -15,6 +15,7 @@ SET_UP_FILES = (
     "requirements.lock",
     "requirements-anchors.lock",
     "requirements-engines.lock",
+    "requirements-serve.lock",
     "Makefile",
     ".ci/run",
     "pyproject.toml",

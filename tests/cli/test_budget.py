@@ -13,12 +13,11 @@ from lastbit.cli.ledger import (
     BAR,
     account_heading,
     budget_rows,
-    epsilon_taken,
-    typical_price,
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import moment_filter
+from lastbit.report import epsilon_taken, typical_price
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded

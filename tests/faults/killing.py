@@ -28,6 +28,7 @@ from pathlib import Path
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.principals import Limit
 from lastbit.ledger.safekeeping import copied
 from lastbit.sampling.bits import secure_bits
 from lastbit.tables.card.schema import Budget
@@ -37,7 +38,10 @@ PTRACE_TRACEME, PTRACE_SYSCALL = 0, 24
 THIRD = Cost(epsilon=Fraction(1, 3))
 BUDGET = Budget(kind="pure", epsilon=Fraction(1))
 KILLS_AT_RANDOM = 110
-ROUNDS = {"reserve": 1, "settle": 1, "charge": 3, "open": 2, "account": 5, "backup": 5}
+ROUNDS = {
+    "reserve": 1, "settle": 1, "charge": 3, "open": 2, "account": 5, "backup": 5, "fail": 2,
+    "allowance": 3,
+}  # fmt: skip
 """What is killed, and at how many system calls: at all, at every second, at every fifth."""
 
 
@@ -50,15 +54,33 @@ def asked(ledger: Ledger, question: str, cost: Cost = THIRD) -> str:
     record = {"asked": {"sql": question, "query": None}, "rows": ["x" * 100] * 200}
     entry = ledger.charge(
         "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f",
-        record=record,
+        record=record, principal="ada",
     )  # fmt: skip
     return entry.hash
 
 
 def reserved(ledger: Ledger, question: str, cost: Cost = THIRD) -> Entry:
     return ledger.reserve(
-        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f"
-    )
+        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f",
+        principal="ada",
+    )  # fmt: skip
+
+
+def allowed(ledger: Ledger, epsilon: Fraction) -> Ledger:
+    """With an account and an allowance of ada's, of as much."""
+    ledger.account("visits", Budget(kind="pure", epsilon=epsilon))
+    ledger.set_principal("sam", "steward", by="root")
+    ledger.set_principal("ada", "analyst", by="sam")
+    ledger.set_allowance("visits", "ada", Limit(epsilon=epsilon, period="year"), by="sam")
+    return ledger
+
+
+def spent_by_ada(ledger: Ledger) -> Fraction:
+    """What the account has spent, which is what is used of the allowance."""
+    (allowance,) = ledger.allowances("visits", "ada")
+    spent = ledger.spent("visits").epsilon
+    assert allowance.used.epsilon == spent
+    return spent
 
 
 def settled(ledger: Ledger, paid: Entry) -> str:
@@ -124,8 +146,7 @@ def _ptrace(request: int, child: int) -> int:
 
 def begun(ledger: Ledger) -> Ledger:
     """With one charge of a third, of a budget of 1."""
-    ledger.account("visits", BUDGET)
-    asked(ledger, "first")
+    asked(allowed(ledger, Fraction(1)), "first")
     return ledger
 
 
@@ -142,7 +163,7 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
     if name != "open":
         shutil.copy(folder / "template.ledger", path)
         ledger = Ledger.open(path)
-    if name == "settle":
+    if name in ("settle", "fail"):
         paid = reserved(ledger, "second")
     works: dict[str, Callable[[], str]] = {
         "reserve": lambda: reserved(ledger, "second").hash,
@@ -151,6 +172,8 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
         "open": lambda: Ledger.open(path).opened,
         "account": lambda: ledger.account("stays", BUDGET).name,
         "backup": lambda: copied(ledger, folder / "copy-a.ledger").head,
+        "fail": lambda: ledger.fail(paid, words="no answer").hash,
+        "allowance": lambda: str(ledger.set_allowance("visits", "ada", None, by="sam")),
     }
     killed, shown = traced(works[name], stop=stop)
     journal = path.with_name("a.ledger-journal").exists()
@@ -166,6 +189,12 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
     elif name == "account":
         state = str(len(ledger.accounts()))
         assert not (shown and state == "1")
+    elif name == "fail":
+        state = "open" if ledger.unanswered("visits") else "void"
+        assert spent_by_ada(ledger) == Fraction(2, 3) and not (shown and state == "open")
+    elif name == "allowance":
+        state = "kept" if ledger.allowances() else "ended"
+        assert not (shown and state == "kept")
     elif name == "backup":
         copy = folder / "copy-a.ledger"
         state = "whole" if copy.exists() else "none"
@@ -174,20 +203,20 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
 
 
 def _after_charge(ledger: Ledger, shown: str) -> str:
-    charged = ledger.spent("visits").epsilon == Fraction(2, 3)
-    assert charged or ledger.spent("visits").epsilon == Fraction(1, 3)
+    charged = spent_by_ada(ledger) == Fraction(2, 3)
+    assert charged or spent_by_ada(ledger) == Fraction(1, 3)
     found = ledger.recorded("visits", "second")
     assert (found is not None) == charged
     if shown:  # what anybody saw is paid for and recorded
         assert found is not None and found["entry"]["hash"] == shown
     asked(ledger, "second")  # to ask again heals: it is charged once in all
-    assert ledger.spent("visits").epsilon == Fraction(2, 3)
+    assert spent_by_ada(ledger) == Fraction(2, 3)
     return "charged" if charged else "not charged"
 
 
 def _after_reservation(ledger: Ledger, shown: str, *, settling: bool) -> str:
     """A reservation is charged once it is committed, and the same question costs nothing more."""
-    spent = ledger.spent("visits").epsilon
+    spent = spent_by_ada(ledger)
     assert spent in (Fraction(1, 3), Fraction(2, 3))
     kinds = [(entry.kind, entry.hash) for entry in ledger.entries() if entry.kind != "note"]
     kind, head = kinds[-1]
@@ -199,7 +228,7 @@ def _after_reservation(ledger: Ledger, shown: str, *, settling: bool) -> str:
     again = reserved(ledger, "second")
     if again.record is None:
         settled(ledger, again)
-    assert ledger.spent("visits").epsilon == Fraction(2, 3)
+    assert spent_by_ada(ledger) == Fraction(2, 3)
     assert ledger.unanswered("visits") == () and ledger.problems() == []
     kinds = [(entry.kind, entry.hash) for entry in ledger.entries() if entry.kind != "note"]
     assert [kind for kind, _ in kinds][-2:] == ["reserved", "settled"]
@@ -255,7 +284,7 @@ def on_server(address: str, one_in: int) -> dict[str, dict[str, int]]:
 def at_random(folder: Path) -> dict[str, int]:
     """Two processes charge as fast as they can; again and again one of them is killed."""
     path = folder / "a.ledger"
-    Ledger.open(path).account("visits", Budget(kind="pure", epsilon=Fraction(10)))
+    allowed(Ledger.open(path), Fraction(10))
     moments = random.Random(7)
     reading, writing = os.pipe()
     shown = ""
@@ -278,7 +307,7 @@ def at_random(folder: Path) -> dict[str, int]:
     assert ledger.problems(hashes) == []
     charges = [entry for entry in ledger.entries() if entry.kind == "reserved"]
     answers = [entry for entry in ledger.entries() if entry.kind == "settled"]
-    assert ledger.spent("visits").epsilon == Fraction(len(charges), 7) <= 10
+    assert spent_by_ada(ledger) == Fraction(len(charges), 7) <= 10
     assert {entry.hash for entry in answers} >= set(hashes)
     unanswered = ledger.unanswered("visits")
     assert len(answers) + len(unanswered) == len(charges)

@@ -68,6 +68,8 @@ def test_killed_at_every_system_call(memory):
     assert set(report["open"]) >= {"none", "whole"}
     assert set(report["account"]) >= {"1", "1, journal left"}
     assert set(report["backup"]) >= {"none", "whole"}
+    assert {state.split(",")[0] for state in report["fail"]} == {"open", "void"}
+    assert {state.split(",")[0] for state in report["allowance"]} == {"kept", "ended"}
     assert sum(sum(outcomes.values()) for outcomes in report.values()) > 200
 
 

@@ -1,5 +1,6 @@
 """A small ledger for tests, and hands that change its file behind its back."""
 
+import importlib.util
 import itertools
 import sqlite3
 from contextlib import closing
@@ -50,6 +51,14 @@ def small_ledger(place: Path | str) -> Ledger:
     ledger.note("by hand", who="ben")
     charged(ledger, "q3", price("1/4"))
     return ledger
+
+
+def clock_shows(monkeypatch, day: str) -> None:
+    """From now on it is noon of this day, for whatever keeps the ledger."""
+    for storage in ("sqlite.SqliteBooks", "postgres.PostgresBooks"):
+        if storage.startswith("sqlite") or importlib.util.find_spec("psycopg"):
+            name = f"lastbit.ledger.{storage}.now"
+            monkeypatch.setattr(name, lambda _: f"{day}T12:00:00.000+00:00")
 
 
 def everything(ledger: Ledger) -> Any:

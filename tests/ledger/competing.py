@@ -19,10 +19,12 @@ TINY = Fraction(1, 10**30)
 BUDGET = Budget(kind="approx", epsilon=Fraction(1), delta=Fraction(1, 10**6))
 
 
-def charged(ledger: Ledger, question: str, epsilon: Fraction, who: int) -> str:
+def charged(
+    ledger: Ledger, question: str, epsilon: Fraction, who: int, principal: str | None = None
+) -> str:
     entry = ledger.charge(
         "visits", Cost(epsilon=epsilon, delta=Fraction(1, 10**9)), who=str(who), question=question,
-        plan_digest="p", fingerprint="f", record={"rows": [who]},
+        plan_digest="p", fingerprint="f", record={"rows": [who]}, principal=principal,
     )  # fmt: skip
     assert entry.record is not None
     return str(entry.record["rows"][0])
@@ -47,6 +49,11 @@ def work(how: str, place: str, number: int) -> list[str]:
                     price = Fraction(1, 31 + (5 * number + turn) % 17) + TINY * number
                     charged(ledger, f"{number}-{turn}", price, number)
                     done.append(str(price))
+            case "allowances":
+                principal = "ben" if number % 2 else "cy"
+                for turn in range(20):
+                    charged(ledger, f"{number}-{turn}", Fraction(1, 8), number, principal)
+                    done.append(principal)
             case "same":
                 done.append(charged(ledger, "the same", Fraction(1, 3), number))
     except BudgetExceeded:

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from lastbit.canonical import canonical_json
 from lastbit.errors import WrongType
 from lastbit.ledger.entry import Entry, Malformed
+from lastbit.ledger.principals import Limit, Total
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 
@@ -33,12 +34,21 @@ ENTRY = Entry(
     budget=Budget(kind="pure", epsilon=Fraction(1)),
     secret="0" * 64,
 )
+BY_ADA = replace(
+    ENTRY,
+    principal="ada",
+    limit=Limit(epsilon=Fraction(1), period="month"),
+    used=Total(epsilon=Fraction(1, 3)),
+    since="2026-01-01",
+)
 OTHER = {
     "sequence": 8,
     "kind": "note",
     "cost": Cost(epsilon=Fraction(1, 3) + Fraction(1, 10**40)),
     "spent": Cost(epsilon=Fraction(1, 4)),
     "budget": Budget(kind="pure", epsilon=Fraction(2)),
+    "limit": Limit(epsilon=Fraction(1), period="week"),
+    "used": Total(epsilon=Fraction(1, 4)),
 }
 
 texts = st.none() | st.text(max_size=20)
@@ -49,6 +59,10 @@ def test_what_is_read_is_what_was_written(who, words, account, epsilon):
     entry = replace(ENTRY, who=who, words=words, account=account, cost=Cost(epsilon=epsilon))
     assert Entry.read(entry.text) == entry
     assert entry.text.isascii()
+    limit = Limit(epsilon=epsilon, delta=epsilon / 3, period="week")
+    used = Total(epsilon=epsilon, rho=epsilon)
+    given = replace(BY_ADA, principal=words or "ada", limit=limit, used=used)
+    assert Entry.read(given.text) == given
 
 
 def test_the_hash_is_sha_256_of_the_canonical_json():
@@ -64,6 +78,8 @@ NOT_WRITTEN = ("record", "resumed")  # the answer is in by its digest; the other
 @pytest.mark.parametrize("name", [f.name for f in fields(Entry) if f.name not in NOT_WRITTEN])
 def test_every_field_is_in_the_hash(name):
     entry = replace(ENTRY, kind="settled", reservation="r") if name == "reservation" else ENTRY
+    if name in ("principal", "role", "limit", "used", "since"):
+        entry = replace(BY_ADA, role="analyst")
     other_value: dict[str, Any] = {name: OTHER.get(name, "another")}
     other = replace(entry, **other_value)
     assert other.hash != entry.hash
@@ -72,8 +88,8 @@ def test_every_field_is_in_the_hash(name):
         assert replace(entry, **missing).hash != entry.hash
 
 
-def spoiled(**changes: object) -> str:
-    return canonical_json({**json.loads(ENTRY.text), **changes})
+def spoiled(entry: Entry = ENTRY, **changes: object) -> str:
+    return canonical_json({**json.loads(entry.text), **changes})
 
 
 @pytest.mark.parametrize(
@@ -102,6 +118,27 @@ def spoiled(**changes: object) -> str:
         spoiled(cost=[]),
         spoiled(budget={"kind": "none", "epsilon": "1", "delta": "0", "rho": "0"}),
         spoiled(budget={"kind": "pure"}),
+        spoiled(kind="principal"),
+        spoiled(kind="allowance"),
+        spoiled(principal="ada"),
+        spoiled(BY_ADA, principal=None),
+        spoiled(BY_ADA, principal=3),
+        spoiled(BY_ADA, kind="note"),
+        spoiled(BY_ADA, kind="principal", role="analyst"),
+        spoiled(BY_ADA, role="analyst"),
+        spoiled(BY_ADA, role="king"),
+        spoiled(BY_ADA, limit=None),
+        spoiled(BY_ADA, used=None),
+        spoiled(BY_ADA, since=None),
+        spoiled(BY_ADA, since="2026-1-1"),
+        spoiled(BY_ADA, limit={"epsilon": "1", "delta": None, "rho": None, "period": None}),
+        spoiled(BY_ADA, limit={"epsilon": "1", "delta": None, "rho": None, "period": "hour"}),
+        spoiled(BY_ADA, limit={"epsilon": None, "delta": None, "rho": None, "period": "day"}),
+        spoiled(BY_ADA, limit={"epsilon": "2/2", "delta": None, "rho": None, "period": "day"}),
+        spoiled(BY_ADA, limit={"epsilon": "1", "rho": None, "period": "day"}),
+        spoiled(BY_ADA, limit=[]),
+        spoiled(BY_ADA, used={"epsilon": "1", "delta": "0"}),
+        spoiled(BY_ADA, used={"epsilon": "1", "delta": "0", "rho": "-1"}),
     ],
 )
 def test_any_other_text_is_refused(text):

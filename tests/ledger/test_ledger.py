@@ -18,6 +18,7 @@ from tests.ledger.books import (
     CANARY,
     ONE,
     charged,
+    clock_shows,
     everything,
     new_ledger,
     price,
@@ -220,16 +221,7 @@ def test_the_secret_stays_and_differs_and_is_shown_nowhere(tmp_path, ledger):
 
 
 def test_the_clock_may_go_back(ledger, monkeypatch):
-    import lastbit.ledger.chain as rows
-
-    class Backwards:
-        @staticmethod
-        def now(zone):
-            from datetime import datetime
-
-            return datetime(1980, 1, 1, tzinfo=zone)
-
-    monkeypatch.setattr(rows, "datetime", Backwards)
+    clock_shows(monkeypatch, "1980-01-01")
     entry = charged(ledger, "q9", price("1/8"))
     assert entry.sequence == 7 and entry.when.startswith("1980")
     assert ledger.problems() == []

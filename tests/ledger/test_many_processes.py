@@ -6,14 +6,20 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 from lastbit.ledger.ledger import Ledger
-from tests.ledger.competing import PROCESSES
+from lastbit.ledger.principals import Limit
+from tests.ledger.books import new_ledger
+from tests.ledger.competing import BUDGET, PROCESSES
 
 ROOT = Path(__file__).parents[2]
 
 
-def competing(how: str, place: Path | str) -> tuple[list[list[str]], Ledger]:
-    if isinstance(place, str):
+def competing(
+    how: str, place: Path | str, *, begun: bool = False
+) -> tuple[list[list[str]], Ledger]:
+    if isinstance(place, str) and not begun:
         Ledger.init(place)
     finished = subprocess.run(
         [sys.executable, "-m", "tests.ledger.competing", how, str(place)],
@@ -52,6 +58,37 @@ def test_prices_of_all_sorts_never_overspend(place):
     assert len(prices) > 20
     # every process stopped because the next would have been too much
     assert 1 - sum(prices) < Fraction(1, 31) + Fraction(16, 10**30)
+
+
+@pytest.mark.parametrize(("most", "by_ben"), [("3/8", 3), ("1/2", 4)])
+def test_the_last_of_an_allowance_and_of_an_account_at_once(place, most, by_ben):
+    """Eight of ben's race for his allowance, all sixteen for the account."""
+    ledger = new_ledger(place)
+    ledger.account("visits", BUDGET)
+    ledger.set_principal("ada", "steward", by="root")
+    for name, epsilon in (("ben", Fraction(most)), ("cy", Fraction(7, 8))):
+        ledger.set_principal(name, "analyst", by="ada")
+        ledger.set_allowance("visits", name, Limit(epsilon=epsilon, period="day"), by="ada")
+    said, ledger = competing("allowances", place, begun=True)
+    names = [name for done in said for name in done]
+    assert len(names) == 8 and ledger.spent("visits").epsilon == 1
+    assert names.count("ben") <= by_ben and names.count("cy") <= 7
+    for allowance in ledger.allowances():
+        assert allowance.used.epsilon == Fraction(names.count(allowance.principal), 8)
+
+
+def test_the_last_of_an_allowance_alone(place):
+    """The account has enough for both: each is charged exactly what its allowance holds."""
+    ledger = new_ledger(place)
+    ledger.account("visits", BUDGET)
+    ledger.set_principal("ada", "steward", by="root")
+    for name in ("ben", "cy"):
+        ledger.set_principal(name, "analyst", by="ada")
+        ledger.set_allowance("visits", name, Limit(epsilon=Fraction(3, 8)), by="ada")
+    said, ledger = competing("allowances", place, begun=True)
+    names = [name for done in said for name in done]
+    assert sorted(names) == ["ben"] * 3 + ["cy"] * 3
+    assert ledger.spent("visits").epsilon == Fraction(3, 4)
 
 
 def test_the_same_question_is_charged_once_and_all_see_one_answer(place):

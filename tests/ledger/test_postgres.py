@@ -15,7 +15,7 @@ import pytest
 
 from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger.entry import Account
+from lastbit.ledger.entry import Account, Entry, Malformed
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import place_of
 from lastbit.tables.card.schema import Budget
@@ -292,7 +292,7 @@ def test_an_analyst_with_sql_at_hand_can_change_nothing(ledger):
                 connection.execute(statement)
 
 
-def forged(ledger: Ledger, path, *, like=None, text=None, **fields) -> None:
+def forged(ledger: Ledger, path, *, like=None, text=None, by="append", **fields) -> None:
     """Append by SQL what nobody of lastbit's would, with number, link and hash right."""
     last = ledger.entries(last=1)[0]
     made = replace(like or last, **{"sequence": last.sequence + 1, "previous": last.hash, **fields})
@@ -301,7 +301,7 @@ def forged(ledger: Ledger, path, *, like=None, text=None, **fields) -> None:
     row = made.sequence, made.account, made.question, words
     with signed_in(path) as connection:
         connection.execute(
-            "SELECT append(%s::bigint, %s, %s, %s, %s, %s)",
+            f"SELECT {by}(%s::bigint, %s, %s, %s, %s, %s)",
             (*row, hashlib.sha256(words.encode()).hexdigest(), answer),
         )
 
@@ -345,7 +345,57 @@ REWORDED = [
     ('"spent":{"delta":"0","epsilon":"1"', '"spent":{"delta":"0"'),
     ('"kind":"charge"', '"kind":"charge","kind":"note"'),
     ('"who":"ada"', '"who":"é"'),
+    ('"who":"ada"', '"who":"\\ud800"'),
+    ('"sequence":', '"sequence":-'),
+    (".", ","),
+    ("+00:00", "Z"),
+    ("+00:00", "+00:60"),
     ("{", "["),
+]
+MALFORMED = [
+    ('"who":"ada"', '"who": "ada"'),
+    ('"who":"ada"', '"who":"\\u0061da"'),
+    ('"who":"ada"', '"who":"\\/ada"'),
+    ('"who":"ada"', '"who":"\\u00E9"'),
+    ('"who":"ada"', '"who":"\\u000a"'),
+    ('"who":"ada"', '"who":"\x7f"'),
+    ('"who":"ada"', '"who":3'),
+    ('"who":"ada"', '"who":{}'),
+    ('"who":"ada"', '"who":"ada","wide":null'),
+    ('"who":"ada",', ""),
+    ('"who":"ada",', '"who":"ada","who":"ada",'),
+    ('"secret":null', '"reservation":null,"secret":null'),
+    ('"secret":null', '"principal":null,"secret":null'),
+    ('"epsilon":"1/8","rho":"0"}', '"epsilon":"1/8","rho":"0"} '),
+    ('"epsilon":"1/8"', '"epsilon":"2/16"'),
+    ('"epsilon":"1/8"', '"epsilon":"01/8"'),
+    ('"epsilon":"1/8"', '"epsilon":"1/08"'),
+    ('"epsilon":"1","kind"', '"epsilon":"1/1","kind"'),
+    ('"spent":{"delta":"0"', '"spent":{"delta":"0/5"'),
+    ('"cost":{"delta":"0","epsilon":"1/8"', '"cost":{"epsilon":"1/8","delta":"0"'),
+    ('"delta":"0","epsilon":"1/8"', '"delta":"0","delta":"0","epsilon":"1/8"'),
+    ("lastbit ledger 1", "lastbit ledger 2"),
+    ("lastbit ledger 1", "lastbit ledger 5"),
+    ("lastbit ledger 1", "lastbit ledger 6"),
+    ('"sequence":', '"sequence":0'),
+]
+"""Ways of writing an entry that follows the rules, and that lastbit would never read again."""
+BUDGETS = [
+    '{"delta":"0","epsilon":"1","kind":"none","rho":"0"}',
+    '{"delta":"0","epsilon":"0","kind":"pure","rho":"0"}',
+    '{"delta":"1/10","epsilon":"1","kind":"pure","rho":"0"}',
+    '{"delta":"1","epsilon":"1","kind":"approx","rho":"0"}',
+    '{"delta":"0","epsilon":"1","kind":"approx","rho":"0"}',
+    '{"delta":"0","epsilon":"1","kind":"zcdp","rho":"1"}',
+    '{"delta":"0","epsilon":"0","kind":"zcdp","rho":"0"}',
+    '{"delta":"0","delta_kept":"0","epsilon":"1","kind":"pure","rho":"0"}',
+    '{"delta":"1/10","epsilon":"1","kind":"filter","rho":"0"}',
+    '{"delta":"1/10","delta_kept":"1/10","epsilon":"1","kind":"filter","order":"5","rho":"0"}',
+    '{"delta":"1/10","delta_kept":"0","epsilon":"1","kind":"filter","order":"0","rho":"0"}',
+    '{"delta":"1/10","delta_kept":"0","epsilon":"1","kind":"filter","order":"1/1000000000001",'
+    '"rho":"0"}',
+    '{"delta":"1/10","delta_kept":"0","epsilon":"1","kind":"gaussian","order":"5","rho":"0"}',
+    '{"delta":"1/10","delta_kept":"0","epsilon":"1000000","kind":"gaussian","rho":"0"}',
 ]
 
 
@@ -373,6 +423,31 @@ def test_entries_that_break_a_rule_are_refused_by_the_server_itself(ledger):
         assert everything(ledger) == before, new
     forged(ledger, path, like=like)  # and what follows the rules is taken: 1/8 more, and no more
     assert ledger.spent("visits") == price(1) and ledger.problems() == []
+
+
+def test_a_text_that_lastbit_would_not_read_again_is_not_let_in(ledger):
+    """Appended once it would stay for good, and no backup could be made any more."""
+    path = person(ledger, "analyst").path
+    charge = charged(small_like(ledger), "never", price("1/8"))
+    like = replace(charge, record=None, result=EMPTY, spent=price("7/8"))
+    opening = replace(
+        like, kind="budget", account="new", question=None, cost=None, result=None, spent=ZERO
+    )
+    known = '{"delta":"0","epsilon":"1","kind":"pure","rho":"0"}'
+    before = everything(ledger)
+    for entry, old, new in [
+        *((like, old, new) for old, new in MALFORMED),
+        *((opening, known, budget) for budget in BUDGETS),
+    ]:
+        assert old in entry.text
+        with pytest.raises(Malformed):
+            Entry.read(entry.text.replace(old, new))
+        with pytest.raises(psycopg.Error):
+            forged(ledger, path, like=entry, text=lambda text, o=old, n=new: text.replace(o, n))
+        assert everything(ledger) == before, new
+    forged(ledger, path, like=like)
+    forged(ledger, path, like=opening)
+    assert ledger.problems() == []
 
 
 def small_like(ledger: Ledger) -> Ledger:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lastbit.mechanisms import lattice
-from lastbit.release import release
+from lastbit.release import paying, release
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.tables import Aggregates
@@ -89,7 +89,7 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
     monkeypatch.setattr(release, "aggregates", engine.aggregates)
-    monkeypatch.setattr(release, "fingerprint", engine.fingerprint)
+    monkeypatch.setattr(paying, "fingerprint", engine.fingerprint)
     monkeypatch.setattr(release, "rehearse", lambda *_: None)
     return engine
 

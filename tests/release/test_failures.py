@@ -17,7 +17,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.ledger.ledger import Ledger
-from lastbit.release import release as releasing
+from lastbit.release import paying, release as releasing
 from lastbit.release.private_table import table
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb.engine import fingerprint
@@ -56,7 +56,7 @@ def fails_at(step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatc
         raise how
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, step, failing)
+        patch.setattr(paying if step in vars(paying) else releasing, step, failing)
         with pytest.raises((how, LastbitError)) as caught:
             ask()
     return caught.value

@@ -1,4 +1,4 @@
-"""The price is committed before a row is read; one reservation has one answer."""
+"""The price is committed before a row is read; one reservation has one answer; when is when."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError
+from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.ledger.ledger import Ledger
-from lastbit.release import release
+from lastbit.release import marginals, paying, release
 from lastbit.release.answer import Answer
+from lastbit.release.paying import Paid, accept_data, answered, checked, reserved
+from lastbit.release.private_table import table
 from lastbit.release.release import released
-from lastbit.tables.backends.duckdb import engine
+from lastbit.tables.backends.duckdb import engine, files
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -189,3 +191,194 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
         ask()
     assert "stays charged" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+# ---------------------------------------------------------------- one step at a time
+
+
+def accepted_card(folder: Path) -> Any:
+    write_card(folder, **{'path = "visits.ledger"': 'path = "visits.ledger"\ndata = "accepted"'})
+    card = read_card("visits.toml")
+    accept_data(card, who="ada")
+    return card
+
+
+def plan_of(kind: str, card: Any) -> Any:
+    if kind == "marginals":
+        return table("visits.toml").marginals(["region"], up_to=1).plan(epsilon=1)
+    query = parsed(ALL, card)
+    return planned(query, card, epsilon=1)
+
+
+KINDS = pytest.mark.parametrize("kind", ["query", "marginals"])
+
+
+class Told:
+    """Notes what happens, in its order, to a ledger, to the source and in the engine."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[str] = []
+        for name in ("recorded", "reserve", "settle", "holds"):
+            self.note(monkeypatch, Ledger, name)
+        self.note(monkeypatch, paying, "fingerprint")
+        self.note(monkeypatch, release, "rehearse")
+        self.note(monkeypatch, release, "aggregates")
+        self.note(monkeypatch, release, "noised")
+        self.note(monkeypatch, marginals, "rehearse_marginals", "rehearse")
+        self.note(monkeypatch, marginals, "marginal_counts", "aggregates")
+        self.note(monkeypatch, marginals, "noisy_tables", "noised")
+
+    def note(self, patch: pytest.MonkeyPatch, where: Any, name: str, as_: str = "") -> None:
+        real = getattr(where, name)
+
+        def noted(*given: Any, **named: Any) -> Any:
+            self.events.append(as_ or name)
+            return real(*given, **named)
+
+        patch.setattr(where, name, noted)
+
+    def wait(self) -> None:
+        self.events.append("wait")
+
+    def since(self) -> list[str]:
+        found, self.events = self.events, []
+        return found
+
+
+@KINDS
+def test_the_order_of_things(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of mutants: the wait before the noise or after the entry, a look before the price."""
+    card = accepted_card(folder)
+    plan, told = plan_of(kind, card), Told(monkeypatch)
+    checked(plan)
+    assert told.since() == ["rehearse"]
+    paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
+    assert told.since() == ["recorded", "reserve"]
+    assert paid.charged and paid.entry is not None and paid.recorded is None
+    assert paid.entry.fingerprint == books().accepted_data("visits", "visits")
+    answer = answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
+    order = ["fingerprint", "aggregates", "noised", "fingerprint", "wait", "settle"]
+    assert told.since() == order
+    assert answer.charged and answer.record["certificate"]["body"]["ledger"] == paid.entry.hash
+    again = reserved(plan, books=books(), who="bob", principal=None, sql=None)
+    assert again == Paid(recorded=answer.record) and told.since() == ["recorded"]
+    shown = answered(plan, again, books=books(), who="bob", before_settling=told.wait)
+    assert shown.record == answer.record and not shown.charged and told.since() == ["wait"]
+
+
+@KINDS
+def test_released_is_made_of_these(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = read_card("visits.toml")
+    plan, told = plan_of(kind, card), Told(monkeypatch)
+    paid = paying.paid_for(plan, ledger=None, who=None, fresh=False, sql=None)
+    order = ["fingerprint", "recorded", "rehearse", "reserve", "aggregates", "noised"]
+    assert told.since() == [*order, "fingerprint", "settle"] and paid.charged
+    paying.paid_for(plan, ledger=None, who=None, fresh=False, sql=None)
+    assert told.since() == ["fingerprint", "recorded"]
+
+
+@KINDS
+def test_with_accepted_data_no_file_is_opened_before_the_price(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source may even be gone: that is found out, and paid for, afterwards."""
+    plan = plan_of(kind, accepted_card(folder))
+    Path("visits.csv").rename("gone.csv")
+    with monkeypatch.context() as patch:
+        for name in ("_found", "_stamps", "stamp"):
+            real = getattr(files, name)
+
+            def opened(source: Any, *more: Any, real: Any = real) -> Any:
+                assert not any("visits" in path for path in source.paths)
+                return real(source, *more)
+
+            patch.setattr(files, name, opened)
+        checked(plan)
+        paid = reserved(plan, books=books(), who="ada", principal=None, sql="SELECT 1")
+    assert paid.charged and books().spent("visits").epsilon == 1
+    with pytest.raises(LastbitError, match="the price stays charged"):
+        answered(plan, paid, books=books(), who="ada")
+    Path("gone.csv").rename("visits.csv")
+    resumed = reserved(plan, books=books(), who="bob", principal=None, sql=None)
+    assert resumed.entry == paid.entry and not resumed.charged
+    assert answered(plan, resumed, books=books(), who="bob").record["asked"]["sql"] == "SELECT 1"
+
+
+@KINDS
+def test_data_that_are_not_the_accepted_ones_are_not_read(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(kind, accepted_card(folder))
+    paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
+    with Path("visits.csv").open("a", encoding="utf-8") as file:
+        file.write("1,North,x,1,1,2020-01-01,2020-01-01\n")
+    told = Told(monkeypatch)
+    with pytest.raises(NotAllowed, match="a steward has accepted; the price stays charged"):
+        answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
+    assert told.since() == ["fingerprint", "wait", "holds"]
+    with pytest.raises(NotAllowed, match="nothing was charged"):
+        paying.paid_for(plan, ledger=None, who=None, fresh=False, sql=None)
+    assert books().spent("visits").epsilon == 1
+
+
+def test_nothing_accepted_nothing_charged(folder: Path) -> None:
+    write_card(folder, **{'path = "visits.ledger"': 'path = "visits.ledger"\ndata = "accepted"'})
+    plan = plan_of("query", read_card("visits.toml"))
+    with pytest.raises(NotAllowed, match="nothing was charged"):
+        reserved(plan, books=books(), who="ada", principal=None, sql=None)
+    assert books().accounts() == ()
+
+
+@pytest.mark.parametrize("step", ["aggregates", "noised"])
+def test_a_failure_is_told_no_sooner_than_an_answer(
+    step: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant: a guard of time that an exception passes by."""
+    plan = plan_of("query", read_card("visits.toml"))
+    paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
+    told = Told(monkeypatch)
+    monkeypatch.setattr(release, step, lambda *_, **__: 1 / 0)
+    with pytest.raises(EngineFailed, match="the price stays charged"):
+        answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
+    assert told.since()[-2:] == ["wait", "holds"]
+
+
+def test_a_wait_that_fails_is_not_repeated(folder: Path) -> None:
+    plan, calls = plan_of("query", read_card("visits.toml")), []
+
+    def late() -> None:
+        calls.append(1)
+        raise TimeoutError("48613.07")
+
+    paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
+    with pytest.raises(EngineFailed, match="nothing was released; the price stays charged"):
+        answered(plan, paid, books=books(), who="ada", before_settling=late)
+    assert calls == [1] and books().unanswered("visits") == (paid.entry,)
+
+
+@KINDS
+def test_a_reservation_is_answered_by_its_own_question(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the ledger would show one question's numbers for another of the same price."""
+    card = read_card("visits.toml")
+    query = parsed("SELECT COUNT(*) AS n FROM visits", card)
+    other = planned(query, card, epsilon=1)
+    paid = reserved(other, books=books(), who="ada", principal=None, sql=None)
+    told = Told(monkeypatch)
+    with pytest.raises(InvalidParameter, match="is for another question or card"):
+        answered(plan_of(kind, card), paid, books=books(), who="ada")
+    assert told.since() == []
+    assert answered(other, paid, books=books(), who="ada").charged
+
+
+def test_who_refuses_before_the_charge_refuses_it(folder: Path) -> None:
+    plan = plan_of("query", read_card("visits.toml"))
+    asked: Any = {"books": books(), "who": "ada", "principal": None, "sql": None}
+    with pytest.raises(ZeroDivisionError):
+        reserved(plan, **asked, before_charging=lambda: 1 / 0)  # type: ignore[arg-type]
+    assert books().spent("visits").epsilon == 0
+    answered(plan, reserved(plan, **asked), books=books(), who="ada")
+    reserved(plan, **asked, before_charging=lambda: pytest.fail("nothing is charged"))

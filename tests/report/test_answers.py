@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.cli.ledger import account_json
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import Account
+from lastbit.report import account_json
 from lastbit.report.answer import MOST_ROWS, answer_in_notebook, page
 from lastbit.report.plan import natural_unit
 from lastbit.tables import Budget, Cost

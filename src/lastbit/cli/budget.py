@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lastbit.addresses import Address
+from lastbit.cli.allowance import allowance_table
 from lastbit.cli.ledger import (
     PLACE,
     account_heading,
-    account_json,
     account_of,
     budget_rows,
     question_table,
     reopened_after,
     reopened_words,
-    typical_price,
     unanswered_words,
-    user_name,
     with_answers,
 )
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
-from lastbit.ledger import Account, Ledger
+from lastbit.cli.remote import OrRemote, show_budget, token_option
+from lastbit.ledger import Account, Allowance, Ledger, user_name
+from lastbit.release import check_steward
+from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
@@ -35,23 +37,31 @@ answers had no say in."""
 
 
 @command("budget visits.toml")
-@click.argument("file", type=PLACE, metavar="CARD|LEDGER")
+@click.argument("file", type=OrRemote(PLACE), metavar="CARD|LEDGER|ADDRESS")
 @flag("--set", "Give the ledger the budget of the card.", dest="change")
+@token_option
 @json_option
-def budget(file: Path | Address, change: bool, as_json: bool) -> None:
+def budget(
+    file: Path | Address | str, change: bool, token_file: Path | None, as_json: bool
+) -> None:
     """What is spent and what is left.
 
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
     costs anything. With --set the budget of the card takes the place of the ledger's, which is
     recorded; what is spent stays spent, and a budget below it is refused. Of an account that is
     kept by the filter, the plain sums are shown too, and what one more answer of a typical price
-    (the median so far) would take, and how many of those fit.
+    (the median so far) would take, and how many of those fit. Of the table of a server
+    (https://host/visits) its account is shown, and one's own allowance.
     """
+    if isinstance(file, str) and not change:
+        show_budget(file, token_file, as_json=as_json)
+        return
     if isinstance(file, Path) and file.suffix.lower() == ".toml":
         _of_card(file, change=change, as_json=as_json)
         return
     if change:
         raise refusal("--set", "needs a card to take the budget from", "name the card")
+    assert not isinstance(file, str)
     ledger = Ledger.existing(file)
     _show(ledger, ledger.accounts(), as_json=as_json)
 
@@ -61,7 +71,9 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     if card.ledger is None:
         raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
-        Ledger.open(card.ledger).set_budget(card.account_name, card.budget, who=user_name())
+        kept = Ledger.open(card.ledger)
+        check_steward(kept)
+        kept.set_budget(card.account_name, card.budget, who=user_name())
     ledger, account = account_of(card)
     agrees = budgets_agree(account.budget, card.budget)
     _show(ledger, (account,), as_json=as_json, agrees=agrees)
@@ -73,12 +85,18 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
         click.echo(words, err=True)
 
 
+def _shares(found: Sequence[Allowance]) -> dict[str, Any]:
+    """The allowances, where a ledger has any."""
+    return {"allowances": [allowance_json(one) for one in found]} if found else {}
+
+
 def _show(
     ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
     books = {a.name: () if ledger is None else ledger.entries(a.name) for a in accounts}
     typical = {a.name: typical_price(a, books[a.name]) for a in accounts}
     before = {a.name: reopened_after(books[a.name]) for a in accounts}
+    shares = {a.name: () if ledger is None else ledger.allowances(a.name) for a in accounts}
     waiting = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
         states = [
@@ -86,6 +104,7 @@ def _show(
                 **account_json(a, typical[a.name]),
                 **({"reopened_after": before[a.name]} if before[a.name] else {}),
                 "unanswered": [entry.sequence for entry in waiting[a.name]],
+                **_shares(shares[a.name]),
             }
             for a in accounts
         ]
@@ -97,6 +116,8 @@ def _show(
         parts += [account_heading(account), Facts(budget_rows(account, typical[account.name]))]
         if before[account.name]:
             parts.append(reopened_words(before[account.name]))
+        if shares[account.name]:
+            parts.append(allowance_table(shares[account.name]))
         asked = []
         if ledger is not None:
             asked = [e for e in books[account.name] if e.kind in ("charge", "reserved")]

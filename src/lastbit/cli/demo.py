@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import duckdb
 
 from lastbit.checker import problem_of
-from lastbit.cli.ledger import account_json, budget_rows
-from lastbit.cli.options import command, option, refusal
+from lastbit.cli.ledger import budget_rows
+from lastbit.cli.options import command, flag, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, show, waiting
+from lastbit.cli.serve import check_extra, run
 from lastbit.errors import BudgetExceeded
+from lastbit.exact import exact_text
 from lastbit.files import written_over
-from lastbit.ledger import Ledger
-from lastbit.release import Answer, released
-from lastbit.report import page, price, shown_cell
+from lastbit.ledger import Ledger, Limit, Role
+from lastbit.release import Answer, accept_data, released
+from lastbit.report import account_json, page, price, shown_cell
+from lastbit.serve import Settings
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
+
+if TYPE_CHECKING:  # needs the extra
+    from lastbit.serve import Started
 
 Truth: TypeAlias = Mapping[tuple[Any, ...], tuple[Any, ...]]
 
 MARK = "# Made by lastbit demo, of a hospital that does not exist."
 FILES = ("visits.parquet", "visits.toml", "visits.ledger", "report.html")
+STATE = "visits.serve"
+SLOT = 2.0  # seconds; a question about a million visits takes a fraction of one
+USERS: Mapping[str, Role] = MappingProxyType(
+    {"sofia": "steward", "ana": "analyst", "otto": "auditor"}
+)
+MONTHLY = Fraction(2)  # of epsilon
 MANY_ROWS = click.IntRange(10_000, 20_000_000)
 
 
@@ -86,15 +101,25 @@ TOO_MUCH = Question(
     default=Path("lastbit-demo"),
 )
 @option("--rows", "How many visits to make up.", MANY_ROWS, default=1_000_000)
-def demo(folder: Path, rows: int) -> None:
+@flag("--serve", "Serve it to three users in a browser instead, until Ctrl-C.", dest="serving")
+@option("--port", "Where to serve it; 0 takes a free one.", click.IntRange(0, 65535), default=8000)
+def demo(folder: Path, rows: int, serving: bool, port: int) -> None:
     """Ask a made-up hospital, and see the truth beside the answers.
 
     Makes a table of visits with its data card, asks about regions, wards and ages, asks the first
     question again (which is free) and one that the budget does not allow (which is refused), writes
     a report, and checks every certificate and the ledger.
+
+    With --serve the same hospital is served by lastbit serve: a steward, an analyst with an
+    allowance and an auditor each get a one-time link. It begins afresh each time.
     """
     start = time.monotonic()
+    if serving:
+        check_extra()
     _make(folder, rows)
+    if serving:
+        _serve(folder, port)
+        return
     answers = [_ask(folder, number, question) for number, question in enumerate(QUESTIONS, 1)]
     _ask_more(folder, answers[0])
     _close(folder, answers, start)
@@ -121,6 +146,34 @@ def _make(folder: Path, rows: int) -> None:
     )
 
 
+def _serve(folder: Path, port: int) -> None:
+    """Serve the hospital until Ctrl-C: one user of each role, who come in by one-time links."""
+    file = folder / "visits.toml"
+    card = read_card(file)
+    accept_data(card)  # before there are users: from then on a steward must
+    books = _ledger(folder)
+    steward, analyst, _ = USERS
+    for name, role in USERS.items():
+        books.set_principal(name, role, by=steward)
+    limit = Limit(epsilon=MONTHLY, delta=Fraction(5, 10**9), period="month")
+    books.set_allowance(card.account_name, analyst, limit, by=steward)
+
+    def announce(started: Started) -> None:
+        click.echo()
+        show(
+            Heading("Served", started.address),
+            f"Three users, three links, each valid once, for an hour. A browser is one user at a "
+            f"time: use private windows for the others. {analyst} may spend "
+            f"ε = {exact_text(MONTHLY)} a month. Ctrl-C ends it.",
+        )
+        for name, role in USERS.items():
+            click.echo(f"\n  {name}, {role}:\n  {started.links[name]}")  # not folded
+        click.echo()
+
+    settings = Settings(cards=(file,), state=folder / STATE, port=port, slot=SLOT)
+    run(settings, announce, links_for=tuple(USERS))
+
+
 def _clear(folder: Path) -> None:
     """Make the folder, or remove the files of an earlier demo from it, and nothing else."""
     names = [*FILES, *(_saved(number) for number in range(1, len(QUESTIONS) + 1))]
@@ -134,6 +187,8 @@ def _clear(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(found, key=lambda path: path == card):  # the mark goes last
             path.unlink()
+        if ours:
+            shutil.rmtree(folder / STATE, ignore_errors=True)
     except OSError as error:
         problem = f"cannot be written at {folder} ({error.strerror})"
         raise refusal("--dir", problem, "name another folder") from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -37,27 +35,33 @@ from lastbit.ledger import (
     Account,
     Entry,
     Ledger,
+    Limit,
     anchor_noted,
     anchored,
     exported,
     one_connection,
     restored,
+    user_name,
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.release import accept_data
-from lastbit.report import amount, title_of
+from lastbit.report import (
+    amount,
+    answers_left,
+    epsilon_taken,
+    register_csv,
+    register_page,
+    title_of,
+    typical_price,
+)
 from lastbit.tables import Budget, Cost, DataCard, read_card
-
-try:
-    import pwd
-except ImportError:  # a system without one
-    pwd = None  # type: ignore[assignment]
 
 BAR = 32
 DIGITS = 6
 _amount = partial(amount, digits=DIGITS)
 LEAST_ROOM = 20
 MOST_OPEN = 8
+FORMATS = ("jsonl", "csv", "html")
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
 HAPPENED: Mapping[str, str] = MappingProxyType(
     {
@@ -66,8 +70,6 @@ HAPPENED: Mapping[str, str] = MappingProxyType(
         "voided": "void since a backup was restored; stays charged",
     }
 )
-TENTH = Fraction(1, 10)
-"""Of the budget: the price to count with where nothing was asked yet."""
 REOPENED = re.compile(
     r"kept by the (?:moment|Gaussian) filter from here on; charges before it: (\d{1,18})"
 )
@@ -193,15 +195,17 @@ def log(file: Path | Address, account: str | None, last: int, as_json: bool) -> 
     show(Heading(str(file), f"{len(entries)} entries"), replace(table, numbers=(0,)))
 
 
-@ledger.command(example="export hospital.ledger --out entries.jsonl")
+@ledger.command(example="export hospital.ledger --format html --out register.html")
 @ledger_argument
 @option("--out", "Write to this file.", PATH)
+@option("--format", "All entries, or the register of releases.", FORMATS, default="jsonl")
 @one_connection()
-def export(file: Path | Address, out: Path | None) -> None:
-    """Every entry with its answer, one JSON a line.
+def export(file: Path | Address, out: Path | None, format: str) -> None:
+    """Every entry with its answer, one JSON a line; or the register of releases.
 
     The ledger's secret stays inside. The hash of an entry is SHA-256 of its fields, written as JSON
-    with sorted names and no blanks.
+    with sorted names and no blanks. The register (csv, html) has a line for each answer: when, the
+    table, the question, its price, in whose name, the digest of its certificate, and the entry.
     """
     books = Ledger.existing(file)
     if out is not None:
@@ -209,9 +213,13 @@ def export(file: Path | Address, out: Path | None) -> None:
         if out.exists():  # it might be the ledger itself, under another name
             raise refusal("--out", "exists", "name a new file")
     try:
-        with nullcontext(None) if out is None else out.open("x", encoding="ascii") as target:
-            for entry in exported(books):
-                click.echo(json.dumps(entry, sort_keys=True), file=target)
+        with nullcontext(None) if out is None else out.open("x", encoding="utf-8") as target:
+            if format == "jsonl":
+                for entry in exported(books):
+                    click.echo(json.dumps(entry, sort_keys=True), file=target)
+            else:
+                told = register_page if format == "html" else register_csv
+                click.echo(str(told(books)), file=target, nl=False)
     except OSError as error:
         raise refusal(
             "--out", f"cannot be written ({error.strerror})", "name another file"
@@ -246,6 +254,22 @@ def init(file: Path | Address) -> None:
             "several people use names the address without a user."
         )
     show(*parts)
+
+
+@ledger.command(example="upgrade postgresql://admin@db.example.org/books")
+@ledger_argument
+def upgrade(file: Path | Address) -> None:
+    """Bring an older ledger to today's tables and functions.
+
+    Needed in PostgreSQL alone, once, by somebody who may act as NAME_owner. Every entry stays as it
+    is. A ledger whose tables, functions or rights were changed is refused, as always.
+    """
+    done = Ledger.upgrade(file)
+    facts = (
+        ("upgraded" if done else "needs nothing", str(file)),
+        ("head", Ledger.existing(file).head),
+    )
+    show(Facts(facts))
 
 
 @ledger.command(example="copy hospital.ledger postgresql://admin@db.example.org/books")
@@ -342,16 +366,6 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
     ]
 
 
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    if pwd is None:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"
-
-
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now; a ledger that is not there yet is not made."""
     new = Account(name=card.account_name, budget=card.budget)
@@ -426,38 +440,6 @@ def _next_words(account: Account, price: Cost) -> str:
     return f"{money(price)} would take ε {_amount(took, up=True)}; {more:,} more fit"
 
 
-def answers_left(account: Account, price: Cost) -> int:
-    """How many answers of this price the filter of an account still allows."""
-    kept: Any = account.filter
-    return kept.answers_left(account.spent, _priced(kept, price)) or 0
-
-
-def epsilon_taken(account: Account, price: Cost) -> Fraction | None:
-    """By how much the epsilon spent under the filter grows with an answer; None if it is refused.
-
-    The first rho may take much: from then on plain sums no longer hold.
-    """
-    kept: Any = account.filter
-    spent: Any = account.spent
-    after = spent + _priced(kept, price)
-    return kept.epsilon_spent(after) - kept.epsilon_spent(spent) if kept.within(after) else None
-
-
-def _priced(kept: Any, price: Cost) -> Any:
-    return kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
-
-
-def typical_price(account: Account, entries: Sequence[Entry]) -> Cost:
-    """The median of the prices paid so far, by their moments; a tenth of the budget before that."""
-    kept, budget = account.filter, account.budget
-    costs = [entry.cost for entry in entries if entry.cost is not None]
-    if kept is None or not costs:
-        return Cost(epsilon=TENTH * (budget.epsilon if budget is not None else 1))
-    name = "moment" if isinstance(kept, MomentFilter) else "mu_squared"
-    ordered = sorted(costs, key=lambda cost: getattr(_priced(kept, cost), name))
-    return ordered[(len(costs) - 1) // 2]
-
-
 def reopened_after(entries: Sequence[Entry]) -> int:
     """How many answers an account had given by plain sums when the filter took over; 0 if none."""
     for entry in entries:
@@ -477,7 +459,10 @@ def reopened_words(answers: int) -> str:
     )
 
 
-def money(paid: Cost | MomentCost | GaussianCost | Budget, like: Budget | None = None) -> str:
+def money(
+    paid: Cost | MomentCost | GaussianCost | Budget | Limit,
+    like: Budget | Limit | None = None,
+) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
@@ -490,35 +475,6 @@ def money(paid: Cost | MomentCost | GaussianCost | Budget, like: Budget | None =
         if getattr(kept, name)
     ]
     return ", ".join(parts) or "nothing"
-
-
-def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
-    """Exact fractions as text; "left" under a filter is what a single answer may cost."""
-    left, kept = account.remaining, account.budget
-    filter_: Any = account.filter
-    found: dict[str, Any] = {
-        "account": account.name,
-        "kind": None if kept is None else kept.kind,
-        "budget": None if kept is None else {name: str(getattr(kept, name)) for name in LETTERS},
-        "spent": account.spent.to_json(),
-        "left": None if left is None else left.to_json(),
-    }
-    if filter_ is not None:
-        price = next_ or typical_price(account, ())
-        took = epsilon_taken(account, price)
-        found["filter"] = {
-            **({"order": str(filter_.order)} if isinstance(filter_, MomentFilter) else {}),
-            "delta_kept": str(filter_.delta_kept),
-            "limit": str(filter_.limit),
-            "epsilon_spent": str(filter_.epsilon_spent(account.spent)),
-            "odometer": str(filter_.odometer(account.spent)),
-            "next": {
-                "cost": price.to_json(),
-                "epsilon": None if took is None else str(took),
-                "answers": answers_left(account, price),
-            },
-        }
-    return found
 
 
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
@@ -549,7 +505,10 @@ def unanswered_words(reservations: Sequence[Entry]) -> str:
 def question_table(entries: Sequence[Entry]) -> Columns:
     """What was asked, newest first."""
     newest = list(reversed(entries))
-    cells = [(_when(entry), printable(entry.who or "", 10), _price(entry)) for entry in newest]
+    cells = [
+        (_when(entry), printable(entry.principal or entry.who or "", 10), _price(entry))
+        for entry in newest
+    ]
     return _entry_table(("when (UTC)", "who", "price", "question"), cells, newest, _asked)
 
 
@@ -574,14 +533,27 @@ def _what(entry: Entry, room: int) -> str:
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
         case "note":
             return printable(entry.words or "", 60)
+        case "voided" if entry.words:
+            return printable(f"not answered, stays charged: {entry.words}", 60)
         case "opened" | "settled" | "voided":
             return HAPPENED[entry.kind]
+        case "principal":
+            return printable(f"{entry.principal}: {entry.role or 'removed'}", 60)
+        case "allowance":
+            return printable(f"allowance of {entry.principal}: {limit_words(entry.limit)}", 60)
 
 
 def _new_budget(budget: Budget | None, words: str | None) -> str:
     if budget is None:
         return "budget without limit"
     return f"budget {budget_words(budget)}{', reopened' if words else ''}"
+
+
+def limit_words(limit: Limit | None) -> str:
+    """What an allowance allows, in short."""
+    if limit is None:
+        return "removed"
+    return f"{money(limit)}{f' a {limit.period}' if limit.period else ''}"
 
 
 def budget_words(budget: Budget) -> str:

@@ -22,6 +22,7 @@ LINE_WIDTH = 80
 # Each line is the first of the command's own help: a test compares them.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
+        "allowance": "How much of an account an analyst may spend.",
         "attack": "Known ways in which noise fails, tried on anybody's.",
         "audit": "A certified lower bound on the epsilon of a mechanism.",
         "budget": "What is spent and what is left.",
@@ -39,6 +40,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "median": "A private median of one column of a CSV file.",
         "poll": "Plan and read polls whose answers are perturbed.",
         "query": "Ask a table in SQL: a private answer with error bars.",
+        "serve": "Let people who do not have the data ask in a browser.",
+        "user": "Who may decide, ask and read: the principals of a ledger.",
         "verify": "What float code truly loses, with a certificate.",
     }
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,8 @@ from typing import Any, Literal
 import click
 
 from lastbit import report as reports
-from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.allowance import allowance_words, own_allowance
+from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
@@ -34,13 +36,23 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
+from lastbit.cli.remote import (
+    OrRemote,
+    account_at,
+    opened,
+    released_remotely,
+    rows_of,
+    token_option,
+)
 from lastbit.errors import InvalidParameter
-from lastbit.files import same_place, written_over
-from lastbit.ledger import Account, check_output, one_connection, spared_by
+from lastbit.files import Spared, same_place, written_over
+from lastbit.ledger import Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
+    RemoteTable,
     check_kept,
+    made_up_answer,
     planned_within,
     price_rows,
     released,
@@ -50,6 +62,8 @@ from lastbit.release import (
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    account_json,
+    allowance_json,
     marginals_page,
     notes_of,
     plan_words,
@@ -77,7 +91,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 
 
 @command('query visits.toml "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" --epsilon 1')
-@click.argument("card", type=PATH)
+@click.argument("card", type=OrRemote(PATH), metavar="CARD|ADDRESS")
 @click.argument("sql", required=False)
 @option("--epsilon", "The price of the whole answer: 1, 0.5, 1/3 ...")
 @option("--delta", "For undeclared keys, and Gaussian noise: 1e-9.")
@@ -105,14 +119,16 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--print-sql", "Show the statement that the engine would run, and stop.")
 @option("--dialect", "With --print-sql: for another engine; the last four only to read.", DIALECTS)
 @flag("--dry-run", "Check question, price and budget, and stop.")
+@flag("--made-up", "Answer about rows made up from the card, for free: nothing is read.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
 @flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
+@token_option
 @json_option
 @one_connection()
 def query(
-    card: Path,
+    card: Path | str,
     sql: str | None,
     weights: str | None,
     within: str | None,
@@ -125,10 +141,12 @@ def query(
     print_sql: bool,
     dialect: str | None,
     dry_run: bool,
+    made_up: bool,
     fresh: bool,
     consistent: bool,
     kept: bool,
     no_intervals: bool,
+    token_file: Path | None,
     as_json: bool,
     **price: Fraction | None,
 ) -> None:
@@ -145,26 +163,47 @@ def query(
     numbers go into bins, band=bin(age, 0, 18, 65).
 
     With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
+    Nor is it with --made-up: the answer is of the same form and as noisy, and about rows that are
+    made up from the card.
+
+    ADDRESS is that of a table that a server has: https://stats.example.org/visits. Its answer is
+    checked by lastbit's own checker, and compared with what was asked, before it is shown.
     """
     if (sql is None) == (marginals is None):
         remedy = "pass one SELECT, or --marginals region,old"
         raise refusal("SQL", "or --marginals, exactly one, is needed", remedy)
     statement = sys.stdin.read() if sql == "-" else sql
+    asked: dict[str, Any] = {"weights": _weights(weights), **price}
+    if isinstance(card, str):
+        given = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
+        given |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
+        given["--made-up"] = made_up
+        for name in (name for name, value in given.items() if value):
+            raise refusal(name, "is not for tables of a server", "leave it out")
+        token = [] if token_file is None else [str(token_file)]
+        _check_files(out, report, title, {"the token": token})
+        wanted = None if within is None else _within(within)
+        remote = opened(card, token_file).sql(statement or "")
+        if explain:
+            _show_remote_plan(remote, wanted, asked, as_json=as_json)
+            return
+        with _told_of_interrupts():
+            found = released_remotely(remote, fresh, wanted, asked)
+        found = found.consistent() if consistent else found
+        said, kept_here = account_at(remote)
+        _show_answer(found, said, rows_of(said, kept_here), as_json=as_json)
+        state = None if kept_here is None else account_json(kept_here, _paid(found.record))
+        _write(found, state, out=out, report=report, title=title)
+        return
+    if token_file is not None:
+        raise refusal("--token-file", "is for https:// addresses", "leave it out")
     table = read_card(card)
-    if out is not None and out.suffix.lower() not in KINDS:
-        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
-        raise refusal("--out", "has a name of no known kind", remedy)
-    spared = {**spared_by(table), "the card": [str(card)]}
-    for name, path in (("--out", out), ("--report", report)):
-        if path is not None:  # refused before anything is paid
-            check_output(name, path, spared)
-    if title is not None and (report is None or not title.strip()):
-        raise refusal("--title", "is for a page", "name the page by --report, and write a title")
-    if out is not None and report is not None and same_place(out, report):
-        raise refusal("--out", "names a file that is named twice", "name several")
+    _check_files(out, report, title, {**spared_by(table), "the card": [str(card)]})
+    if made_up and (fresh or kept or out is not None or report is not None):
+        remedy = "leave out --fresh, --kept, --out and --report"
+        raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
     if dialect is not None and not print_sql:
         raise refusal("--dialect", "is for --print-sql", "leave it out")
-    asked: dict[str, Any] = {"weights": _weights(weights), **price}
     plan: Plan | MarginalsPlan
     prices: list[tuple[str, ...]] = []
     if statement is None:
@@ -189,24 +228,85 @@ def query(
     if explain or dry_run:
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
+    if made_up:
+        _show_made_up(made_up_answer(plan, table, sql=statement), consistent, as_json=as_json)
+        return
+    with _told_of_interrupts(), waiting("asking") as tell, progress(tell):
+        answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
+        if isinstance(answer, Answer):
+            answer = with_kept(answer, plan.query, table, kept=kept)
+    books, account = account_of(table)
+    share, paid = own_allowance(books, account.name), _paid(answer.record)
+    state = {"account": account_json(account), **_share(share)}
+    _show_answer(answer, state, [*budget_rows(account, paid), *_own(share)], as_json=as_json)
+    _write(answer, account_json(account, paid), out=out, report=report, title=title)
+
+
+def _check_files(out: Path | None, report: Path | None, title: str | None, spared: Spared) -> None:
+    """Refuse what could not be written before anything is paid."""
+    if out is not None and out.suffix.lower() not in KINDS:
+        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise refusal("--out", "has a name of no known kind", remedy)
+    for name, path in (("--out", out), ("--report", report)):
+        if path is not None:
+            check_output(name, path, spared)
+    if title is not None and (report is None or not title.strip()):
+        raise refusal("--title", "is for a page", "name the page by --report, and write a title")
+    if out is not None and report is not None and same_place(out, report):
+        raise refusal("--out", "names a file that is named twice", "name several")
+
+
+@contextmanager
+def _told_of_interrupts() -> Iterator[None]:
     try:
-        with waiting("asking") as tell, progress(tell):
-            answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
-            if isinstance(answer, Answer):
-                answer = with_kept(answer, plan.query, table, kept=kept)
+        yield
     except KeyboardInterrupt:
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
-    account = account_of(table)[1]
+
+
+def _show_answer(
+    answer: Answer | Marginals,
+    state: Mapping[str, Any],
+    budget: Sequence[tuple[str, str]],
+    *,
+    as_json: bool,
+) -> None:
     part = answer.shown if isinstance(answer, Answer) else None
     if as_json:
         shown = {} if part is None else {"shown": part}
-        state = account_json(account)
-        show_json({"charged": answer.charged, "answer": answer.record, **shown, "account": state})
+        show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
     else:
-        show(*_answer_page(part or answer.record, account, charged=answer.charged))
-    _write(answer, account, out=out, report=report, title=title)
+        show(*_answer_page(part or answer.record, budget, charged=answer.charged))
+
+
+def _show_remote_plan(
+    table: RemoteTable, within: Any, asked: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """What the client plans, and what the server says of it."""
+    shown = table.preview(within=within, **asked)
+    if as_json:
+        show_json(shown)
+        return
+    plan = table.plan(within=within, **asked)
+    if plan is None:
+        heading = Heading(printable(shown["title"], WIDTH - 16), "not yet paid")
+        rows = [(printable(name, 20), printable(words)) for name, words in shown["facts"]]
+        page: tuple[Part, ...] = heading, Facts(rows)
+    else:
+        delta, weights = asked["delta"], asked["weights"]
+        page = _plan_page(plan, price_rows(plan.query, table.card, delta=delta, weights=weights))
+    show(*page, Facts([("server", printable(str(table.server))), *table.state(shown)]))
+
+
+def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:
+    whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
+    record = (answer.consistent() if whole else answer).record
+    if as_json:
+        show_json({"charged": False, "answer": record})
+    else:
+        show(*_answer_page(record, None, charged=False))
 
 
 def _check_for_marginals(
@@ -265,20 +365,30 @@ def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json:
 def _show_plan(
     plan: Plan | MarginalsPlan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool
 ) -> None:
-    account = account_of(plan.card)[1]
-    # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+    books, account = account_of(plan.card)
+    after, share = account, None
+    if not explain:  # refuses a price that the budget or the allowance does not allow
+        after = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+        share = own_allowance(books, account.name, plan.cost)
     if as_json:
-        state = account_json(account, plan.cost)
-        show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
+        state = {"account": account_json(account, plan.cost), **_share(share)}
+        show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
     elif explain:
         show(*_plan_page(plan, prices))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
-            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost)]),
+            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost), *_own(share)]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
+
+
+def _share(share: Allowance | None) -> dict[str, Any]:
+    return {} if share is None else {"allowance": allowance_json(share)}
+
+
+def _own(share: Allowance | None) -> list[tuple[str, str]]:
+    return [] if share is None else [("allowance", allowance_words(share))]
 
 
 def _plan_page(
@@ -294,7 +404,7 @@ def _plan_page(
 
 def _write(
     answer: Answer | Marginals,
-    account: Account,
+    state: Mapping[str, Any] | None,
     *,
     out: Path | None,
     report: Path | None,
@@ -308,7 +418,6 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            state = account_json(account, _paid(answer.record))
             if isinstance(answer, Marginals):
                 page = marginals_page(answer.record, title=title, account=state)
             else:
@@ -325,10 +434,12 @@ def _paid(record: Mapping[str, Any]) -> Cost:
     return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
 
 
-def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
-    """Numbers with their ±, the price, what is left, notes."""
+def _answer_page(
+    record: Mapping[str, Any], budget: Sequence[tuple[str, str]] | None, *, charged: bool
+) -> list[Part]:
+    """Numbers with their ±, the price, what is left, notes; without a budget for made-up rows."""
     paid = price_words(record["cost"])
-    verdict = paid if charged else "recorded, no charge"
+    verdict = paid if charged else "made up, free" if budget is None else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if "marginals" in record["plan"]:
         parts += marginals_parts(record, width=ROOM)
@@ -336,17 +447,17 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
-            more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
-            parts.append(more)
+            where = "" if budget is None else ": --out answer.csv has them all"
+            parts.append(f"... and {table.left_out:,} more groups{where}")
     else:
         parts.append(EMPTY)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
-    if not charged:
+    if not charged and budget is not None:
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    parts.append(Facts([*facts, *budget_rows(account, _paid(record))]))
+    parts.append(Facts([*facts, *(budget or ())]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

@@ -5,6 +5,17 @@ from lastbit.ledger.entry import (
 from lastbit.ledger.ledger import (
     Ledger as Ledger,
 )
+from lastbit.ledger.principals import (
+    PERIODS as PERIODS,
+    ROLES as ROLES,
+    Allowance as Allowance,
+    Limit as Limit,
+    Period as Period,
+    Principal as Principal,
+    Role as Role,
+    check_charging as check_charging,
+    check_deciding as check_deciding,
+)
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
     anchored as anchored,
@@ -15,12 +26,16 @@ from lastbit.ledger.safekeeping import (
 )
 from lastbit.ledger.storage import (
     one_connection as one_connection,
+    user_name as user_name,
 )
 
 __all__ = [
     "Account",
+    "Allowance",
     "Entry",
     "Ledger",
+    "Limit",
+    "Principal",
     "check_output",
     "exported",
     "restored",

@@ -16,8 +16,10 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number given out
 Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
          the charges in the file (or more: `entry.py`) and was within its budget at every entry;
          every answer has a charge of its own, made before it, of the price and the plan that it
-         names; and whoever knows the hash of one entry knows that no entry up to it was changed,
-         dropped, added or moved since, unless they know two texts of one SHA-256
+         names; every charge, once there are principals, is in the name of one who might ask, and
+         within the allowance of an analyst as `principals.py` counts it; and whoever knows the
+         hash of one entry knows that no entry up to it was changed, dropped, added or moved since,
+         unless they know two texts of one SHA-256
 Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
@@ -33,19 +35,30 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from hashlib import sha256 as hashed
 from typing import Any
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
 from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
+from lastbit.ledger.principals import (
+    Allowance,
+    Principal,
+    check_allowed,
+    check_charging,
+    check_role,
+    counted,
+    is_time,
+    moment_of,
+)
 from lastbit.ledger.storage import Books, Place, damaged
 from lastbit.tables import Cost
 
 _KIND = re.compile(
-    rb'"format":"lastbit ledger [1234]","kind":"([a-z]+)"'
+    rb'"format":"lastbit ledger ([12345])","kind":"([a-z]+)"'
 )  # a budget has a kind too
+_PRINCIPAL = re.compile(rb'"principal":("(?:[^"\\]|\\.)*")')
+_WHEN = re.compile(rb'"when":"([^"\\]*)"')
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
 
@@ -108,8 +121,12 @@ def numbered(books: Books, sequence: int) -> Entry | None:
 def written(books: Books, entry: Entry, record: str | None) -> None:
     """Append an entry that has its number, and the text of its answer beside it."""
     row = entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
-    version, reservation = entry.version, entry.reservation
-    books.append(row, kind=entry.kind, reservation=reservation, version=version)
+    books.append(
+        row,
+        reservation=entry.reservation,
+        principal=entry.principal,
+        version=entry.version,
+    )
 
 
 def intact(place: Place, row: StoredEntry, *, whole: bool = False) -> Entry:
@@ -133,6 +150,10 @@ class Scan:
     """By their hashes: reservations that are neither answered nor void."""
     closed: dict[bytes, int] = field(default_factory=dict)
     """By the hash of its reservation: the number of the entry that answers it, or makes it void."""
+    named: dict[tuple[bytes, bytes], tuple[int, bytes]] = field(default_factory=dict)
+    """By account and principal, as they are written: their newest entry. Roles have no account."""
+    when: str = ""
+    """The time of the last entry."""
     answers: int | None = None
     """The number of the newest answer to the question that was looked for."""
 
@@ -147,6 +168,33 @@ class Scan:
             state = self._entry(*found).state
             if state is not None:
                 yield state
+
+    def principal(self, name: str) -> Principal | None:
+        """A principal, with the role given last."""
+        found = self.named.get((_NO_ACCOUNT, _letters(name)))
+        return None if found is None else _principal(self._entry(*found))
+
+    def principals(self) -> dict[str, Principal]:
+        """All principals, by name, with the roles given last."""
+        roles = [self._entry(*found) for key, found in self.named.items() if key[0] == _NO_ACCOUNT]
+        return {entry.principal or "": _principal(entry) for entry in roles}
+
+    def allowance(self, account: str, principal: str) -> Allowance | None:
+        """The allowance as its newest entry states it, unless a role was given since."""
+        return self._allowance(_account(account), _letters(principal))
+
+    def allowances(self) -> Iterator[Allowance]:
+        """All that are in force."""
+        for key in self.named:
+            found = self._allowance(*key)
+            if found is not None:
+                yield found
+
+    def _allowance(self, account: bytes, principal: bytes) -> Allowance | None:
+        role, found = (self.named.get((name, principal)) for name in (_NO_ACCOUNT, account))
+        if role is None or found is None or found <= role:
+            return None
+        return self._entry(*found).allowance
 
     def open_reservations(self, account: str | None, question: str | None = None) -> list[Entry]:
         """What is charged and not answered, in order."""
@@ -175,23 +223,17 @@ class Scan:
         return Entry(**fields)
 
     def append(self, books: Books, draft: Entry, record: str | None = None) -> Entry:
-        """Write a draft as the entry that follows the last one."""
+        """Write a draft as the entry that follows the last one, at its time or now."""
         # the number orders the entries; the clock is only quoted, since clocks go back
-        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        when = draft.when or books.now()
         entry = replace(draft, sequence=self.last + 1, when=when, previous=self.head)
         Entry.read(entry.text)  # what could not be read again is never written
         written(books, entry, record)
-        self.last, self.head = entry.sequence, entry.hash
+        self.last, self.head, self.when = entry.sequence, entry.hash, when
         return entry
 
     def _entry(self, number: int, text: bytes) -> Entry:
-        try:
-            entry = Entry.read(text.decode("ascii"))
-        except (Malformed, UnicodeError):
-            raise _broken(self.place, number) from None
-        if entry.sequence != number:
-            raise _broken(self.place, number)
-        return entry
+        return _parsed(self.place, number, text)
 
     def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
@@ -208,7 +250,7 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
     found = Scan(place)
     sought = None if account is None or question is None else (_account(account), question)
     letters = b"" if sought is None else _question(sought[1])
-    number, previous, given_out = 0, FIRST.encode(), None
+    number, previous, given_out, text = 0, FIRST.encode(), None, b""
     for sequence, text, hash_, highest in books.texts():
         number, given_out = number + 1, highest
         if sequence != number or type(text) is not bytes:
@@ -219,8 +261,13 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         if told is None or b'"previous":"%b"' % previous not in text:
             raise _broken(place, number)
         previous = hash_
-        kind, name = told[1], text[: text.find(_AFTER_ACCOUNT)]
+        version, kind, name = told[1], told[2], text[: text.find(_AFTER_ACCOUNT)]
         found.newest[name] = (number, text)
+        if version == b"5":
+            principal = _PRINCIPAL.search(text)
+            if principal is None:
+                raise _broken(place, number)
+            found.named[name, principal[1]] = (number, text)
         if kind == b"reserved":
             found.open[hash_] = (number, text)
         elif kind in (b"settled", b"voided"):
@@ -234,12 +281,56 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         raise damaged(
             place, "has lost its last entries, or its count of them; look at lastbit ledger verify"
         )
-    found.last, found.head = number, previous.decode()
+    found.last, found.head, found.when = number, previous.decode(), _time(text)
     return found
+
+
+def charges_by(books: Books, account: str, principal: str) -> tuple[list[tuple[str, Cost]], str]:
+    """The charges of a principal to an account, each with the moment of their allowance then.
+
+    And the last such moment; the entry that is being written has none yet.
+    """
+    start, letters = _account(account) + _AFTER_ACCOUNT, b'"principal":%b' % _letters(principal)
+    charges, latest, before = [], "", b""
+    for number, text, _, _ in books.texts():
+        if text.startswith(start) and letters in text:
+            entry = _parsed(books.place, number, text)
+            latest = max(latest, moment_of(entry.when, _time(before)))
+            if entry.cost is not None:
+                charges.append((latest, entry.cost))
+        before = text
+    return charges, latest
+
+
+def _parsed(place: Place, number: int, text: bytes) -> Entry:
+    try:
+        entry = Entry.read(text.decode("ascii"))
+    except (Malformed, UnicodeError):
+        raise _broken(place, number) from None
+    if entry.sequence != number:
+        raise _broken(place, number)
+    return entry
+
+
+def _time(text: bytes) -> str:
+    """The time that an entry states, if it does."""
+    found = _WHEN.search(text)
+    return "" if found is None else found[1].decode()
 
 
 def _account(name: str) -> bytes:
     return f'{{"account":{canonical_json(name)}'.encode()
+
+
+def _principal(entry: Entry) -> Principal:
+    return Principal(name=entry.principal or "", role=entry.role, since=entry.sequence)
+
+
+def _letters(name: str) -> bytes:
+    return canonical_json(name).encode()
+
+
+_NO_ACCOUNT = b'{"account":null'
 
 
 def _question(question: str) -> bytes:
@@ -262,6 +353,7 @@ def chain_problems(
     accounts: dict[str, Account] = {}
     charges: dict[str, list[Cost]] = {}
     open_: dict[str, Entry] = {}
+    rights = _Rights()
     number, previous = 0, FIRST
     for row in rows:
         number += 1
@@ -284,6 +376,7 @@ def chain_problems(
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts, charges)
         yield from _settling_problems(entry, open_)
+        yield from rights.problems(entry)
     if number == 0:
         yield "there is no entry"
     if last is not None and last > number:
@@ -300,7 +393,7 @@ def _account_problems(
     The charges so far are those that a filter counts again when it takes an account over.
     """
     if entry.account is None:
-        if entry.kind in ("charge", "budget", "reserved", "settled", "voided"):
+        if entry.kind in ("charge", "budget", "reserved", "settled", "voided", "allowance"):
             yield f"entry {entry.sequence} has no account"
         return
     before = accounts.get(entry.account)
@@ -353,6 +446,65 @@ def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
         problem = price_problem(entry.record, paid.cost, entry.plan)
         if problem is not None:
             yield f"the answer of entry {entry.sequence} {problem}"
+
+
+@dataclass(slots=True)
+class _Rights:
+    """Roles and allowances after the entries so far, by the rules of `principals.py` alone."""
+
+    known: dict[str, Principal] = field(default_factory=dict)
+    allowances: dict[tuple[str, str], Allowance | None] = field(default_factory=dict)
+    charges: dict[tuple[str, str], list[tuple[str, Cost]]] = field(default_factory=dict)
+    latest: dict[tuple[str, str], str] = field(default_factory=dict)
+    when: str = ""
+
+    def problems(self, entry: Entry) -> Iterator[str]:
+        """Whether an entry is by somebody who may, and states its allowance as it is."""
+        name, before, self.when = entry.principal, self.when, entry.when
+        if name is None:
+            if entry.kind in ("charge", "reserved") and self.known:
+                yield f"entry {entry.sequence} charges in the name of no principal"
+            return
+        if not is_time(entry.when):
+            yield f"entry {entry.sequence} does not say when it was written"
+            return
+        if entry.kind == "principal":
+            try:
+                check_role(self.known, name, entry.role, by=entry.who or "")
+            except LastbitError:
+                yield f"entry {entry.sequence} gives a role that may not be given, or not by them"
+            self.known[name] = _principal(entry)
+            for pair in [pair for pair in self.allowances if pair[1] == name]:
+                del self.allowances[pair]
+            return
+        pair = entry.account or "", name
+        moment = max(moment_of(entry.when, before), self.latest.get(pair, ""))
+        self.latest[pair] = moment
+        expected = self.allowances.get(pair)
+        try:
+            expected = self._after(entry, pair, expected, moment)
+        except LastbitError:
+            who = entry.who if entry.kind == "allowance" else name
+            yield f"entry {entry.sequence} is more than {(who or '')[:80]} may do"
+        if entry.allowance != expected:
+            yield f"entry {entry.sequence} states a limit, or what is used of it, wrongly"
+        if entry.cost is not None:
+            self.charges.setdefault(pair, []).append((moment, entry.cost))
+        self.allowances[pair] = entry.allowance
+
+    def _after(
+        self, entry: Entry, pair: tuple[str, str], before: Allowance | None, moment: str
+    ) -> Allowance | None:
+        account, name = pair
+        if entry.kind == "allowance":
+            check_allowed(self.known, name, entry.limit, by=entry.who or "")
+            if entry.limit is None:
+                return None
+            return counted(account, name, entry.limit, self.charges.get(pair, []), moment)
+        check_charging(self.known.get(name), name, account, before)
+        if before is None or entry.cost is None:
+            return before
+        return before.at(moment).charged(entry.cost)
 
 
 def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:

@@ -4,17 +4,22 @@
 to a table. `append` and `decide` run as the owner, and let `entered` decide: an entry has the next
 number, names the hash before, fits its own hash, and its record the digest it states; a charge adds
 at least its price to what was spent, and stays within a budget of plain sums; a reservation is
-answered once; no sum goes down; what changes a budget or voids a reservation goes through `decide`.
-Whoever breaks a rule gets an error, and nothing is written.
+answered once; no sum goes down; what changes a budget, a role or an allowance, or voids a
+reservation, goes through `decide`. Once there are principals (`principals.py`), a charge names one
+who may ask: by `append` whoever is signed in, by `decide` anybody; and that of an analyst states
+`since` as the server's clock and the entry before have it, and at least what is used of the limit.
+`well_formed` lets no text in that lastbit would not read again. Whoever breaks a rule gets an
+error, and nothing is written.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-LAYOUT = 1
-"""Of tables and functions; a lastbit that needs others says so."""
+LAYOUT = 2
+"""Of tables and functions; a lastbit that needs others says so. 1 knew no principals."""
 ROLES = ("steward", "analyst", "auditor")
 
 GIVEN = "bigint, text, text, text, text, text"
@@ -26,11 +31,182 @@ SELECT (n[1] * d[2] + n[2] * d[1]) * d[3] <= n[3] * d[1] * d[2] FROM (
            array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric ORDER BY i) AS d
     FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions
 """
-_AMOUNTS = r'^(null|\{(("kind":"[a-z]+"|"[a-z_]+":"[0-9]+(/[1-9][0-9]*)?"),?)+\})$'
 
 # PostgreSQL stops at a NUL that somebody asked about, wherever it is; no field that matters has one
-_READ = r"SELECT regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g')::json"
+_READ = r"""
+SELECT CASE strpos($1, '\u0000') WHEN 0 THEN $1
+       ELSE regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END::json
+"""
 _FIELD = "SELECT ($1 -> $2)::text::jsonb #>> '{}'"
+
+# how each field is written, as `Entry.text` does; in which entries it is
+_F = r'"(0|[1-9][0-9]*)(/[1-9][0-9]*)?"'
+_TEXT = (
+    r'^(null|"([^"\\\x7f]|\\["\\bfnrt]|\\u(00(0[0-7bef]|1[0-9a-f]|7f|[89a-f][0-9a-f])'
+    r'|0[1-9a-f][0-9a-f]{2}|[1-9a-f][0-9a-f]{3}))*")$'
+)
+_PRICE = rf'^(null|\{{"delta":{_F},"epsilon":{_F},"rho":{_F}\}})$'
+_N = f"({_F}|null)"
+_SHAPES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "account",
+                "fingerprint",
+                "plan",
+                "query",
+                "question",
+                "result",
+                "secret",
+                "who",
+                "words",
+            ),
+            _TEXT,
+        ),
+        "budget": rf'^(null|\{{"delta":{_F},("delta_kept":{_F},)?"epsilon":{_F},"kind":"[a-z]+",'
+        rf'("order":{_F},)?"rho":{_F}\}})$',
+        "cost": _PRICE,
+        "format": '^"lastbit ledger [1-5]"$',
+        "kind": '^"[a-z]+"$',
+        "limit": rf'^(null|\{{"delta":{_N},"epsilon":{_N},'
+        rf'"period":(null|"(day|week|month|year)"),"rho":{_N}\}})$',
+        "previous": '^"[0-9a-f]{64}"$',
+        "principal": _TEXT,
+        "reservation": '^(null|"[0-9a-f]{64}")$',
+        "role": '^(null|"(steward|analyst|auditor)")$',
+        "sequence": "^[1-9][0-9]{0,17}$",
+        "since": '^(null|"[0-9]{4}-[0-9]{2}-[0-9]{2}")$',
+        "spent": rf'^(null|\{{"delta":{_F},"epsilon":{_F},(("moment"|"mu_squared"):{_F},)?'
+        rf'"rho":{_F}\}})$',
+        "used": _PRICE,
+        "when": r'^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00"$',
+    }
+)
+_IN: Mapping[str, int] = MappingProxyType(
+    {"reservation": 2, **dict.fromkeys(("limit", "principal", "role", "since", "used"), 5)}
+)
+_FIELDS = ", ".join(
+    f"('{name}', '{_SHAPES[name]}', {_IN.get(name, 1)})" for name in sorted(_SHAPES)
+)
+
+_WELL_FORMED = rf"""
+DECLARE
+    kind text := {{s}}.field($1, 'kind');
+    version text := right({{s}}.field($1, 'format'), 1);
+    counted text := ($1 -> 'spent')::text;
+    limits text := {{s}}.field($1 -> 'budget', 'kind');
+    amounts text := concat($1 -> 'cost', $1 -> 'spent', $1 -> 'budget', $1 -> 'limit',
+                           $1 -> 'used');
+    epsilon text := {{s}}.field($1 -> 'budget', 'epsilon');
+    delta text := {{s}}.field($1 -> 'budget', 'delta');
+    kept text := {{s}}.field($1 -> 'budget', 'delta_kept');
+    place text := {{s}}.field($1 -> 'budget', 'order');
+    fits boolean;
+BEGIN
+    -- these fields in this order, each as it is written, and nothing else
+    SELECT $1::text = '{{' || string_agg('"' || name || '":' || ($1 -> name)::text, ','
+                                        ORDER BY name COLLATE "C") || '}}'
+           AND bool_and(coalesce(($1 -> name)::text ~ shape, false)) INTO fits
+    FROM (VALUES {_FIELDS}) AS fields (name, shape, needs)
+    WHERE needs = 1 OR needs = 5 AND version = '5'
+       OR needs = 2 AND kind IN ('reserved', 'settled', 'voided');
+    IF fits IS NOT TRUE THEN RETURN false; END IF;
+    -- fractions in lowest terms, of a length that is read
+    IF EXISTS (SELECT FROM regexp_matches(amounts, '"([0-9]+)(?:/([0-9]+))?"', 'g') AS found (part)
+               WHERE length(part[1]) > 4100 OR length(part[2]) > 4100 OR part[2] = '1'
+                  OR gcd(part[1]::numeric, part[2]::numeric) <> 1)
+    THEN RETURN false; END IF;
+    -- one currency in a price, and in a plain sum; what is spent is counted as the budget says
+    IF ($1 -> 'cost')::text ~ '"epsilon":"[1-9].*"rho":"[1-9]'
+       OR counted ~ '"epsilon":"[1-9][0-9/]*","rho":"[1-9]'
+       OR (counted ~ '"moment"') <> (limits IS NOT DISTINCT FROM 'filter')
+       OR (counted ~ '"mu_squared"') <> (limits IS NOT DISTINCT FROM 'gaussian')
+       OR version <> (CASE WHEN ($1 -> 'principal')::text <> 'null' THEN '5'
+                          WHEN counted ~ '"mu_squared"' THEN '4' WHEN counted ~ '"moment"' THEN '3'
+                          WHEN kind IN ('reserved', 'settled', 'voided') THEN '2' ELSE '1' END)
+    THEN RETURN false; END IF;
+    -- budgets that mean something
+    fits := CASE limits
+        WHEN 'pure' THEN epsilon <> '0' AND delta = '0'
+        WHEN 'zcdp' THEN epsilon = '0' AND delta = '0'
+        ELSE limits IS NULL OR limits IN ('approx', 'filter', 'gaussian')
+             AND epsilon <> '0' AND delta <> '0' AND NOT {{s}}.at_most('1', '0', delta) END
+        AND (limits IS NULL OR (limits = 'zcdp') = ({{s}}.field($1 -> 'budget', 'rho') <> '0'))
+        AND (kept IS NOT NULL) = (limits IS NOT NULL AND limits IN ('filter', 'gaussian'))
+        AND (place IS NOT NULL) = (limits IS NOT DISTINCT FROM 'filter')
+        AND (kept IS NULL OR NOT {{s}}.at_most(delta, '0', kept)
+             AND NOT {{s}}.at_most(
+                 CASE limits WHEN 'filter' THEN '1000000000000' ELSE '1000000' END, '0', epsilon))
+        AND (place IS NULL OR place <> '0'
+             AND (SELECT max(part::numeric) FROM regexp_split_to_table(place, '/') AS part)
+                 <= 1000000000000);
+    IF version <> '5' THEN RETURN fits AND kind NOT IN ('principal', 'allowance'); END IF;
+    -- roles, allowances, and charges in a principal's name
+    RETURN fits AND kind IN ('charge', 'reserved', 'principal', 'allowance')
+        AND (kind = 'principal' OR ($1 -> 'role')::text = 'null')
+        AND (kind <> 'principal' OR concat($1 -> 'account', amounts, $1 -> 'question')
+                                    = repeat('null', 7))
+        AND (($1 -> 'limit')::text = 'null') = (($1 -> 'used')::text = 'null')
+        AND (($1 -> 'since')::text = 'null') = ({{s}}.field($1 -> 'limit', 'period') IS NULL)
+        AND ($1 -> 'limit')::text !~ '"epsilon":null.*"rho":null';
+END
+"""
+
+_ALLOWED = r"""
+DECLARE
+    kind text := {s}.field($1, 'kind');
+    named text := {s}.field($1, 'principal');
+    charged text := {s}.field($1, 'account');
+    role text := {s}.role_of(named);
+    decides boolean := {s}.role_of({s}.field($1, 'who')) = 'steward';
+    already boolean := EXISTS (SELECT FROM {s}.entries AS e WHERE e.principal IS NOT NULL);
+    moment text := {s}.field($1, 'when');
+    share json;
+    day text;
+    started text;
+    currency text;
+    fits boolean;
+BEGIN
+    IF kind NOT IN ('charge', 'reserved', 'principal', 'allowance') THEN RETURN true; END IF;
+    IF kind = 'principal' THEN
+        RETURN CASE WHEN already THEN decides ELSE {s}.field($1, 'role') = 'steward' END;
+    ELSIF kind = 'allowance' THEN
+        RETURN decides AND (role = 'analyst' OR ($1 -> 'limit')::text = 'null');
+    ELSIF NOT already OR role = 'steward' THEN
+        RETURN (named IS NOT NULL) = already AND coalesce(($1 -> 'limit')::text, 'null') = 'null';
+    ELSIF role IS DISTINCT FROM 'analyst' THEN
+        RETURN false;
+    END IF;
+    SELECT {s}.read(e.text) INTO share FROM {s}.entries AS e
+        WHERE e.principal = named AND e.account = charged AND e.sequence > (
+            SELECT max(r.sequence) FROM {s}.entries AS r
+            WHERE r.principal = named AND r.account IS NULL)
+        ORDER BY e.sequence DESC LIMIT 1;
+    started := {s}.field(share, 'since');
+    IF $2 ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}\+00:00$' THEN
+        moment := greatest(moment, $2 COLLATE "C");
+    END IF;
+    day := greatest(started, to_char(date_trunc({s}.field($1 -> 'limit', 'period'),
+        moment::timestamptz AT TIME ZONE 'UTC'), 'YYYY-MM-DD') COLLATE "C");
+    fits := ($1 -> 'limit')::text <> 'null' AND ($1 -> 'limit')::text = (share -> 'limit')::text
+        AND {s}.field($1, 'since') IS NOT DISTINCT FROM day;
+    FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
+        fits := fits AND {s}.at_most(
+            CASE WHEN started IS NOT DISTINCT FROM day
+                 THEN {s}.field(share -> 'used', currency) ELSE '0' END,
+            {s}.field($1 -> 'cost', currency), {s}.field($1 -> 'used', currency));
+        IF {s}.field($1 -> 'cost', currency) <> '0' THEN
+            fits := fits AND coalesce({s}.at_most({s}.field($1 -> 'used', currency), '0',
+                {s}.field($1 -> 'limit', currency)), currency = 'delta');
+        END IF;
+    END LOOP;
+    RETURN fits;
+END
+"""
+_ROLE_OF = """
+SELECT {s}.field({s}.read(e.text), 'role') FROM {s}.entries AS e
+WHERE e.principal = $1 AND e.account IS NULL ORDER BY e.sequence DESC LIMIT 1
+"""
 
 _ENTERED = r"""
 #variable_conflict use_column
@@ -38,6 +214,7 @@ DECLARE
     entry json := {s}.read(given_text);
     kind text := {s}.field(entry, 'kind');
     answered text := {s}.field(entry, 'reservation');
+    named text := {s}.field(entry, 'principal');
     now_head {s}.head%ROWTYPE;
     paid {s}.entries%ROWTYPE;
     before json;
@@ -56,8 +233,10 @@ BEGIN
        OR {s}.field(entry, 'question') IS DISTINCT FROM given_question
        OR {s}.field(entry, 'result')
           IS DISTINCT FROM encode(sha256(convert_to(given_record, 'UTF8')), 'hex')
-       OR (entry -> 'cost')::text !~ '{amounts}' OR (entry -> 'spent')::text !~ '{amounts}'
-       OR (entry -> 'budget')::text !~ '{amounts}'
+       OR octet_length(given_record) <> length(given_record)
+       OR json_typeof(given_record::json) <> 'object'
+       OR {s}.well_formed(entry) IS NOT TRUE
+       OR {s}.field(entry, 'when')::timestamptz > clock_timestamp()
     THEN RAISE EXCEPTION 'an entry does not follow the last one' USING ERRCODE = 'LB001';
     END IF;
     SELECT {s}.read(e.text) INTO before FROM {s}.entries AS e
@@ -97,29 +276,40 @@ BEGIN
     ELSIF kind = 'note' THEN
         fits := fits AND given_record IS NULL AND (steady OR given_account IS NULL);
     ELSIF kind = 'budget' THEN
-        fits := fits AND given_record IS NULL AND given_account IS NOT NULL;
+        fits := fits AND given_record IS NULL AND given_account IS NOT NULL
+            AND (before IS NOT NULL OR (entry -> 'spent')::text !~ 'null|:"[1-9]');
+    ELSIF kind = 'allowance' THEN
+        fits := fits AND given_record IS NULL AND steady;
+    ELSIF kind = 'principal' THEN
+        fits := fits AND given_record IS NULL;
     ELSIF kind NOT IN ('charge', 'reserved') THEN
         fits := false;
     END IF;
+    fits := fits AND {s}.allowed(entry, (SELECT {s}.field({s}.read(e.text), 'when')
+        FROM {s}.entries AS e WHERE e.sequence = now_head.last));
     IF fits IS NOT TRUE THEN
         RAISE EXCEPTION 'an entry breaks the rules of its account' USING ERRCODE = 'LB001';
     END IF;
-    IF NOT given_steward AND (kind = 'voided' OR kind = 'budget' AND before IS NOT NULL) THEN
+    IF NOT given_steward AND (kind IN ('voided', 'principal', 'allowance')
+                              OR kind = 'budget' AND before IS NOT NULL) THEN
         RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
     END IF;
-    INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record) VALUES
-        (given_sequence, given_account, given_question, given_text, given_hash, answered,
-         given_record);
+    IF NOT given_steward AND named <> session_user THEN
+        RAISE EXCEPTION 'a charge in the name of somebody else' USING ERRCODE = 'LB002';
+    END IF;
+    INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record,
+        principal) VALUES (given_sequence, given_account, given_question, given_text, given_hash,
+        answered, given_record, named);
     UPDATE {s}.head SET last = given_sequence, hash = given_hash,
         version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
 END
-""".replace("{amounts}", _AMOUNTS)
+"""
 
 
 def _function(name: str, given: str, gives: str, language: str, body: str, how: str) -> str:
     return (
-        f"CREATE FUNCTION {{s}}.{name}({given}) RETURNS {gives} LANGUAGE {language} {how} "
-        f"AS $lastbit${body}$lastbit$"
+        f"CREATE OR REPLACE FUNCTION {{s}}.{name}({given}) RETURNS {gives} "
+        f"LANGUAGE {language} {how} AS $lastbit${body}$lastbit$"
     )
 
 
@@ -133,6 +323,21 @@ _NAMED = (
 _CALLED = "SELECT {s}.entered($1, $2, $3, $4, $5, $6, %s)"
 _DIGEST = "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE octet_length(value) = 32"
 _OWNERS = f"SECURITY DEFINER {_SAFE}"
+_FUNCTIONS = (
+    _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
+    _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
+    _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
+    _function("well_formed", "json", "boolean", "plpgsql", _WELL_FORMED, f"IMMUTABLE {_SAFE}"),
+    _function("role_of", "text", "text", "sql", _ROLE_OF, "STABLE"),
+    _function("allowed", "json, text", "boolean", "plpgsql", _ALLOWED, f"STABLE {_SAFE}"),
+    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, f"{_SAFE} SET {BY_INDEX[0]} = on"),
+)
+_OURS_ALONE = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC"
+_PRINCIPALS = (
+    'ALTER TABLE {s}.entries ADD COLUMN principal text COLLATE "C"',
+    "CREATE INDEX entries_by_principal ON {s}.entries (principal, account, sequence) "
+    "WHERE principal IS NOT NULL",
+)
 SCHEMA = (
     "CREATE TABLE {s}.head (one integer PRIMARY KEY CHECK (one = 1), layout integer NOT NULL, "
     'version integer NOT NULL, last bigint NOT NULL, hash text COLLATE "C" NOT NULL)',
@@ -142,6 +347,7 @@ SCHEMA = (
     'hash text COLLATE "C" NOT NULL UNIQUE, '
     'reservation text COLLATE "C" UNIQUE REFERENCES {s}.entries (hash), record text COLLATE "C")',
     "CREATE INDEX entries_by_account ON {s}.entries (account, sequence)",
+    *_PRINCIPALS,
     _function("stay", "", "trigger", "plpgsql", "BEGIN RAISE 'entries are fixed'; END", _SAFE),
     *(
         f"CREATE TRIGGER stay_{what.lower()} BEFORE {what} ON {{s}}.{table} "
@@ -153,17 +359,14 @@ SCHEMA = (
         )
         for what in whats
     ),
-    _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
-    _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
-    _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
+    *_FUNCTIONS,
     _function(
         "locked", "", "bigint", "sql", "SELECT last FROM {s}.head WHERE one = 1 FOR UPDATE", _OWNERS
     ),
-    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, f"{_SAFE} SET {BY_INDEX[0]} = on"),
     _function("append", GIVEN, "void", "sql", _CALLED % "false", _OWNERS),
     _function("decide", GIVEN, "void", "sql", _CALLED % "true", _OWNERS),
     _function("secret_digest", "", "text", "sql", _DIGEST, _OWNERS),
-    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC",
+    _OURS_ALONE,
     "GRANT USAGE ON SCHEMA {s} TO {steward}, {analyst}, {auditor}",
     "GRANT SELECT ON {s}.entries, {s}.head TO {steward}, {analyst}, {auditor}",
     "GRANT SELECT ON {s}.secret TO {steward}, {analyst}",
@@ -171,6 +374,11 @@ SCHEMA = (
     f"GRANT EXECUTE ON FUNCTION {{s}}.locked(), {{s}}.append({GIVEN}) TO {{steward}}, {{analyst}}",
     f"GRANT EXECUTE ON FUNCTION {{s}}.decide({GIVEN}) TO {{steward}}",
 )
+
+UPGRADES: Mapping[int, tuple[str, ...]] = MappingProxyType(
+    {1: (*_PRINCIPALS, *_FUNCTIONS, _OURS_ALONE)}
+)
+"""By the layout that is there: what makes the next one of it. No entry is touched."""
 
 LOOKED_AT = """
 WITH space AS (SELECT oid, nspowner, nspacl FROM pg_namespace WHERE nspname = %s),
@@ -182,7 +390,8 @@ UNION ALL SELECT concat_ws(' ', 'column', relname, attnum, attname, attnotnull, 
        format_type(atttypid, atttypmod)) FROM class JOIN pg_attribute ON attrelid = class.oid
        LEFT JOIN pg_collation AS k ON k.oid = attcollation
        WHERE relkind = 'r' AND attnum > 0 AND NOT attisdropped
-UNION ALL SELECT concat_ws(' ', 'index', relname, indisunique, indisvalid, indisready, indkey)
+UNION ALL SELECT concat_ws(' ', 'index', relname, indisunique, indisvalid, indisready, indkey,
+       pg_get_expr(indpred, indrelid))
        FROM class JOIN pg_index ON indexrelid = class.oid
 UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, tgtype, proname,
        CASE WHEN pronamespace <> relnamespace THEN 'from elsewhere' END)
@@ -207,8 +416,13 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d"
-"""Digest of what `LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
+AS_MADE: Mapping[str, int] = MappingProxyType(
+    {
+        "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
+        "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": LAYOUT,
+    }
+)
+"""The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""
 
 
 def filled(statement: str, names: Mapping[str, str]) -> str:

@@ -11,8 +11,11 @@ total that `chain.py` computes again from the charges alone.
 | budget | an account has this budget from now on |
 | reserved | this price is charged for an answer that is to come; no row has been read for it |
 | settled | the answer to an earlier reservation, which costs nothing more |
-| voided | an earlier reservation stays charged and is never answered: a backup was restored |
+| voided | an earlier reservation stays charged and is never answered: its `words` say why, or a
+  backup was restored |
 | charge | a price and its answer at once |
+| principal | somebody has this role from now on, or none (`principals.py`) |
+| allowance | an analyst may charge so much to an account from now on, or nothing |
 | note | a remark |
 
 Theorem  if every entry follows the rules of `Account`, then at every entry what is spent is not
@@ -45,11 +48,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.ledger.principals import (
+    CURRENCIES,
+    ROLES,
+    Allowance,
+    Limit,
+    Role,
+    Total,
+    in_words,
+)
 from lastbit.privacy import (
     NOTHING_SPENT,
     GaussianCost,
@@ -59,19 +71,32 @@ from lastbit.privacy import (
 )
 from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price, suggested
 
-Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
+Kind: TypeAlias = Literal[
+    "opened",
+    "budget",
+    "charge",
+    "note",
+    "reserved",
+    "settled",
+    "voided",
+    "principal",
+    "allowance",
+]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMATS = ("lastbit ledger 1", "lastbit ledger 2", "lastbit ledger 3", "lastbit ledger 4")
+_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 6))
 _RESERVATIONS = ("reserved", "settled", "voided")
-_KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
+_KINDS = get_args(Kind)
+_NAMED = ("charge", "reserved", "principal", "allowance")
+"""Kinds of entries that may name a principal; the last two always do."""
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
-_CURRENCIES = ("epsilon", "delta", "rho")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _FIXED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"filter": ("order", "delta_kept"), "gaussian": ("delta_kept",)}
 )
+_NOT_OF_ROLES = ("account", "cost", "spent", "budget", "question", "result", "limit", "used")
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
 _NOTHING = Cost()
 _FILTERED = (MomentCost, GaussianCost)
@@ -128,7 +153,7 @@ class Account:
             left: FilterCost = kept.left(self.spent)
             return left
         return Cost(
-            **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in _CURRENCIES}
+            **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in CURRENCIES}
         )
 
     def charged(self, cost: Cost, *, gaussian_noise: bool = False) -> Account:
@@ -139,7 +164,7 @@ class Account:
         if cost == _NOTHING:
             raise InvalidParameter("cost", problem="is zero", remedy="pass the price of the plan")
         self._check_currency(cost)
-        for name in _CURRENCIES:
+        for name in CURRENCIES:
             if not on_grid(price := getattr(cost, name)):
                 raise InvalidParameter(
                     name,
@@ -158,8 +183,8 @@ class Account:
                 remedy = "ask for what needs no delta, say by declared keys"
             assert isinstance(self.remaining, Cost)  # only a budget can be exceeded
             raise BudgetExceeded(
-                f"the answer costs {_in_words(cost)}, and of the budget of {self.name} only "
-                f"{_in_words(self.remaining, all_of=self.budget)} is left; nothing was charged or "
+                f"the answer costs {in_words(cost)}, and of the budget of {self.name} only "
+                f"{in_words(self.remaining, all_of=self.budget)} is left; nothing was charged or "
                 f"released; {remedy}"
             )
         return replace(self, spent=spent)
@@ -172,7 +197,7 @@ class Account:
         if kept.within(spent):
             return replace(self, spent=spent)
         left = kept.left(before)
-        asked = f"the answer costs {_in_words(cost)}, and the filter of {self.name} leaves"
+        asked = f"the answer costs {in_words(cost)}, and the filter of {self.name} leaves"
         if cost.delta > left.delta:
             remedy = "ask for what needs less delta, say by declared keys"
             words = f"delta = {exact_text(left.delta, 16)} of the delta kept for such answers"
@@ -217,7 +242,7 @@ class Account:
                 )
             return self.reopened(budget, ())
         if budget is not None and not self.spent.within(budget):
-            problem = f"is less than what {self.name} has spent: {_in_words(self.spent)}"
+            problem = f"is less than what {self.name} has spent: {in_words(self.spent)}"
             remedy = "set it to that to close the account, or higher; spent stays spent"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return replace(self, budget=budget)
@@ -286,15 +311,8 @@ class Account:
             raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
 
 
-def _in_words(cost: Cost, *, all_of: Budget | None = None) -> str:
-    """With a budget, zero is said too where the budget has that currency."""
-    like = cost if all_of is None else all_of
-    names = [name for name in _CURRENCIES if getattr(like, name)] or ["epsilon"]
-    return ", ".join(f"{name} = {exact_text(getattr(cost, name), 16)}" for name in names)
-
-
 def _moved_up(amount: Cost) -> Cost:
-    return Cost(**{name: next_price(getattr(amount, name)) for name in _CURRENCIES})
+    return Cost(**{name: next_price(getattr(amount, name)) for name in CURRENCIES})
 
 
 def _price(kept: Any, cost: Cost) -> FilterCost:
@@ -347,6 +365,16 @@ class Entry:
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
     reservation: str | None = None
     """In a settled or voided entry: the hash of the reservation that it answers, or closes."""
+    principal: str | None = None
+    """In whose name is charged; or whose role or allowance it is."""
+    role: Role | None = None
+    """Of a principal; None if they are removed."""
+    limit: Limit | None = None
+    """Of the allowance of the principal for the account, from here on; None if there is none."""
+    used: Total | None = None
+    """Of the limit, this entry included."""
+    since: str | None = None
+    """The first day of the period in which it is used; None if it is for good."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     resumed: bool = field(default=False, repr=False, compare=False)
     """Of a reservation that `reserve` gives: whether it was charged by an earlier call."""
@@ -354,6 +382,8 @@ class Entry:
     @property
     def version(self) -> int:
         """The version of lastbit's ledgers that first had entries like this one."""
+        if self.principal is not None:
+            return 5
         if isinstance(self.spent, _FILTERED):
             return 3 if isinstance(self.spent, MomentCost) else 4
         return 2 if self.kind in _RESERVATIONS else 1
@@ -361,7 +391,13 @@ class Entry:
     @property
     def text(self) -> str:
         """The canonical JSON of all fields; the record is in it by its digest."""
-        late = {"reservation": self.reservation} if self.kind in _RESERVATIONS else {}
+        late: dict[str, Any] = {}
+        if self.kind in _RESERVATIONS:
+            late["reservation"] = self.reservation
+        if self.principal is not None:
+            amounts = {name: _amounts(getattr(self, name)) for name in ("limit", "used")}
+            named = {name: getattr(self, name) for name in ("principal", "role", "since")}
+            late |= amounts | named
         return canonical_json(
             {
                 "format": _FORMATS[self.version - 1],
@@ -386,6 +422,19 @@ class Entry:
         if self.account is None or self.spent is None:
             return None
         return Account(name=self.account, budget=self.budget, spent=self.spent)
+
+    @property
+    def allowance(self) -> Allowance | None:
+        """The allowance as it was after this entry."""
+        if self.account is None or self.principal is None or self.limit is None:
+            return None
+        return Allowance(
+            account=self.account,
+            principal=self.principal,
+            limit=self.limit,
+            used=self.used or Total(),
+            since=self.since,
+        )
 
     def with_record(self, record: Mapping[str, Any]) -> Entry:
         """The entry and the answer beside it, which is told where it is recorded."""
@@ -418,7 +467,10 @@ class Entry:
                 spent=_read_spent(data["spent"]),
                 budget=_read_budget(data["budget"]),
                 **texts,
+                **(_read_allowance(data) if data["format"] == _FORMATS[4] else {}),
             )
+            if entry.principal is None and entry.kind in ("principal", "allowance"):
+                raise ValueError
             if entry.spent is not None and not isinstance(entry.spent, _counted_by(entry.budget)):
                 raise ValueError
             if entry.spent is None and entry.budget is not None and entry.budget.kind in FILTERS:
@@ -430,11 +482,11 @@ class Entry:
         return entry
 
 
-def _amounts(amount: Cost | FilterCost | Budget | None) -> dict[str, str] | None:
+def _amounts(amount: Cost | FilterCost | Budget | Limit | Total | None) -> Any:
     if amount is None:
         return None
     if isinstance(amount, Budget):
-        names = (*_CURRENCIES, *_FIXED.get(amount.kind, ()))
+        names = (*CURRENCIES, *_FIXED.get(amount.kind, ()))
         return {"kind": amount.kind, **{name: str(getattr(amount, name)) for name in names}}
     return amount.to_json()
 
@@ -446,19 +498,45 @@ def _exact(data: Any, names: Iterable[str]) -> dict[str, Fraction]:
 
 
 def _read_cost(data: Any) -> Cost | None:
-    return None if data is None else Cost(**_exact(data, _CURRENCIES))
+    return None if data is None else Cost(**_exact(data, CURRENCIES))
+
+
+def _read_allowance(data: Any) -> dict[str, Any]:
+    """The fields that only entries with a principal have."""
+    role, limit, used, since = (data[name] for name in ("role", "limit", "used", "since"))
+    if type(data["principal"]) is not str or data["kind"] not in _NAMED:
+        raise ValueError
+    if role not in (None, *ROLES) or (role is not None and data["kind"] != "principal"):
+        raise ValueError
+    if data["kind"] == "principal" and any(data[name] is not None for name in _NOT_OF_ROLES):
+        raise ValueError
+    if limit is not None:
+        numbers = _exact(limit, [name for name in CURRENCIES if limit[name] is not None])
+        limit = Limit(**numbers, period=limit["period"])
+    lasting = limit is None or limit.period is None
+    if (used is None) != (limit is None) or (since is None) != lasting:
+        raise ValueError
+    if since is not None and not _DAY.fullmatch(since):
+        raise ValueError
+    return {
+        "principal": data["principal"],
+        "role": role,
+        "limit": limit,
+        "used": None if used is None else Total(**_exact(used, CURRENCIES)),
+        "since": since,
+    }
 
 
 def _read_spent(data: Any) -> Cost | FilterCost | None:
     if data is not None and "moment" in data:
-        return MomentCost(**_exact(data, (*_CURRENCIES, "moment")))
+        return MomentCost(**_exact(data, (*CURRENCIES, "moment")))
     if data is not None and "mu_squared" in data:
-        return GaussianCost(**_exact(data, (*_CURRENCIES, "mu_squared")))
+        return GaussianCost(**_exact(data, (*CURRENCIES, "mu_squared")))
     return _read_cost(data)
 
 
 def _read_budget(data: Any) -> Budget | None:
     if data is None:
         return None
-    names = (*_CURRENCIES, *_FIXED.get(data["kind"], ()))
+    names = (*CURRENCIES, *_FIXED.get(data["kind"], ()))
     return Budget(kind=data["kind"], **_exact(data, names))

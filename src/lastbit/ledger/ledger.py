@@ -3,6 +3,7 @@
 Law      `reserve`, `settle` and `charge` are one transaction each, which no other process can
          interrupt: they read the last entry and the account, apply the rules of `entry.py`, and
          append; or they change nothing
+         A charge in the name of an analyst must have room in the account and in the allowance
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
          within its budget. (b) A reservation or an answer that was returned is in the file for
          good. (c) A reservation has at most one answer
@@ -36,6 +37,7 @@ from lastbit.files import exists, same_place
 from lastbit.ledger.chain import (
     Scan,
     chain_problems,
+    charges_by,
     intact,
     numbered,
     price_problem,
@@ -43,6 +45,17 @@ from lastbit.ledger.chain import (
     stored,
 )
 from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.principals import (
+    Allowance,
+    Limit,
+    Principal,
+    Role,
+    check_allowed,
+    check_charging,
+    check_role,
+    counted,
+    moment_of,
+)
 from lastbit.ledger.storage import (
     SECRET_BYTES,
     Books,
@@ -96,6 +109,15 @@ class Ledger:
         return Ledger.existing(place, patience=patience)
 
     @staticmethod
+    def upgrade(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> bool:
+        """Bring a ledger that an older lastbit made in a database to today's tables and functions.
+
+        Its owner does this; entries stay as they are. False if there was nothing to do.
+        """
+        place = place_of(path)
+        return storage_of(place).upgraded(place, patience=patience)
+
+    @staticmethod
     def existing(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> Ledger:
         """The ledger at this place, which must be there."""
         place = place_of(path)
@@ -110,6 +132,12 @@ class Ledger:
         if isinstance(self.path, Address):
             return is_address(path) and self.path.leads_to(place_of(path))
         return not is_address(path) and same_place(self.path, path)
+
+    @property
+    def user(self) -> str:
+        """In whose name this process acts: the database's user, or the operating system's."""
+        with self._connected() as books:
+            return books.user()
 
     def account(self, name: str, budget: Budget | None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit."""
@@ -184,6 +212,77 @@ class Ledger:
                 return (entry.words or "").removeprefix(start)
         return None
 
+    def principals(self) -> tuple[Principal, ...]:
+        """All principals, by name, those who were removed too; none in a ledger without them."""
+        with self._connected() as books:
+            found = self._chain(books).principals()
+        return tuple(found[name] for name in sorted(found))
+
+    def principal(self, name: str) -> Principal | None:
+        """The principal of this name, who may have been removed."""
+        _check_name(name, "principal")
+        with self._connected() as books:
+            return self._chain(books).principal(name)
+
+    def set_principal(self, name: str, role: Role | None, *, by: str) -> Principal:
+        """Give somebody a role, or None to remove them; stewards decide it, and it is recorded.
+
+        The first principal is a steward, whoever decides it: from then on every charge names a
+        principal. A new role ends the allowances of its principal. Removed names stay taken.
+        """
+        _check_name(name, "principal")
+        _check_texts(by=by)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            known = chain.principals()
+            check_role(known, name, role, by=by)
+            if name in known and known[name].role == role:
+                return known[name]
+            draft = Entry(kind="principal", principal=name, role=role, who=by)
+            entry = chain.append(books, draft)
+        return Principal(name=name, role=role, since=entry.sequence)
+
+    def allowances(
+        self, account: str | None = None, principal: str | None = None
+    ) -> tuple[Allowance, ...]:
+        """The allowances in force, as they are now, by account and principal."""
+        with self._connected() as books:
+            chain, when = self._chain(books), books.now()
+            found = [one.at(moment_of(when, chain.when)) for one in chain.allowances()]
+        chosen = (
+            one
+            for one in found
+            if account in (None, one.account) and principal in (None, one.principal)
+        )
+        return tuple(sorted(chosen, key=lambda one: (one.account, one.principal)))
+
+    def set_allowance(
+        self, account: str, principal: str, limit: Limit | None, *, by: str
+    ) -> Allowance | None:
+        """Give an analyst a share of an account, or None to take it away; a steward decides it.
+
+        What the analyst was charged in the period so far counts as used.
+        """
+        _check_name(account)
+        _check_name(principal, "principal")
+        _check_texts(by=by)
+        with self._connected() as books, books.transaction():
+            chain, when = self._chain(books), books.now()
+            if chain.account(account) is None:
+                raise _not_open(account)
+            check_allowed(chain.principals(), principal, limit, by=by)
+            before, after = chain.allowance(account, principal), None
+            moment = moment_of(when, chain.when)
+            if limit is not None:
+                limit.check()
+                charges, latest = charges_by(books, account, principal)
+                after = counted(account, principal, limit, charges, max(moment, latest))
+            if (before and before.limit) == limit:
+                return after
+            draft = chain.drafted(kind="allowance", account=account, who=by, when=when)
+            chain.append(books, _with_allowance(draft, principal, after))
+        return after
+
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
         with self._connected() as books:
@@ -222,6 +321,7 @@ class Ledger:
         query: str | None = None,
         fresh: bool = False,
         gaussian_noise: bool = False,
+        principal: str | None = None,
     ) -> Entry:
         """Charge an answer that is still to be made; or raise, and change nothing.
 
@@ -233,8 +333,12 @@ class Ledger:
 
         Say by `gaussian_noise` that all that is paid for is discrete Gaussian noise: an account
         that is kept by the Gaussian filter takes a price in rho for nothing else.
+
+        A ledger with principals needs to know in whose name: `principal` must be one who may ask,
+        also where nothing is charged, and an analyst's allowance must have room for the price.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
+        _check_texts(**_given(words=words, query=query, principal=principal))
         draft = Entry(
             kind="reserved",
             account=account,
@@ -245,6 +349,7 @@ class Ledger:
             fingerprint=fingerprint,
             words=words,
             query=query,
+            principal=principal,
         )
         return self._charge(draft, fresh=fresh, gaussian_noise=gaussian_noise)
 
@@ -274,9 +379,11 @@ class Ledger:
             if earlier is not None and earlier.kind == "settled":
                 return earlier
             if earlier is not None:
-                raise damaged(self.path, "was restored from a backup, which made this price void")
-            if reservation not in chain.open_reservations(reservation.account):
-                raise damaged(self.path, "does not hold this reservation; was a backup restored?")
+                why = "was restored from a backup, which made this price void"
+                if earlier.words is not None:
+                    why = f"has closed this reservation: {earlier.words[:200]}"
+                raise damaged(self.path, why)
+            self._check_open(chain, reservation)
             draft = chain.drafted(
                 kind="settled",
                 account=reservation.account,
@@ -289,6 +396,36 @@ class Ledger:
             )
             entry = chain.append(books, draft, written)
         return entry.with_record(told)
+
+    def fail(self, reservation: Entry, *, words: str, who: str | None = None) -> Entry:
+        """Close an open reservation: it stays charged, and is never answered; `words` say why.
+
+        They are for everybody to read, so they must not depend on the data. To ask the same again
+        costs again. One that is closed already stays as it is; one that is answered is refused.
+        """
+        _check_texts(words=words, who=who)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            earlier = chain.closing(books, reservation)
+            if earlier is not None and earlier.kind == "settled":
+                problem, remedy = "is answered already", "show the answer"
+                raise InvalidParameter("reservation", problem=problem, remedy=remedy)
+            if earlier is not None:
+                return earlier
+            self._check_open(chain, reservation)
+            draft = chain.drafted(
+                kind="voided",
+                account=reservation.account,
+                who=who,
+                words=words,
+                question=reservation.question,
+                reservation=reservation.hash,
+            )
+            return chain.append(books, draft)
+
+    def _check_open(self, chain: Scan, reservation: Entry) -> None:
+        if reservation not in chain.open_reservations(reservation.account):
+            raise damaged(self.path, "does not hold this reservation; was a backup restored?")
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
@@ -334,15 +471,18 @@ class Ledger:
         record: Mapping[str, Any],
         fresh: bool = False,
         gaussian_noise: bool = False,
+        principal: str | None = None,
     ) -> Entry:
         """Charge an answer that is already in hand, before anybody sees it; or raise.
 
         For what was made without a look at the data, or under a lock of the caller's: else
         `reserve` comes first. Show `record` of the entry that comes back: if another process asked
         the same in the meantime, it is that one's answer, and this one is neither charged nor to
-        be shown. With `fresh` the same question is charged again; `gaussian_noise` as in `reserve`.
+        be shown. With `fresh` the same question is charged again; `gaussian_noise` and `principal`
+        as in `reserve`.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
+        _check_texts(**_given(principal=principal))
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
         written, _ = _written(record, cost, plan_digest)
@@ -357,8 +497,9 @@ class Ledger:
             plan=plan_digest,
             fingerprint=fingerprint,
             result=sha256(written),
-            words=told["sql"] if isinstance(told.get("sql"), str) else None,
+            words=told["sql"] if _is_text(told.get("sql")) else None,
             query=None if told.get("query") is None else digest_of(told["query"]),
+            principal=principal,
         )
         return self._charge(draft, written, fresh=fresh, gaussian_noise=gaussian_noise)
 
@@ -366,22 +507,31 @@ class Ledger:
         self, draft: Entry, written: str | None = None, *, fresh: bool, gaussian_noise: bool
     ) -> Entry:
         """Append a reservation, or a charge with its answer; or what answers the same already."""
-        assert draft.account is not None and draft.cost is not None
+        account, cost, allowance = draft.account, draft.cost, None
+        assert account is not None and cost is not None
         with self._connected() as books, books.transaction():
-            chain = self._chain(books, draft.account, draft.question)
+            chain = self._chain(books, account, draft.question)
+            if chain.named:
+                allowance = _allowed(chain, account, draft.principal)
+            else:  # a ledger without principals is as it always was
+                draft = replace(draft, principal=None)
             earlier = None if fresh else chain.newest_answer(books)
             if earlier is not None:
                 return earlier
             if draft.kind == "reserved":
-                for paid in chain.open_reservations(draft.account, draft.question):
-                    if paid.cost == draft.cost:
+                for paid in chain.open_reservations(account, draft.question):
+                    if paid.cost == cost:
                         return replace(paid, resumed=True)
             books.check_writable()
-            found = chain.account(draft.account)
+            found = chain.account(account)
             if found is None:
-                raise _not_open(draft.account)
-            after = found.charged(draft.cost, gaussian_noise=gaussian_noise)
+                raise _not_open(account)
+            after = found.charged(cost, gaussian_noise=gaussian_noise)
             paid = replace(draft, spent=after.spent, budget=after.budget)
+            if allowance is not None:
+                when = books.now()
+                allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
+                paid = _with_allowance(replace(paid, when=when), allowance.principal, allowance)
             entry = chain.append(books, paid, written)
         return entry if written is None else entry.with_record(json.loads(written))
 
@@ -503,6 +653,23 @@ def _budget_entry(state: Account, *, who: str | None) -> Entry:
     return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
 
 
+def _allowed(chain: Scan, account: str, name: str | None) -> Allowance | None:
+    """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
+    who = None if name is None else chain.principal(name)
+    allowance = None if name is None else chain.allowance(account, name)
+    check_charging(who, name, account, allowance)
+    return allowance
+
+
+def _with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
+    """An entry that states an allowance as it is after it."""
+    if state is None:
+        return replace(entry, principal=principal)
+    return replace(
+        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
+    )
+
+
 def _written(
     record: Mapping[str, Any], cost: Cost | None, plan: str | None
 ) -> tuple[str, dict[str, Any]]:
@@ -536,20 +703,32 @@ def _check_charge(cost: object, who: object, **texts: object) -> None:
         raise WrongType("cost", problem="is not a Cost", remedy="pass Cost(epsilon=...)")
 
 
-def _check_name(name: object) -> None:
-    """A table's name: short, and fit for any terminal."""
-    _check_texts(account=name)
+def _check_name(name: object, what: str = "account") -> None:
+    """The name of a table or of a principal: short, and fit for any terminal."""
+    _check_texts(**{what: name})
     if not str(name).isprintable() or len(str(name)) > _LONGEST_NAME:
         problem = "has a name that is too long or cannot be printed"
-        remedy = f"name the table by at most {_LONGEST_NAME} printable letters"
-        raise InvalidParameter("account", problem=problem, remedy=remedy)
+        thing = "table" if what == "account" else what
+        remedy = f"name the {thing} by at most {_LONGEST_NAME} printable letters"
+        raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 
 def _check_texts(*, who: object = None, **texts: object) -> None:
     """Texts that SQLite can hold: a lone surrogate of a broken file name is not one."""
-    for name, text in (texts if who is None else texts | {"who": who}).items():
-        if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
+    for name, text in (texts | _given(who=who)).items():
+        if not _is_text(text):
             raise WrongType(name, problem="is not text, or empty", remedy="pass a str")
+
+
+def _is_text(text: object) -> bool:
+    if not isinstance(text, str) or not text:
+        return False
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _given(**texts: object) -> dict[str, Any]:
+    """Those that are there."""
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _not_open(account: str) -> InvalidParameter:

@@ -7,8 +7,9 @@ Law      a transaction that writes locks the one row of `head` before it reads a
 Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost while it commits
          returns only if its entry is there for good, and raises "nothing was charged" only if it
          is not there and never will be. (e) A role that holds no more than `append` cannot change,
-         drop or reorder an entry, change a budget, answer a reservation twice, or take an account
-         of plain sums over its budget
+         drop or reorder an entry, change a budget, a role or an allowance, answer a reservation
+         twice, take an account of plain sums over its budget, or charge in the name of anybody but
+         its own principal, or more than the allowance of that has left in the server's period
 Proof    (a) under READ COMMITTED each statement sees all that was committed before it began. The
          lock is given when whoever held it has committed or aborted; every charge holds it; so what
          is read after it is the last state until the commit; `entered` refuses what was read
@@ -53,6 +54,7 @@ from lastbit.ledger.definitions import (
     LOOKED_AT,
     ROLES,
     SCHEMA,
+    UPGRADES,
     digest_of_lines,
     filled,
 )
@@ -154,17 +156,26 @@ def _check_server(place: Address, connection: Any) -> None:
     )
 
 
-def _check_made(place: Address, connection: Any) -> None:
-    """Refuse what is not a ledger, or one whose tables, functions or rights were changed."""
+def _layout(place: Address, connection: Any) -> int:
+    """The layout of the ledger; one whose tables, functions or rights were changed is refused."""
     schema, steward = schema_of(place), _names(place)["steward"].strip('"')
     lines = sorted(line for (line,) in connection.execute(LOOKED_AT, (schema, steward)))
     if not any(line.startswith("relation entries ") for line in lines):
         there = "holds no ledger" if not lines else "is a schema, but not a ledger of lastbit's"
         raise unusable(place, there, f"make one by lastbit ledger init {place}")
-    if digest_of_lines(lines, schema) != AS_MADE:
+    layout = AS_MADE.get(digest_of_lines(lines, schema))
+    if layout is None:
         rights = [line for line in lines if line.startswith("grant ")]
         what = "its rights" if rights else "its tables, triggers or functions"
         raise damaged(place, f"had {what} changed; put them back, or restore a backup")
+    return layout
+
+
+def _check_made(place: Address, connection: Any) -> None:
+    """Refuse what is not a ledger of the layout that this lastbit writes to."""
+    if _layout(place, connection) != LAYOUT:
+        problem = "was made by an older lastbit, whose tables and functions knew no principals"
+        raise unusable(place, problem, f"let its owner run lastbit ledger upgrade {place}")
 
 
 class _Kept(threading.local):
@@ -357,12 +368,22 @@ class PostgresBooks:
             rows.itersize = 200
             yield from rows.execute(statement)
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
-        """By the steward's function if it is a decision, and this is a steward."""
-        decides = self.steward and kind in ("budget", "voided")
-        function = f"{self.schema}.{'decide' if decides else 'append'}"
+    def now(self) -> str:
+        """The clock of the server: one for all who share it."""
+        written = '\'YYYY-MM-DD"T"HH24:MI:SS.MS"+00:00"\''
+        clock = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {written})"
+        return str(self.raw.execute(clock).fetchone()[0])
+
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
+        """By the steward's function if this is a steward."""
+        function = f"{self.schema}.{'decide' if self.steward else 'append'}"
         self.raw.execute(f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)", row)
         self.pending.append(row[4])
+
+    def user(self) -> str:
+        return str(self.raw.execute("SELECT session_user::text").fetchone()[0])
 
     def last(self) -> int | None:
         found = self.raw.execute(f"SELECT last FROM {self.schema}.head").fetchone()
@@ -413,12 +434,14 @@ def is_there(place: Address) -> bool:
 class _NewBooks(PostgresBooks):
     """A ledger that is being made, by its owner: entries are written as they are."""
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
         insert = (
             f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
-            "reservation) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+            "reservation, principal) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        self.raw.execute(insert, (*row, reservation))
+        self.raw.execute(insert, (*row, reservation, principal))
         update = (
             f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
         )
@@ -452,6 +475,33 @@ def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patien
                     raise unusable(place, problem, remedy) from None
         except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
             return False
+        finally:
+            books.close()
+    return True
+
+
+def upgraded(place: Address, *, patience: float) -> bool:
+    """Bring a ledger of an older layout to this one, all or nothing; False if it needs nothing.
+
+    Nobody charges meanwhile, and no entry is touched. One that was changed is refused as ever.
+    """
+    names = _names(place)
+    books = PostgresBooks(place, patience)
+    with ALONE.lock, translated(place):
+        try:
+            books._connect()
+            with books._begun("READ COMMITTED, READ WRITE", "SELECT 1"):
+                layout = _layout(place, books.raw)
+                if layout == LAYOUT:
+                    return False
+                books.raw.execute(f"SET LOCAL ROLE {names['owner']}")
+                books.raw.execute(f"SELECT {names['s']}.locked()")
+                for older in range(layout, LAYOUT):
+                    for statement in UPGRADES[older]:
+                        books.raw.execute(filled(statement, names))
+                books.raw.execute(f"UPDATE {names['s']}.head SET layout = {LAYOUT}")
+                _check_made(place, books.raw)
+                books.raw.execute("COMMIT")
         finally:
             books.close()
     return True
@@ -525,6 +575,10 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "25006": ("is on a replica, or may only be read", "name the primary"),
         "53": ("has no room: the server is out of disk or memory", "free some"),
         "58": ("cannot be read or written: the server's disk fails", "look at the disk"),
+        "LB002": (
+            "lets you charge in your own name alone, which is that of your database user",
+            "ask as the principal of that name, or let a steward's role ask for you",
+        ),
         "LB001": ("refuses an entry that does not follow from those before", "ask again"),
     }
 )

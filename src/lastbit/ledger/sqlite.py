@@ -29,6 +29,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -44,12 +45,13 @@ from lastbit.ledger.storage import (
     keep,
     kept,
     unusable,
+    user_name,
 )
 
 APPLICATION = 0x6C62_6C67  # "lblg"
 VERSION = 2
-"""The tables of all versions are the same, and a file becomes 3 or 4 with the first entry that
-needs it; a new one begins as 2."""
+"""The tables of all versions are the same, and a file becomes 3, 4 or 5 with the first entry
+that needs it; a new one begins as 2."""
 
 _SQLITE = b"SQLite format 3\0"
 _MAKING = ".lastbit-ledger-"
@@ -191,6 +193,12 @@ def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience:
     return True
 
 
+def upgraded(place: Path, *, patience: float) -> bool:
+    """A file needs nothing: its tables are those of all versions."""
+    with connected(place, patience=patience):
+        return False
+
+
 @contextmanager
 def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
@@ -286,7 +294,13 @@ class SqliteBooks:
         columns = f"sequence, account, question, text, hash, {last}"
         return self.raw.execute(f"SELECT {columns} FROM entries NOT INDEXED {where}", values)
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+    def now(self) -> str:
+        """The clock of this computer."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
         """A lastbit that knows no such entries refuses the file from now on, in its own words."""
         (before,) = self.raw.execute("PRAGMA user_version").fetchone()
         if before < version:
@@ -296,6 +310,9 @@ class SqliteBooks:
             "VALUES (?, ?, ?, ?, ?, ?)",
             row,
         )
+
+    def user(self) -> str:
+        return user_name()
 
     def last(self) -> int | None:
         found = self.raw.execute("SELECT seq FROM sqlite_sequence").fetchone()

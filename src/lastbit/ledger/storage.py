@@ -11,6 +11,7 @@ lock. It is used again only by the thread and process that opened it.
 
 from __future__ import annotations
 
+import getpass
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -21,13 +22,19 @@ from typing import Any, Protocol, TypeAlias
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 
+try:
+    import pwd
+except ImportError:  # a system without one
+    pwd = None  # type: ignore[assignment]
+
 Place: TypeAlias = Path | Address
 Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
 SECRET_BYTES = 32
-NEWEST = 4
-"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter."""
+NEWEST = 5
+"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
+principals."""
 
 
 class Books(Protocol):
@@ -51,8 +58,16 @@ class Books(Protocol):
     def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
         """The entries that this SQL tail picks; answers may be long, and are read where wanted."""
 
-    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+    def append(
+        self, row: Row, *, reservation: str | None, principal: str | None, version: int
+    ) -> None:
         """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+
+    def now(self) -> str:
+        """The time, by the clock that this ledger goes by."""
+
+    def user(self) -> str:
+        """Whom this ledger takes us for."""
 
     def last(self) -> int | None:
         """The last number that was ever given out."""
@@ -80,6 +95,9 @@ class Storage(Protocol):
         self, place: Any, secret: bytes, fill: Callable[[Books], None], *, patience: float
     ) -> bool:
         """Make a ledger whole or not at all; False if there is something already."""
+
+    def upgraded(self, place: Any, *, patience: float) -> bool:
+        """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
 
     def is_there(self, place: Any) -> bool:
         """Whether there is something at the place, a ledger or not."""
@@ -111,6 +129,16 @@ def storage_of(place: Place) -> Storage:
             remedy='pip install "lastbit[postgres]"',
         ) from None
     return postgres
+
+
+def user_name() -> str:
+    """Whom the operating system runs this for; the environment could say anything."""
+    if pwd is None:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without a name, as in some containers
+        return f"uid {os.getuid()}"
 
 
 def connected(place: Place, *, patience: float) -> AbstractContextManager[Books]:

@@ -4,14 +4,16 @@ A question comes in as a `Query` with its `Plan`, and goes out as an `Answer` th
 between, and only here, exact numbers of people are in memory; they are gone before anything is
 shown, recorded or logged, and no exception carries them out.
 
-The order is fixed (`release.py` says why): check who asks and that it can be answered, look for a
+The order is fixed (`paying.py` says why): check who asks and that it can be answered, look for a
 recorded answer, let the ledger commit the price, run the engine, add the noise, let the ledger take
 the whole answer, show.
 
 | file | holds |
 |---|---|
 | `private_table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
-| `release.py` | `released`: from a plan to an answer with its certificate, in the safe order |
+| `paying.py` | `checked`, `reserved`, `answered`: from a plan to an answer, in the safe order |
+| `release.py` | `released`; the columns, rows and certificate of an answer |
+| `made_up_rows.py` | rows made up from a card alone, and answers about them |
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
 | `intervals.py` | noisy integers to numbers with standard errors and 95 % confidence intervals |
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
@@ -19,6 +21,8 @@ the whole answer, show.
 | `projection.py` | noisy tables made to agree, exactly |
 | `synthetic_rows.py` | synthetic rows from released tables |
 | `marginal_answer.py` | `Marginals`: released tables, shown, exported, saved |
+| `remote.py` | tables of a server: asked over HTTPS, answers checked and compared |
+| `steps_as_sql.py` | steps of a question as one SELECT, for servers |
 | `answer.py` | `Answer`: the record of an answer, shown, exported, saved, made consistent |
 """
 

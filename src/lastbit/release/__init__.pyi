@@ -7,6 +7,11 @@ from lastbit.release.kept import (
     check_kept as check_kept,
     with_kept as with_kept,
 )
+from lastbit.release.made_up_rows import (
+    made_up as made_up,
+    made_up_answer as made_up_answer,
+    rehearsed_answer as rehearsed_answer,
+)
 from lastbit.release.marginal_answer import (
     MarginalCell as MarginalCell,
     Marginals as Marginals,
@@ -16,13 +21,27 @@ from lastbit.release.marginals import (
     MarginalsQuestion as MarginalsQuestion,
     released_marginals as released_marginals,
 )
+from lastbit.release.paying import (
+    Paid as Paid,
+    accept_data as accept_data,
+    answered as answered,
+    check_steward as check_steward,
+    checked as checked,
+    reserved as reserved,
+)
 from lastbit.release.private_table import (
     Table as Table,
     table as table,
 )
+from lastbit.release.recorded import (
+    question_of_plan as question_of_plan,
+)
 from lastbit.release.release import (
-    accept_data as accept_data,
     released as released,
+)
+from lastbit.release.remote import (
+    RemoteTable as RemoteTable,
+    remote_table as remote_table,
 )
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,
@@ -49,6 +68,7 @@ __all__ = [
     "Kept",
     "Marginals",
     "MaxRowsSuggestion",
+    "RemoteTable",
     "Row",
     "Synthetic",
     "Table",

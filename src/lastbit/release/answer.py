@@ -98,7 +98,7 @@ def duckdb_relation(record: dict[str, Any]) -> Any:
     kinds = _kinds(record)
     lists = [[row[i] for row in rows] for i in range(len(names))]
     selected = ", ".join(
-        f"unnest($c{i}::{_type(kind, values)}[]) AS {_quoted(name)}"
+        f"unnest($c{i}::{_type(kind, values)}[]) AS {quoted(name)}"
         for i, (name, kind, values) in enumerate(zip(names, kinds, lists, strict=True))
     )
     connection = duckdb.connect(":memory:")
@@ -135,7 +135,8 @@ def _number(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | date) else float(value)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as DuckDB takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -27,18 +27,14 @@ from lastbit.errors import EngineFailed, EntropyUnavailable, NotCertified
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
 from lastbit.release.intervals import Cell
+from lastbit.release.made_up_rows import without_source
 from lastbit.release.marginal_answer import Marginals
 from lastbit.release.noise import noisy_entries
+from lastbit.release.paying import Steps, paid_for
 from lastbit.release.projection import agreeing, whole_tables
 from lastbit.release.reach import MeasureNoise
-from lastbit.release.release import (
-    Steps,
-    certificate_of,
-    check_certified,
-    paid_for,
-    question_of_plan,
-    record_of,
-)
+from lastbit.release.recorded import question_of_plan
+from lastbit.release.release import certificate_of, check_certified, record_of
 from lastbit.sampling import choice_exp
 from lastbit.tables import (
     Constant,
@@ -129,12 +125,14 @@ def released_marginals(
     who: str | None = None,
     fresh: bool = False,
 ) -> Marginals:
-    """The tables as planned; charged to the ledger before a row is read (`release.py`)."""
-    steps = Steps(
-        question=_question, columns=marginal_columns, runnable=_check_runnable, made=_made
-    )
-    answer = paid_for(plan, steps, ledger=ledger, who=who, fresh=fresh, sql=None)
+    """The tables as planned; charged to the ledger before a row is read (`paying.py`)."""
+    answer = paid_for(plan, ledger=ledger, who=who, fresh=fresh, sql=None)
     return Marginals(answer.record, answer.spared, answer.charged)
+
+
+def marginals_steps() -> Steps:
+    """How a question for marginals is answered."""
+    return Steps(question=_question, columns=marginal_columns, runnable=_check_runnable, made=_made)
 
 
 def _question(plan: MarginalsPlan, data: str | None) -> str:
@@ -154,7 +152,8 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: MarginalsPlan) -> None:
     check_certified(lambda: certificate_of(plan, columns=marginal_columns(plan), rows=[]))
-    rehearse_marginals(plan.query, plan.card, plan.scanned)
+    with without_source(plan.card) as card:
+        rehearse_marginals(plan.query, card, plan.scanned)
 
 
 def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
+from lastbit.addresses import Secret, is_web_address
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number, whole
 from lastbit.ledger import Ledger
@@ -693,8 +694,9 @@ def table(
     budget: Budget | None = None,
     name: str | None = None,
     table: str | None = None,
+    token: str | None = None,
 ) -> Table:
-    """A table to ask: a data card, files, or rows that a program holds.
+    """A table to ask: a data card, files, rows that a program holds, or one of a server.
 
     Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
     of them, in which `year=2024` is a column, the folder of a Delta table, or a .duckdb file, whose
@@ -713,18 +715,31 @@ def table(
     value is looked at. A CSV file has no types: a column is text, unless it is aggregated as a
     number.
 
+    With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the
+    server's card declares everything; `token` is the one to sign in by, else LASTBIT_TOKEN of the
+    environment. What is given back, a RemoteTable, has the same steps, `explain` and `release`.
+
     >>> import duckdb
     >>> visits = duckdb.sql("SELECT range // 3 AS patient, 'a' AS region FROM range(30)")
     >>> table(visits.to_arrow_table(), unit="patient", max_rows=3, name="visits").group_by("region")
     <Table visits: by region>
     """
-    source = held(source)
-    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
+    source, secret, token = held(source), None if token is None else Secret(token), None
+    remote = is_web_address(source)
+    if remote or (isinstance(source, str | Path) and str(source).lower().endswith(".toml")):
         given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             raise InvalidParameter(
                 "table", problem="is declared by its card", remedy="pass the card alone"
             )
+        if remote:
+            # late: it imports this file, and what speaks to servers is slow to load
+            from lastbit.release.remote import remote_table
+
+            return cast(Table, remote_table(source, secret))
+    if secret is not None:
+        raise InvalidParameter("token", problem="is for https:// addresses", remedy="drop it")
+    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
         problem = "is not declared: which column names the privacy unit?"

@@ -12,8 +12,10 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `charts.py` | one frame, one look; curves, bars, stems and output laws as SVG |
 | `page.py`, `templates/` | words fit to print; the HTML shell, a template for each kind of page |
 | `plan.py` | a plan in words, the same on every screen |
+| `budget.py` | what is spent and what is left of an account |
 | `answer.py` | an answer: numbers with intervals, tables, charts, its page |
 | `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
+| `register.py` | the register of releases of a ledger |
 | `figures.py` | figures of the theory, worked out exactly |
 | `maps.py` | maps of true and noisy places |
 """

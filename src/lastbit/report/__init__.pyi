@@ -2,9 +2,18 @@ from lastbit.report.answer import (
     EMPTY as EMPTY,
     answer_in_notebook as answer_in_notebook,
     answer_in_terminal as answer_in_terminal,
+    answer_parts as answer_parts,
     page as page,
     table_of as table_of,
     totals_of as totals_of,
+)
+from lastbit.report.budget import (
+    account_json as account_json,
+    allowance_json as allowance_json,
+    answers_left as answers_left,
+    budget_parts as budget_parts,
+    epsilon_taken as epsilon_taken,
+    typical_price as typical_price,
 )
 from lastbit.report.cells import (
     shown_cell as shown_cell,
@@ -54,6 +63,7 @@ from lastbit.report.maps import (
 )
 from lastbit.report.marginals import (
     cross_table as cross_table,
+    marginal_parts as marginal_parts,
     marginal_tables as marginal_tables,
     marginals_in_notebook as marginals_in_notebook,
     marginals_in_terminal as marginals_in_terminal,
@@ -64,15 +74,21 @@ from lastbit.report.page import (
     amount as amount,
     audit_page as audit_page,
     grouped_up as grouped_up,
+    page_environment as page_environment,
     price as price,
     printable as printable,
     quoted as quoted,
+    rendered as rendered,
 )
 from lastbit.report.plan import (
     UNTOUCHED as UNTOUCHED,
     notes_of as notes_of,
     plan_words as plan_words,
     title_of as title_of,
+)
+from lastbit.report.register import (
+    register_csv as register_csv,
+    register_page as register_page,
 )
 
 __all__ = [

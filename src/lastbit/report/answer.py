@@ -7,7 +7,7 @@ its numbers and keys, `answer_charts.py` draws them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -19,8 +19,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
+from lastbit.report.budget import budget_parts
 from lastbit.report.cells import Record, key_words, shown_cell
-from lastbit.report.page import CURRENCIES, amount, grouped, listed, price, printable, rendered
+from lastbit.report.page import amount, grouped, listed, price, printable, rendered
 from lastbit.report.plan import notes_of, record_words, title_of, unit_word
 
 EMPTY = "No group is shown: none was large enough, or none met the condition."
@@ -313,6 +314,8 @@ _LARGEST_EXPONENT = 10_000
 
 def promise_sentences(record: Record) -> list[str]:
     """The guarantee for somebody who has never heard of epsilon; numbers are rounded up."""
+    if record.get("made_up"):
+        return [str(record["guarantee"])]
     unit = unit_word(record)
     cost = {name: Fraction(number) for name, number in record["cost"].items()}
     hidden, fact = f"whether any one {unit} is in the table", f"one {unit} is in the table"
@@ -378,15 +381,15 @@ def page(
     """
     if not records:
         raise InvalidParameter("records", problem="are none", remedy="pass an answer's record")
-    name = title_of(records[0])
-    if len(records) > 1:
+    name = title_of(records[0], title)
+    if len(records) > 1 and title is None:
         tables = sorted({printable(record["table"], 60) for record in records})
         name = f"{len(records)} answers from {', '.join(tables)}"
     return rendered(
         "answer.html",
-        title=printable(title or name),
-        answers=[_answer(record) for record in records],
-        budget=None if account is None else _budget(account, records),
+        title=printable(name),
+        answers=[answer_parts(record) for record in records],
+        budget=None if account is None else budget_parts(account, records),
         empty=EMPTY,
         intervals=_INTERVALS,
         assumptions=[printable(a, 1000) for a in records[0]["certificate"].get("assumptions", ())],
@@ -394,8 +397,8 @@ def page(
     )
 
 
-def _answer(record: Record) -> dict[str, Any]:
-    """What the template says of one answer."""
+def answer_parts(record: Record) -> dict[str, Any]:
+    """What a page says of one answer, by the names that templates use."""
     columns, rows = _values(record), record["rows"]
     histograms = any(column["function"] == "histogram" for column in columns)
     single = len(rows) == 1 and not rows[0]["keys"]
@@ -409,12 +412,7 @@ def _answer(record: Record) -> dict[str, Any]:
     if not table.headings[-1]:  # bars of letters are for terminals
         cut = tuple(row[:-1] for row in table.rows)
         table = replace(table, headings=table.headings[:-1], rows=cut)
-    unit, entry = unit_word(record), record.get("entry")
-    whole = json.dumps(record["certificate"], indent=1, ensure_ascii=True)
-    digests = [("certificate", record["certificate"].get("digest", "none"))]
-    if entry is not None:
-        digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
-    digests.append(("question", record["question"]))
+    unit = unit_word(record)
     sql = record["asked"].get("sql") or ""
     return {
         "title": title_of(record),
@@ -442,51 +440,20 @@ def _answer(record: Record) -> dict[str, Any]:
         "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
         "plan": record_words(record),
+        **_proof(record),
+    }
+
+
+def _proof(record: Record) -> dict[str, Any]:
+    """Notes, certificate and digests: what every kind of answer ends with."""
+    entry, certificate = record.get("entry"), record["certificate"]
+    whole = json.dumps(certificate, indent=1, ensure_ascii=True)
+    digests = [("certificate", certificate.get("digest", "none"))]
+    if entry is not None:
+        digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
+    digests.append(("question", record["question"]))
+    return {
         "notes": [printable(note, 1000) for note in notes_of(record)],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }
-
-
-def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    if account["budget"] is None:
-        return {"rows": None, "spent": price(account["spent"])}
-    if "filter" in account:
-        return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
-    rows = []
-    for name, letter in CURRENCIES:
-        whole = Fraction(account["budget"][name])
-        if not whole:
-            continue
-        spent, left = Fraction(account["spent"][name]), Fraction(account["left"][name])
-        own = min(sum((Fraction(record["cost"][name]) for record in records), Fraction(0)), spent)
-        words = f"{amount(left, up=False)} left of {amount(whole, up=True)}"
-        shares = {"before": float(100 * (spent - own) / whole), "own": float(100 * own / whole)}
-        rows.append({"letter": letter, "words": words, **shares})
-    return {"rows": rows, "notes": []}
-
-
-def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
-    """Prices do not add up to what is spent under a filter, so no part of it is this answer's."""
-    whole, spent = Fraction(account["budget"]["epsilon"]), account["filter"]["epsilon_spent"]
-    left = amount(whole - Fraction(spent), up=False)
-    words = f"{left} left of {amount(whole, up=True)}, by the filter"
-    return {"letter": "ε", "words": words, "before": float(100 * Fraction(spent) / whole), "own": 0}
-
-
-def _filter_notes(account: Mapping[str, Any]) -> list[str]:
-    """The plain sum beside it, the odometer, and what one more answer would take."""
-    kept, budget = account["filter"], account["budget"]
-    level = amount(Fraction(budget["delta"]), up=True)
-    notes = [f"By plain sums: {price(account['spent'])}."]
-    if "odometer" in kept:
-        loss = amount(Fraction(kept["odometer"]), up=True)
-        notes.append(f"Odometer: no loss above ε {loss} so far, except with probability {level}.")
-    following = kept.get("next", {})
-    if following.get("epsilon") is not None:
-        taken = amount(Fraction(following["epsilon"]), up=True)
-        notes.append(
-            f"One more answer at {price(following['cost'])} would take ε {taken}; "
-            f"{following['answers']:,} more fit."
-        )
-    return notes

@@ -11,7 +11,6 @@ Checked  tests/report/test_marginals.py
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,14 +20,14 @@ from markupsafe import Markup
 from lastbit.exact import rounded_up
 from lastbit.report.answer import (
     _INTERVALS,
-    _MOST_JSON,
     EMPTY,
     MOST_ROWS,
     AnswerTable,
-    _budget,
+    _proof,
     promise_sentences,
     question_sentences,
 )
+from lastbit.report.budget import budget_parts
 from lastbit.report.cells import Record, _fixed, key_words, shown_cell
 from lastbit.report.charts import box, element, text
 from lastbit.report.page import grouped, price, printable, rendered
@@ -241,18 +240,10 @@ def _measures(record: Record) -> Iterator[tuple[str, str]]:
         yield title, f"the number of rows in each of {len(rows):,} cells"
 
 
-def marginals_page(
-    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
-) -> Markup:
-    """The page of released tables; `account` is the state of the budget, if it is known."""
-    entry = record.get("entry")
-    whole = json.dumps(record["certificate"], indent=1, ensure_ascii=True)
-    digests = [("certificate", record["certificate"].get("digest", "none"))]
-    if entry is not None:
-        digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
-    digests.append(("question", record["question"]))
+def marginal_parts(record: Record) -> dict[str, Any]:
+    """What a page says of released tables, by the names that templates use."""
     total = sum(row["whole"] for row in marginal_tables(record)[0][2])
-    answer = {
+    return {
         "title": title_of(record),
         "source": printable(record["table"], 60),
         "price": price(record["cost"]),
@@ -268,15 +259,19 @@ def marginals_page(
         "table": long_table(record, most=MOST_ROWS),
         "totals": [("rows", f"{total:,}")],
         "plan": record_words(record),
-        "notes": [printable(note, 1000) for note in notes_of(record)],
-        "digests": [(name, printable(digest, 100)) for name, digest in digests],
-        "certificate": whole if len(whole) <= _MOST_JSON else None,
+        **_proof(record),
     }
+
+
+def marginals_page(
+    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
+) -> Markup:
+    """The page of released tables; `account` is the state of the budget, if it is known."""
     return rendered(
         "answer.html",
-        title=printable(title or title_of(record)),
-        answers=[answer],
-        budget=None if account is None else _budget(account, [record]),
+        title=printable(title_of(record, title)),
+        answers=[marginal_parts(record)],
+        budget=None if account is None else budget_parts(account, [record]),
         empty=EMPTY,
         intervals=_INTERVALS,
         assumptions=[printable(a, 1000) for a in record["certificate"].get("assumptions", ())],

@@ -11,7 +11,7 @@ that is short, else rounded to the side that the caller names.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -133,11 +133,16 @@ def rendered(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    return page_environment(template)
+
+
+def page_environment(load: Callable[[str], str]) -> Environment:
+    """Templates that escape, refuse what is undefined, and have the colours; `load` reads them."""
     # late: a query in a terminal needs no page, and this is a tenth of its time
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(template),
+        loader=FunctionLoader(load),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_readable,

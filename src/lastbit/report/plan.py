@@ -126,8 +126,17 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
     )
 
 
-def title_of(record: Mapping[str, Any]) -> str:
-    """The question in a line: n, cost by region."""
+MADE_UP = "Made-up rows"
+"""How the title of an answer begins that is not about the table."""
+
+
+def title_of(record: Mapping[str, Any], given: str | None = None) -> str:
+    """The question in a line: n, cost by region; or the title that is given for it."""
+    title = given or _asked_of(record)
+    return f"{MADE_UP}: {title}" if record.get("made_up") else title
+
+
+def _asked_of(record: Mapping[str, Any]) -> str:
     query = record["asked"]["query"]
     shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
     names = ", ".join(printable(name, 60) for name in shown)

@@ -1,3 +1,11 @@
+from lastbit.serve.run import (
+    Started as Started,
+    link_for as link_for,
+    serve as serve,
+)
 from lastbit.serve.settings import (
     Settings as Settings,
+)
+from lastbit.serve.units import (
+    UNITS as UNITS,
 )

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
+
+from lastbit.errors import InvalidParameter
 
 Right: TypeAlias = Literal[
     "open",  # no sign-in
@@ -60,6 +62,11 @@ class Route:
     gives: str | None = None
     """The schema of a good answer; None: a page, or a file."""
     status: int = 200
+
+    def __post_init__(self) -> None:
+        if self.right not in get_args(Right):
+            problem, remedy = "has no right of the list", "say who may use it, as a Right"
+            raise InvalidParameter(f"route {self.path}", problem=problem, remedy=remedy)
 
     @property
     def is_api(self) -> bool:
@@ -197,7 +204,14 @@ CALLS: tuple[Route, ...] = (
     _api("PUT", "/users/{name}", "user_set", "users", "Add or change one", "Role", "User"),
     _api("DELETE", "/users/{name}", "user_removed", "users", "Remove one", None, "User"),
     _api("POST", "/users/{name}/link", "user_link", "users", "A one-time link", None, "Link", 201),
-    _api("POST", "/users/{name}/revoke", "user_revoked", "users", "End sessions and tokens"),
+    _api(
+        "POST",
+        "/users/{name}/revoke",
+        "user_revoked",
+        "users",
+        "End sessions and tokens",
+        status=204,
+    ),
     _api("GET", "/allowances", "allowances", "allowances", "All allowances", gives="Allowances"),
     _api(
         "PUT",
@@ -208,10 +222,17 @@ CALLS: tuple[Route, ...] = (
         "Limit",
         "Allowance",
     ),
-    _api("DELETE", "/allowances/{account}/{name}", "allowance_ended", "allowances", "End one"),
+    _api(
+        "DELETE",
+        "/allowances/{account}/{name}",
+        "allowance_ended",
+        "allowances",
+        "End one",
+        status=204,
+    ),
     _api("GET", "/tokens", "tokens", "self", "One's own tokens", gives="Tokens"),
     _api("POST", "/tokens", "token_made", "self", "Make a token", "TokenWish", "Token", 201),
-    _api("DELETE", "/tokens/{token}", "token_revoked", "self", "Revoke a token"),
+    _api("DELETE", "/tokens/{token}", "token_revoked", "self", "Revoke a token", status=204),
     _api("GET", "/audit", "audit", "audit", "Who did what", gives="Audit"),
 )
 ROUTES = (*PAGES, *CALLS)

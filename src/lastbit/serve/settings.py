@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from lastbit.errors import InvalidParameter
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_NAME = r"(?=.{1,253}(?::|$))[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
+_ORIGIN = re.compile(
+    rf"https://(?:{_NAME}|\[[0-9a-f:.]+\])(?::[0-9]{{1,5}})?"
+    r"|http://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?"
+)
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
+_NOT_SENT = ("authorization", "cookie", "host", "origin", "connection", "content-length")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +49,41 @@ class Settings:
     previews_a_minute: int = 300
     questions_a_minute: int = 60
 
+    def __post_init__(self) -> None:
+        if not self.cards:
+            raise _refused("cards", "are missing", "name a data card")
+        if self.host not in LOOPBACK and not self.behind_proxy:
+            problem = "is reached by other machines, and this server does not do TLS"
+            remedy = "listen on 127.0.0.1, or pass {behind_proxy} and let a proxy do TLS"
+            raise _refused("host", problem, remedy, behind_proxy=None)
+        if (self.behind_proxy or self.socket is not None) and self.origin is None:
+            what = "behind_proxy" if self.behind_proxy else "socket"
+            problem = "needs the address that browsers open"
+            raise _refused(what, problem, "pass {origin}", origin="https://stats.example.org")
+        if self.origin is not None and not _ORIGIN.fullmatch(self.origin):
+            problem = "is not https:// and the name of a host in small letters, with nothing behind"
+            raise _refused("origin", problem, "write https://stats.example.org")
+        if self.trusted_header is not None:
+            if self.socket is None:
+                problem = "would be believed from anyone who reaches the port"
+                remedy = "pass {socket}: only the proxy may open it"
+                raise _refused("trusted_header", problem, remedy, socket="/run/lastbit/socket")
+            taken = self.trusted_header.lower() in _NOT_SENT
+            if taken or not _HEADER.fullmatch(self.trusted_header):
+                problem = "is not a header that a proxy sets"
+                raise _refused("trusted_header", problem, "write one such as X-Remote-User")
+        if not 0 <= self.port <= 65535:
+            raise _refused("port", "is not a port", "write a number from 1 to 65535, or 0 for any")
+        if self.slot is not None and not 0.05 <= self.slot <= 86_400:
+            problem = "is not from 0.05 s to a day"
+            raise _refused("slot", problem, "write the seconds of a slot, such as 2")
+
     @property
     def address(self) -> str:
         """What a browser is to open; also the only Origin from which it may post."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.origin or f"http://{host}:{self.port}"
+
+
+def _refused(what: str, problem: str, remedy: str, **arguments: str | None) -> InvalidParameter:
+    return InvalidParameter(what, problem=problem, remedy=remedy, **arguments)

@@ -24,6 +24,8 @@ CREATE TABLE tokens (
   digest TEXT PRIMARY KEY,          -- SHA-256 of the token; the token itself is shown once
   id TEXT NOT NULL UNIQUE,          -- by which it is listed and revoked
   principal TEXT NOT NULL,
+  since INTEGER NOT NULL,           -- the entry that gave the principal its role
+  parent TEXT,                      -- digest of the token that made it, and is revoked with it
   name TEXT NOT NULL,               -- what it is for, in its owner's words
   made INTEGER NOT NULL,
   expires INTEGER NOT NULL,
@@ -35,12 +37,15 @@ CREATE TABLE tokens (
 CREATE TABLE sessions (
   digest TEXT PRIMARY KEY,
   principal TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  token TEXT,                       -- digest of the token it was begun by: its restrictions hold
   made INTEGER NOT NULL,
   expires INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE links (
   digest TEXT PRIMARY KEY,          -- of a one-time code
   principal TEXT,                   -- NULL: the first steward, who chooses a name
+  since INTEGER NOT NULL,
   expires INTEGER NOT NULL,
   used INTEGER
 ) STRICT;

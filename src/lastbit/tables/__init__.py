@@ -14,7 +14,7 @@ from these.
 
 | folder | files |
 |---|---|
-| `card/` | `schema` (what is declared, and its rules), `read` (from TOML), `draft` |
+| `card/` | `schema` (what is declared, and its rules), `read` (from TOML), `draft`, `public` |
 | `query/` | `expression` (over one row), `types` (what is known of one), |
 | | `query` (a question as a value), `aggregates` (what can be asked in Python) |
 | `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |

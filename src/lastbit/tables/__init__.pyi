@@ -22,8 +22,10 @@ from lastbit.tables.backends.engines import (
     one_database as one_database,
     printed_statement as printed_statement,
     progress as progress,
+    public_values as public_values,
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,
+    told as told,
 )
 from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,
@@ -37,6 +39,10 @@ from lastbit.tables.card.draft import (
     compared as compared,
     drafted as drafted,
     table_name as table_name,
+)
+from lastbit.tables.card.public import (
+    card_from_json as card_from_json,
+    card_to_json as card_to_json,
 )
 from lastbit.tables.card.read import (
     Examined as Examined,

@@ -329,7 +329,7 @@ class _Reader:
     def card(self) -> DataCard | None:
         """The whole card; nothing is meant by it if there are problems."""
         self.known((), self.data, _SECTIONS)
-        table = self._table("table", ("name", "source", "table", "neighbours"))
+        table = self._table("table", ("name", "source", "table", "neighbours", "rows"))
         columns = self._columns()
         name = self._name(("table", "name"), table.get("name"))
         source = self.source(("table", "source"), table)
@@ -353,6 +353,7 @@ class _Reader:
             "engine_limits": self._engine(source),
             "public": self._public(name, source),
             "private": self._private(),
+            "rows": self._rows(table.get("rows")),
         }
         return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
 
@@ -360,6 +361,14 @@ class _Reader:
         fields = self.section(name, needed=needed)
         self.known((name,), fields, names)
         return fields
+
+    def _rows(self, value: Any) -> int | None:
+        """About how many rows there are, if the card says it."""
+        path, remedy = ("table", "rows"), "write about how many are publicly known to be there"
+        found = None if value is None else self.whole(path, value, remedy)
+        if found is not None and found > _MOST_ROWS_SAID:
+            self.wrong(path, "is above 10**12", remedy)
+        return found
 
     def _name(self, path: KeyPath, value: Any) -> str:
         remedy = "name the table, as queries call it"
@@ -742,6 +751,7 @@ _SECTIONS = (
     *("columns", "public", "private"),
 )
 _SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
+_MOST_ROWS_SAID = 10**12
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")

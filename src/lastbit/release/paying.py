@@ -1,0 +1,419 @@
+"""The one way from a plan to its answer: check, reserve, run, add noise, wait, settle, then show.
+
+Order of things, and why:
+1. `checked`: questions that cannot be answered are refused. The columns of the answer are made
+   without rows, and of noisy numbers that may come (`rehearsal.py`), its certificate is checked
+   without rows, and the statement itself runs on tables without rows. None of it depends on a row.
+2. `reserved`: a question that was answered on the same data before gets the recorded answer, at no
+   charge. For any other the ledger commits the price as a reservation, in one transaction that
+   checks the budget for good. If it refuses, nothing was read.
+3. `answered`: the engine runs the one statement; noise is added; the raw numbers are gone.
+   `before_settling` is called, which may wait. The ledger takes the whole record as the answer to
+   the reservation, and only what it gives back is shown.
+
+Theorem  (a) no row is read for an answer without a committed charge. (b) No answer is shown without
+         a settled entry. (c) A reservation has at most one answer. (d) For a card with accepted
+         data, `checked` and `reserved` open no file of a protected table that DuckDB reads: what
+         they do, and how long it takes, depends on the question, the card, the ledger and public
+         tables. (e) `answered` ends, with an answer or an error, after `before_settling` has
+         ended, and the time of the entry is later than that: if it waits for an instant that is
+         fixed beforehand, neither says how long the statement took. (f) A reservation is answered
+         by its own question, card and data
+Proof    (a) `aggregates` is called after `reserve` has returned, which it does after its commit.
+         (b) what is returned is the record of an entry that `reserve` or `settle` read or wrote.
+         (c) is `Ledger.settle`'s. (d) the fingerprint is the one that was accepted last, read from
+         the ledger; the statement is tried on empty tables with the columns of the card
+         (`made_up_rows.py`). That the source is the accepted one is checked by `answered`, before
+         and after it is read: what differs is refused there, and charged. (e) `_Once` stands
+         before `settle`, and before every error is raised; only an interrupt passes it. (f) the
+         digest of all three is computed again, and compared with that of the entry
+Corollary  a query that is killed after its reservation, at any moment, is paid for, and has shown
+         how long it took and nothing else. A failure in `answered` may depend on the data, and is
+         charged as well. Asking the same question again on the same data resumes the reservation
+         at no charge: its first noise was never shown
+Differs  where data need not be accepted, the source is looked through before the reservation, for
+         whether it is well-formed, and a frame for its fingerprint: every row alike, whatever the
+         question. `released` does so for accepted data too, so that changed data are refused at no
+         charge. Tables of PostgreSQL and Spark are looked at by `checked`: names and types of
+         columns, never a row. Without a ledger (Python only) nothing is charged, and the answer
+         says so. Unless `before_settling` waits, the time that an answer takes is not part of the
+         promise
+Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lastbit.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    EntropyUnavailable,
+    InvalidParameter,
+    LastbitError,
+    LedgerDamaged,
+    NotAllowed,
+    NotCertified,
+)
+from lastbit.ledger import (
+    Entry,
+    Ledger,
+    check_charging,
+    check_deciding,
+    one_connection,
+    spared_by,
+    user_name,
+)
+from lastbit.release.answer import Answer
+from lastbit.release.recorded import question_of, served
+from lastbit.tables import (
+    DataCard,
+    MarginalsPlan,
+    Plan,
+    fingerprint,
+    keeping_units,
+    one_database,
+    sealed,
+)
+
+_NOT_MADE = "the answer could not be made; nothing was released"
+_NOT_ACCEPTED = "the data of {table} are not those that a steward has accepted"
+_ACCEPT = "let one look at them, and run lastbit ledger accept on the card"
+_CHARGED = (
+    "the price stays charged; asking the same question again is free while the data are unchanged"
+)
+_UNKNOWN = (
+    "it is unclear whether you were charged: the ledger cannot be read or has lost the entry; run "
+    "`lastbit ledger verify` before asking again"
+)
+_WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotAllowed, NotCertified)
+MOST_LOOKED_AT = 200
+"""How many entries of an account, the newest first, are searched for what they tell besides."""
+
+
+def nothing() -> None:
+    """Do nothing: for those who have nothing to check or to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What differs from one kind of question to another; the order in which it is done does not."""
+
+    question: Callable[[Any, str | None], str]
+    """Digest of all that the answer depends on but the noise, given the plan and the data's."""
+    columns: Callable[[Any], object]
+    """Raises if the answer could not be made whatever the rows are."""
+    runnable: Callable[[Any], None]
+    """The same for its columns, its certificate and its statement, without a row."""
+    made: Callable[..., dict[str, Any]]
+    """The record; reads the rows and adds the noise."""
+
+
+def steps_of(plan: Plan | MarginalsPlan) -> Steps:
+    """How the questions of such plans are answered."""
+    if isinstance(plan, MarginalsPlan):
+        from lastbit.release.marginals import marginals_steps  # which is made of this file
+
+        return marginals_steps()
+    from lastbit.release.release import plan_steps  # which is made of this file
+
+    return plan_steps()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """A question whose price is in the ledger: a reservation to answer, or an answer already."""
+
+    entry: Entry | None = None
+    """The reservation; None where there is an answer already, whose record names its entry."""
+    recorded: dict[str, Any] | None = None
+    """The record of the earlier answer."""
+    shown: dict[str, Any] | None = None
+    """What of that record the question asks for, if not all of it."""
+    charged: bool = False
+    """Whether this very call has charged: not for what is recorded, nor for what is resumed."""
+
+
+def checked(plan: Plan | MarginalsPlan) -> None:
+    """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
+    with one_database(plan.card):
+        steps_of(plan).runnable(plan)
+
+
+@one_connection()
+def reserved(
+    plan: Plan | MarginalsPlan,
+    *,
+    books: Ledger,
+    who: str | None,
+    principal: str | None = None,
+    sql: str | None,
+    fresh: bool = False,
+    before_charging: Callable[[], None] = nothing,
+) -> Paid:
+    """The price of an answer, committed; or the recorded answer, at no charge; or an error.
+
+    `before_charging` is called where a price is about to be committed, and for nothing else: it
+    may refuse. `principal` is whose allowance pays, in a ledger that has principals.
+    """
+    card, steps = plan.card, steps_of(plan)
+    data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
+    books.account(card.account_name, card.budget)  # later: a source that is not there opens none
+    if card.account is not None:
+        _check_one_promise(books, card)
+    question = steps.question(plan, data)
+    known = None if fresh else books.recorded(card.account_name, question)
+    found = None if known is None else Paid(recorded=known)
+    if found is None and isinstance(plan, Plan) and not fresh:
+        found = _served(plan, books, data, sql=sql)
+    if found is not None:
+        _check_right(books, card.account_name, principal)
+        return found
+    before_charging()
+    entry = books.reserve(
+        card.account_name,
+        plan.cost,
+        who=who,
+        question=question,
+        plan_digest=plan.digest,
+        fingerprint=data,
+        words=sql,
+        query=plan.query.digest,
+        fresh=fresh,
+        gaussian_noise=plan.gaussian_noise,
+        principal=principal,
+    )
+    if entry.record is not None:  # another process was quicker
+        return Paid(recorded=dict(entry.record))
+    return Paid(entry=entry, charged=not entry.resumed)
+
+
+def answered(
+    plan: Plan | MarginalsPlan,
+    paid: Paid,
+    *,
+    books: Ledger,
+    who: str | None,
+    before_settling: Callable[[], None] = nothing,
+) -> Answer:
+    """The answer that is paid for, settled in the ledger; what fails stays charged.
+
+    `before_settling` is called once, whatever happens: when the noise is drawn and before the
+    answer is in the ledger, or before an error is raised, or a recorded answer given.
+    """
+    card, wait = plan.card, _Once(before_settling)
+    spared = spared_by(card, books.path)
+    entry = paid.entry
+    if paid.recorded is not None or entry is None:
+        wait()
+        return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
+    steps = steps_of(plan)
+    if steps.question(plan, entry.fingerprint) != entry.question:
+        problem, remedy = "is for another question or card", "pass what reserved gave for this plan"
+        raise InvalidParameter("paid", problem=problem, remedy=remedy)
+    made = partial(steps.made, plan, question=entry.question, sql=entry.words)
+
+    def settled() -> Entry:
+        with one_database(card):
+            if card.accepted_data and _fingerprint(books, card) != entry.fingerprint:
+                raise NotAllowed(_NOT_ACCEPTED.format(table=card.name))
+            with keeping_units(card, books.path):
+                record = made(head=entry.hash)
+            # else the record would name other data than it has
+            if _fingerprint(books, card) != entry.fingerprint:
+                raise EngineFailed("the data changed while they were read")
+        wait()
+        with uncollected():
+            return books.settle(entry, record, who=who, plan_digest=plan.digest)
+
+    # sealed: its frames hold an answer that is not settled yet
+    answer = _charged(settled, lambda: books.holds(entry), wait)
+    return Answer(dict(answer.record or {}), spared, charged=paid.charged)
+
+
+class _Once:
+    """A call that is made the first time only, also if it fails then."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.left = [call]
+
+    def __call__(self) -> None:
+        while self.left:
+            self.left.pop()()
+
+
+def _charged(work: Callable[[], Entry], held: Callable[[], bool], wait: _Once) -> Entry:
+    """What `work` gives; its errors say that the price is paid, and how to come by the answer.
+
+    `held` says whether the ledger still has the reservation; if it does not, the message
+    claims nothing about the charge.
+    """
+    try:
+        return sealed(work, words=_NOT_MADE)
+    except LastbitError as error:
+        failed = error
+    with suppress(LastbitError):
+        sealed(wait, words=_NOT_MADE)
+    paid = _CHARGED if held() else _UNKNOWN
+    if isinstance(failed, InvalidParameter):
+        wrong, problem = failed.parameter, failed.problem
+        raise InvalidParameter(wrong, problem=problem, remedy=f"{failed.remedy}; {paid}")
+    kind = type(failed) if type(failed) in _WORDED else EngineFailed
+    raise kind(f"{failed}; {paid}")
+
+
+@one_connection()
+def paid_for(
+    plan: Plan | MarginalsPlan,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    fresh: bool,
+    sql: str | None,
+) -> Answer:
+    """The answer to a user of this machine, in the safe order."""
+    card, steps = plan.card, steps_of(plan)
+    person = user_name()
+    if card.users is not None and person not in card.users:
+        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+    steps.columns(plan)
+    books = opened_ledger(ledger, card)
+    with one_database(card):
+        if books is None:
+            return _unrecorded(plan, steps, sql=sql)
+        if card.accepted_data and _fingerprint(books, card) != _accepted(books, card):
+            raise _waits(card)
+        label = person if who is None or who == person else f"{who} (as {person})"
+        check = partial(checked, plan)
+        paid = reserved(
+            plan,
+            books=books,
+            who=label,
+            principal=books.user,
+            sql=sql,
+            fresh=fresh,
+            before_charging=check,
+        )
+        return answered(plan, paid, books=books, who=label)
+
+
+def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) -> Answer:
+    card = plan.card
+    if card.budget is not None and not plan.cost.within(card.budget):
+        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+    said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
+    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    return Answer(made, spared_by(card))
+
+
+def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
+    """Let the data be asked about as they are now; a steward's decision, which is recorded."""
+    books = opened_ledger(None, card)
+    if books is None:
+        raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
+    check_steward(books)
+    with one_database(card):
+        data = _fingerprint(books, card)
+    books.account(card.account_name, card.budget)
+    return books.accept_data(card.account_name, card.name, data, who=who)
+
+
+def check_steward(books: Ledger) -> None:
+    """Refuse to others what stewards decide, in a ledger that has principals."""
+    known = {one.name: one for one in books.principals()}
+    if known:
+        check_deciding(known, books.user)
+
+
+def _accepted(books: Ledger, card: DataCard) -> str:
+    """The fingerprint of the data that were accepted last; refused where none ever were."""
+    found = books.accepted_data(card.account_name, card.name)
+    if found is None:
+        raise _waits(card)
+    return found
+
+
+def _waits(card: DataCard) -> NotAllowed:
+    return NotAllowed(f"{_NOT_ACCEPTED.format(table=card.name)}; nothing was charged; {_ACCEPT}")
+
+
+def _check_one_promise(books: Ledger, card: DataCard) -> None:
+    """Refuse to add prices up that are of other neighbours: their sum would promise nothing."""
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
+        record = {} if entry.result is None else books.entry(entry.sequence).record or {}
+        try:
+            claim = record["certificate"]["claim"]
+            unit, neighbours = claim["unit"], claim["neighbours"]
+        except (KeyError, TypeError):  # no answer about a table
+            continue
+        if neighbours != card.neighbours.relation or (unit is None) != (card.unit is None):
+            problem = f"{card.account_name} has answers about other neighbours or units"
+            remedy = "let cards that share an account declare the same neighbours and units"
+            raise InvalidParameter("account", problem=problem, remedy=remedy)
+        return
+
+
+def _check_right(books: Ledger, account: str, principal: str | None) -> None:
+    """Refuse a recorded answer to those who may not ask, as `reserve` does where it charges."""
+    known = {one.name: one for one in books.principals()}
+    if known:
+        name = principal or ""
+        share = next(iter(books.allowances(account, name)), None) if name in known else None
+        check_charging(known.get(name), principal, account, share)
+
+
+def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | None:
+    """The newest record that answers the question too, and what of it the question asks for."""
+    card = plan.card
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
+        if entry.result is None:
+            continue
+        record = books.entry(entry.sequence).record or {}
+        try:
+            same = record["question"] == question_of(record["asked"], card, data)
+            shown = served(record, plan, sql=sql) if same else None
+        except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
+            continue
+        if shown is not None:
+            return Paid(recorded=dict(record), shown=shown)
+    return None
+
+
+def _fingerprint(books: Ledger, card: DataCard) -> str:
+    return sealed(
+        lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
+    )
+
+
+def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
+    """The ledger that is named, or the card's; one that the card does not name is refused."""
+    if ledger is None:
+        return None if card.ledger is None else Ledger.open(card.ledger)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if card.ledger is not None and not books.is_at(card.ledger):
+        raise InvalidParameter(
+            "ledger", problem="is not the one that the card names", remedy="leave it out"
+        )
+    return books
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Inside, no cycles are looked for: a record can have millions of values, and has no cycle.
+
+    Whatever other threads do, collecting is on in the end if it was before.
+    """
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()

@@ -1,0 +1,688 @@
+"""A table that a server has: the same questions as of one's own, asked over HTTPS.
+
+`lb.table("https://stats.example.org/visits", token=...)` reads what the table's card declares. A
+question is built and planned here, by that card and this program, and sent as SQL; its price is
+known before anything is sent. The server pays and answers (`lastbit serve`).
+
+Theorem  an answer that is given back (a) has a certificate that lastbit's own checker accepts, of a
+         release, so that no code is run to check it; (b) is about the table, unit and neighbours of
+         the card; (c) is the answer to the query that the question is here, or holds it
+         (`recorded.py`); (d) has the price that was planned here, and no other was charged
+Proof    `_checked` refuses anything else. (c) is by the digest of the query. A question that groups
+         by a column of a public table has its keys there, and cannot be planned here: its price is
+         the server's preview, compared before it is paid, and (c) is the server's word
+Differs  that the numbers come from the data, with noise of the right law, is the server's word: no
+         client could tell. What is checked is all that an honest server cannot get wrong
+Theorem  one call of `release` is charged at most once, however often the connection drops
+Proof    its Idempotency-Key is made once, and the server has one job for a key
+
+The token goes to this server and nowhere else: redirects are refused, certificates are verified
+always, and http:// is for the loopback address alone. It is in no repr, and errors are raised
+outside of the frames that hold it.
+
+Checked  tests/release/test_remote.py (against servers that lie)
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+from urllib.parse import quote, unquote, urlsplit
+
+from lastbit.addresses import Secret
+from lastbit.checker import Rejected, check_apart_from_code
+from lastbit.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    LastbitError,
+    NotAllowed,
+    QueryRefused,
+    ServerFailed,
+    WrongType,
+)
+from lastbit.exact import Number, exact_text, rational
+from lastbit.release.answer import Answer
+from lastbit.release.private_table import Table
+from lastbit.release.recorded import served
+from lastbit.release.steps_as_sql import Statement, quoted, unwritable
+from lastbit.release.within import Within, planned_within
+from lastbit.sampling import secure_bits
+from lastbit.tables import (
+    AggregateSpec,
+    Cost,
+    DataCard,
+    DerivedSpec,
+    PairSpec,
+    Plan,
+    Query,
+    card_from_json,
+    parsed,
+    planned,
+    rows_of,
+    told,
+)
+
+API = "/api/v1"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TOKEN = "LASTBIT_TOKEN"
+_TOKEN = re.compile(r"[A-Za-z0-9_.~+/=-]{8,512}", re.ASCII)
+_MOST = 4 << 20
+_MOST_ANSWER = 256 << 20
+_PIECE = 1 << 16
+_PATIENCE = 30.0  # seconds without a byte
+_LONGEST = 300.0  # seconds for one response
+_TRIES = 5
+_LONGEST_WAIT = 60.0
+_MOST_WORDS = 500
+_AMOUNTS = ("epsilon", "delta", "rho")
+_ASK_AGAIN = "ask again: an answer that is on record is free"
+
+
+def token_of(given: Secret | None) -> Secret:
+    """The token that is given, or that of the environment."""
+    found = Secret(os.environ.get(TOKEN, "")) if given is None else given
+    if not found.revealed():
+        raise NotAllowed(f"no token is given; pass token=..., or set {TOKEN}")
+    if not _TOKEN.fullmatch(str(found.revealed())):
+        problem, remedy = "is not a token", "copy the whole of it: lbt_..."
+        raise InvalidParameter("token", problem=problem, remedy=remedy)
+    return found
+
+
+# ---------------------------------------------------------------- the connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a server said: JSON that nobody has checked yet."""
+
+    status: int
+    retry_after: float | None
+    body: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where a table is, and the token by which it is asked."""
+
+    host: str
+    port: int
+    tls: bool
+    token: Secret = field(compare=False)
+
+    @staticmethod
+    def at(address: str, token: Secret | None) -> tuple[Server, str]:
+        """The server of an address, and the table's name: https://stats.example.org/visits."""
+
+        def wrong(problem: str, remedy: str = "") -> InvalidParameter:
+            remedy = remedy or 'write, say, "https://stats.example.org/visits"'
+            return InvalidParameter("the address", problem=problem, remedy=remedy)
+
+        try:
+            parts = urlsplit(address)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            raise wrong("cannot be read") from None
+        if any(ord(letter) <= 32 or ord(letter) == 127 for letter in address):
+            raise wrong("holds blanks")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            remedy = f"leave it out; a token is passed as token=..., or in {TOKEN}"
+            raise wrong("holds more than a host and a table", remedy)
+        table = unquote(parts.path.removeprefix("/"))
+        if not host or not table or "/" in table:
+            raise wrong("names no table of a server")
+        tls = parts.scheme.lower() == "https"
+        if not tls and host not in LOOPBACK:
+            raise wrong("is not encrypted", "write https://...; http:// is for this machine alone")
+        usual = 443 if tls else 80
+        server = Server(host=host, port=port or usual, tls=tls, token=token_of(token))
+        return server, table
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}"
+
+    def get(self, path: str, *, most: int = _MOST) -> Reply:
+        """What is at this path; tried again where the connection drops."""
+        return self._tried("GET", path, None, {}, most)
+
+    def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Reply:
+        """What it says to this; tried again only if nothing is paid, or by a key once."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return self._tried("POST", path, json.dumps(body).encode(), headers, _MOST)
+
+    def _tried(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
+    ) -> Reply:
+        problem = ""
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(0.25 * 2**attempt)
+            try:
+                reply = self._called(method, path, body, headers, most)
+            except _Dropped as dropped:
+                problem = str(dropped)
+                continue
+            if reply.status == 429 and attempt + 1 < _TRIES:
+                time.sleep(min(reply.retry_after or 1.0, _LONGEST_WAIT))
+                continue
+            return reply
+        raise ServerFailed(f"{self} {problem}; look at the address, and whether the server runs")
+
+    def _called(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
+    ) -> Reply:
+        """One request; the frames that hold the token are left before anything is raised."""
+        found, problem, final = self._sent(method, path, body, headers, most)
+        if found is None:
+            raise ServerFailed(f"{self} {problem}") if final else _Dropped(problem)
+        return found
+
+    def _sent(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
+    ) -> tuple[Reply | None, str, bool]:
+        """The reply; or what went wrong, and whether that is final."""
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        every = {"Accept": "application/json", "Connection": "close", **kind, **headers}
+        connection = self._connection()
+        try:
+            sent = {**every, "Authorization": f"Bearer {self.token.revealed()}"}
+            connection.request(method, f"{API}{path}", body=body, headers=sent)
+            response = connection.getresponse()
+            if 300 <= response.status < 400:
+                return None, "sends elsewhere (a redirect), and the token is not sent there", True
+            text = _limited(response, most)
+            if text is None:
+                return None, "answers more than is taken, or too slowly", True
+            retry = response.headers.get("Retry-After", "")
+            wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
+            if response.status == 204 and not text:
+                return Reply(status=204, retry_after=wait, body=None), "", False
+            value = json.loads(text.decode(), parse_constant=_no_number)
+            return Reply(status=response.status, retry_after=wait, body=value), "", False
+        except ssl.SSLCertVerificationError:
+            return None, "has a certificate that is not valid for it; ask its steward", True
+        except (ValueError, RecursionError):
+            return None, "does not answer in JSON; look at the address", True
+        except (OSError, http.client.HTTPException):
+            return None, "cannot be reached, or the connection drops", False
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self.tls:
+            host = "127.0.0.1" if self.host == "localhost" else self.host
+            return http.client.HTTPConnection(host, self.port, timeout=_PATIENCE)
+        verified = ssl.create_default_context()
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=_PATIENCE, context=verified
+        )
+
+    def words(self, said: object) -> str:
+        """What a server says, to be shown: cut, without what steers a terminal, and no token."""
+        text = self.token.hidden(str(said or ""))[:_MOST_WORDS]
+        return "".join(letter if letter.isprintable() else " " for letter in text)
+
+    def good(self, reply: Reply, *statuses: int) -> dict[str, Any]:
+        """The JSON object of a reply that has one of these statuses; else its problem, raised."""
+        if reply.status in statuses and isinstance(reply.body, dict):
+            return reply.body
+        raise self._problem(reply)
+
+    def _problem(self, reply: Reply) -> LastbitError:
+        said = reply.body if isinstance(reply.body, dict) else {}
+        kind, words = str(said.get("type", "")).rpartition("/")[2], self.words(said.get("detail"))
+        if reply.status == 401:
+            return NotAllowed(
+                f"{self} does not know the token: it is wrong, has expired or was revoked; make "
+                "another in the browser, or ask a steward"
+            )
+        if kind == "over-budget":
+            return BudgetExceeded(words or "not enough is left")
+        if reply.status in (403, 404, 409):
+            return NotAllowed(f"{self} refuses: {words or 'not allowed'}")
+        if 400 <= reply.status < 500 and words:
+            return QueryRefused("the question", problem=f"is refused: {words}", remedy=_CHANGE)
+        return ServerFailed(f"{self} fails with status {reply.status}; {words or 'try again'}")
+
+
+_CHANGE = "nothing was charged"
+
+
+class _Dropped(Exception):
+    """A request that may be tried again."""
+
+
+def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
+    """The body, unless it is too long or takes too long."""
+    pieces, length, until = [], 0, time.monotonic() + _LONGEST
+    while piece := response.read1(_PIECE):
+        pieces.append(piece)
+        length += len(piece)
+        if length > most or time.monotonic() > until:
+            return None
+    return b"".join(pieces)
+
+
+def _no_number(_: str) -> Any:
+    raise ValueError
+
+
+# ---------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RemoteTable:
+    """A table of a server, and what has been asked of it so far. Every step gives a new one.
+
+    The steps are those of `Table`, and are written as SQL; one that cannot be is refused with its
+    reason, and `sql` asks for it as one statement.
+    """
+
+    server: Server
+    meant: Table
+    """The same question of the same card, here: it refuses early, and plans."""
+    statement: Statement
+    text: str | None = None
+    """One SELECT, where `sql` gave it."""
+
+    def __repr__(self) -> str:
+        asked = self.text or repr(self.meant).partition(": ")[2].rstrip(">")
+        return f"<RemoteTable {self.card.name} at {self.server}: {asked}>"
+
+    @property
+    def card(self) -> DataCard:
+        """What is declared of the table, as far as everybody may see it."""
+        return self.meant.card
+
+    def where(self, condition: str) -> RemoteTable:
+        """Only the rows for which the condition is true."""
+        return self._step(self.meant.where(condition), self.statement.where(condition))
+
+    def with_columns(self, **expressions: str) -> RemoteTable:
+        """Further columns, each computed from its row; later ones may name earlier ones."""
+        written = self.statement
+        for name, text in expressions.items():
+            written = written.with_column(name, text)
+        return self._step(self.meant.with_columns(**expressions), written)
+
+    def join(
+        self, public: str, *, on: str | Iterable[str] | Mapping[str, str] | None = None
+    ) -> RemoteTable:
+        """The rows joined with another table of the card where these columns are equal."""
+        if not isinstance(public, str):
+            raise unwritable("join", "is with a table that the server does not have")
+        names = [on] if isinstance(on, str) else on or []
+        pairs = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
+        if on is None and public in self.card.private:
+            pairs = {self.card.unit or "": self.card.private[public].unit}
+        return self._step(self.meant.join(public, on=on), self.statement.join(public, pairs))
+
+    def per_unit(
+        self, *, by: str | Iterable[str] | Mapping[str, str] = (), **wanted: AggregateSpec
+    ) -> RemoteTable:
+        """One row for each unit (and key in `by`): visits=lb.count(), total=lb.sum("cost")."""
+        names = [by] if isinstance(by, str) else by
+        keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
+        after = self.meant.per_unit(by=keys, **wanted)
+        return self._step(after, self.statement.per_unit(self.card.unit or "", keys, wanted))
+
+    def group_by(self, *columns: str, **named: str) -> RemoteTable:
+        """One answer for every value of these columns or, by name, expressions."""
+        keys = [*((column, column) for column in columns), *named.items()]
+        after = self.meant.group_by(*columns, **named)
+        written = replace(self.statement, keys=(*self.statement.keys, *keys))
+        return self._step(after, written)
+
+    def agg(self, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> RemoteTable:
+        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
+        asked = (*self.statement.asked, *wanted.items())
+        return self._step(self.meant.agg(**wanted), replace(self.statement, asked=asked))
+
+    def having(self, condition: str) -> RemoteTable:
+        """Only the released rows for which the condition is true."""
+        tests = (*self.statement.having, condition)
+        return self._step(self.meant.having(condition), replace(self.statement, having=tests))
+
+    def order_by(self, *names: str, descending: bool = False) -> RemoteTable:
+        """The released rows, sorted by these columns of the answer."""
+        after = self.meant.order_by(*names, descending=descending)
+        order = (*self.statement.order, *((name, descending) for name in names))
+        return self._step(after, replace(self.statement, order=order))
+
+    def limit(self, most: int) -> RemoteTable:
+        """At most this many of the released rows."""
+        return self._step(self.meant.limit(most), replace(self.statement, most=most))
+
+    def sql(self, text: str) -> RemoteTable:
+        """The question as one SELECT statement, instead of the steps above."""
+        if self.meant != Table(rows=rows_of(self.card)) or self.text is not None:
+            raise QueryRefused(
+                "sql", problem="comes after other steps", remedy="ask in SQL or step by step"
+            )
+        if not isinstance(text, str) or not text.strip():
+            raise WrongType("sql", problem="is not a statement", remedy="pass one SELECT")
+        self._query_of(text)  # refuses early
+        return replace(self, text=text)
+
+    @property
+    def question(self) -> str:
+        """The SQL that is sent. Of steps it means by the card what they do, or it is refused."""
+        if self.text is not None:
+            return self.text
+        query, text = self.meant.query, self.statement.text(self.card.unit)
+        try:
+            same = parsed(text, self.card) == query
+        except LastbitError:
+            same = False
+        if not same:
+            raise unwritable("the question", "cannot be written as SQL that means the same")
+        return text
+
+    def explain(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
+    ) -> str:
+        """What the answer would cost, how it would be made and how far off; nothing is paid.
+
+        Planned here, by the card; what is left, and whether an answer is on record, the server
+        says.
+        """
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        asked = self._asked(price, within)
+        shown = self._preview(asked)
+        plan = self._plan(asked.sql, price, within)
+        if plan is None:
+            lines = [f"{name:<9} {words}" for name, words in shown["facts"]]
+            text = "\n".join(map(self.server.words, [shown["title"], *lines]))
+        else:
+            _compare("price", _cost(shown["cost"]), plan.cost)
+            text = self.meant_by(asked.sql).explain(within=within, **price)
+        return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
+
+    def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
+        """What the server says before anything is paid: price, error, on record, what is left."""
+        named = {"weights": None, **dict.fromkeys(_AMOUNTS), **price}
+        return self._preview(self._asked(named, within))
+
+    def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
+        """The plan that this program makes; None where keys are in a public table of the server."""
+        return self._plan(self.question, price, within)
+
+    def state(self, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What only the server knows, of a preview: on record, refused, left."""
+        lines = []
+        if type(shown.get("recorded")) is int:
+            lines.append(("on record", f"answer {shown['recorded']}; to ask is free"))
+        if isinstance(shown.get("refused"), str):
+            lines.append(("refused now", shown["refused"]))
+        left = shown.get("left")
+        if isinstance(left, Mapping):
+            amounts = {name: left.get(name) for name in _AMOUNTS}
+            parts = [f"{n} = {_shown(text)}" for n, text in amounts.items() if text not in _NONE]
+            lines.append(("left after it", ", ".join(parts) or "nothing"))
+        return [(name, self.server.words(words)) for name, words in lines]
+
+    def meant_by(self, sql: str) -> Table:
+        """The question as one of a table here."""
+        return self.meant if self.text is None else self.meant.sql(sql)
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
+        fresh: bool = False,
+        consistent: bool = False,
+    ) -> Answer:
+        """The private answer; the server charges its price exactly once, and answers in slots.
+
+        It is checked by lastbit's own checker, and compared with what was asked, before it is given
+        back. A connection that drops is tried again under the same key, so nothing is paid twice.
+        """
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        asked = self._asked(price, within, fresh=fresh)
+        plan = self._plan(asked.sql, price, within)
+        if plan is None or within is not None:  # the price is the server's word: compared unpaid
+            cost = _cost(self._preview(asked)["cost"])
+            if plan is not None:
+                _compare("price", cost, plan.cost)
+        else:
+            cost = plan.cost
+        key = secure_bits().fill(16).tobytes().hex()
+        job = self._finished(asked, key, cost)
+        if job.get("state") != "answered":
+            paid = "its price stays charged" if job.get("cost") else "nothing was charged"
+            raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
+        charged = job.get("cost") is not None
+        if charged:
+            _compare("price charged", _cost(job["cost"]), cost)
+        number = job.get("entry")
+        if type(number) is not int or number < 1:
+            raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
+        reply = self.server.get(f"/answers/{number}", most=_MOST_ANSWER)
+        record = self.server.good(reply, 200)
+        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=asked.sql)
+        answer = Answer(record, charged=charged, shown=shown)
+        return answer.consistent() if consistent else answer
+
+    def budget(self) -> dict[str, Any]:
+        """What is spent and what is left of the table's account, and of one's own allowance."""
+        found = self.server.good(self.server.get("/budget"), 200)
+        account = self.card.account_name
+        try:
+            accounts = [one for one in found["accounts"] if one["account"] == account]
+            allowances = [one for one in found["allowances"] if one["account"] == account]
+        except (LookupError, TypeError):
+            raise ServerFailed(
+                f"{self.server} does not say what is left; ask its steward"
+            ) from None
+        return {"accounts": accounts, "allowances": allowances}
+
+    # -- inside --
+
+    def _step(self, meant: Table, statement: Statement) -> RemoteTable:
+        if self.text is not None:
+            remedy = "ask in SQL or step by step, not both"
+            raise QueryRefused("a step", problem="comes after sql()", remedy=remedy)
+        return replace(self, meant=meant, statement=statement)
+
+    def _query_of(self, sql: str) -> Query | None:
+        """The query by the card; None where keys are in a public table, which is not here."""
+        query = parsed(sql, self.card)
+        tables = (getattr(key.expression, "table", None) for key in query.keys)
+        return None if any(table in self.card.public for table in tables) else query
+
+    def _plan(self, sql: str, price: dict[str, Any], within: Within | None) -> Plan | None:
+        query = self._query_of(sql)
+        if query is None:
+            return None
+        if within is None:
+            return planned(query, self.card, **price)
+        return planned_within(query, self.card, within, **price)
+
+    def _asked(
+        self, price: Mapping[str, Any], within: Within | None, *, fresh: bool = False
+    ) -> Asked:
+        return Asked(
+            sql=self.question,
+            fresh=fresh,
+            within=_texts(within, "within"),
+            weights=_texts(price["weights"], "weights"),
+            **{name: _texts(price[name], name) for name in _AMOUNTS},
+        )
+
+    def _path(self, end: str) -> str:
+        return f"/tables/{quote(self.card.name, safe='')}/{end}"
+
+    def _preview(self, asked: Asked) -> dict[str, Any]:
+        found = self.server.good(self.server.post(self._path("preview"), asked.to_json()), 200)
+        try:
+            _cost(found["cost"])
+            facts = [(str(name), str(words)) for name, words in found["facts"]]
+            return {**found, "facts": facts, "title": str(found["title"])}
+        except (LookupError, TypeError, ValueError):
+            raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
+
+    def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
+        """The job, once it is finished; looked at when slots end."""
+        try:
+            reply = self.server.post(self._path("questions"), asked.to_json(), key=key)
+        except ServerFailed as error:
+            failed = ServerFailed(f"{error}; it is unclear whether it was charged; {_ASK_AGAIN}")
+        else:
+            job = self.server.good(reply, 202)
+            if job.get("cost") is not None:
+                _compare("price charged", _cost(job["cost"]), cost)
+            return self._waited(job, reply.retry_after)
+        raise failed
+
+    def _waited(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
+        begun = time.monotonic()
+        path = f"/jobs/{quote(str(job.get('id')), safe='')}"
+        while job.get("state") in ("waiting", "running"):
+            slot = job.get("slot")
+            whole = 4 * slot if isinstance(slot, int | float) and slot > 0 else 60.0
+            pause = min(max(wait or 1.0, 0.2), _LONGEST_WAIT)
+            until = time.monotonic() + pause
+            while (left := until - time.monotonic()) > 0:
+                passed = (time.monotonic() - begun) / whole
+                told(lambda: min(passed, 1.0), "waiting for the answer")  # noqa: B023  called at once
+                time.sleep(min(left, 0.5))
+            reply = self.server.get(path)
+            job, wait = self.server.good(reply, 200), reply.retry_after
+        return job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question as it is sent: numbers as exact text."""
+
+    sql: str
+    epsilon: Any = None
+    delta: Any = None
+    rho: Any = None
+    within: Any = None
+    weights: Any = None
+    fresh: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What is said, and nothing else."""
+        names = (*_AMOUNTS, "within", "weights")
+        said = {name: getattr(self, name) for name in names}
+        found = {name: value for name, value in said.items() if value is not None}
+        return {"sql": self.sql, **found, **({"fresh": True} if self.fresh else {})}
+
+
+def remote_table(address: str, token: Secret | None = None) -> RemoteTable:
+    """The table of a server, by the card that it shows."""
+    server, name = Server.at(address, token)
+    found = server.good(server.get(f"/tables/{quote(name, safe='')}"), 200)
+    try:
+        card = card_from_json(found)
+        if card.name == name:
+            rows = rows_of(card)
+            table = Statement(source=quoted(name))
+            return RemoteTable(server=server, meant=Table(rows=rows), statement=table)
+    except InvalidParameter:
+        pass  # a card that breaks the rules: whose fault that is, is not for us to quote
+    raise ServerFailed(f"{server} shows no card that can be used; ask its steward")
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def _texts(value: Any, name: str) -> Any:
+    """Numbers as exact text; by name where they are; words as they are."""
+    if value is None or value == "balanced":
+        return value
+    if isinstance(value, Mapping):
+        return {str(one): str(rational(number, name)) for one, number in value.items()}
+    return str(rational(value, name))
+
+
+def _cost(data: Any) -> Cost:
+    try:
+        return Cost(**{name: Fraction(data[name]) for name in _AMOUNTS})
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        pass
+    raise ServerFailed("the server names a price that is malformed; ask its steward")
+
+
+def _compare(what: str, theirs: Cost, ours: Cost) -> None:
+    if theirs != ours:
+        raise ServerFailed(
+            f"the server names another {what} than this program: {theirs}, and not {ours}; "
+            "see that both have the same version of lastbit, and tell its steward"
+        )
+
+
+def _checked(
+    record: dict[str, Any],
+    card: DataCard,
+    plan: Plan | None,
+    *,
+    cost: Cost,
+    charged: bool,
+    sql: str,
+) -> dict[str, Any] | None:
+    """Refuse a record that is not the answer; what is shown of it, where that is a part."""
+    inner = record.get("certificate")
+    kind = inner.get("kind") if isinstance(inner, dict) else None
+    if kind != "release" or "rows" not in record:  # any other kind might name code to run
+        raise ServerFailed(f"the server's answer has no certificate of a release; {_DISTRUST}")
+    assert isinstance(inner, dict)
+    try:
+        check_apart_from_code(record)
+    except Rejected as rejected:
+        words = "".join(letter if letter.isprintable() else " " for letter in str(rejected))
+        raise ServerFailed(
+            f"the server's answer is rejected by the checker ({words[:_MOST_WORDS]}); {_DISTRUST}"
+        ) from None
+    claim = inner["claim"]
+    ours = {"table": card.name, "unit": card.unit, "neighbours": card.neighbours.relation}
+    if any(claim.get(part) != value for part, value in ours.items()):
+        raise ServerFailed(f"the server's answer is about another table; {_DISTRUST}")
+    price = _cost(claim)
+    asked = plan is None or claim["query"] == plan.query.digest
+    if asked and price == cost:
+        return None
+    shown = None
+    if plan is not None and not charged:  # an answer on record may hold this one
+        try:
+            shown = served(record, plan, sql=sql)
+        except (LookupError, TypeError, ValueError, ArithmeticError, StopIteration):
+            shown = None
+    if shown is None and not (plan is None and not charged):
+        other = "has another price than was asked" if asked else "is to another question"
+        raise ServerFailed(f"the server's answer {other}; {_DISTRUST}")
+    return shown
+
+
+_DISTRUST = "do not use it, and tell the server's steward"
+
+
+_NONE = (None, "0")
+
+
+def _shown(amount: object) -> str:
+    try:
+        return exact_text(Fraction(str(amount)))
+    except (ValueError, ArithmeticError):
+        return str(amount)

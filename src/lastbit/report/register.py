@@ -1,0 +1,115 @@
+"""The register of releases: what a ledger has answered, a line each, as CSV and as a page.
+
+A release is an answer that is in the ledger: when it was settled, about which table, the question,
+its price, in whose name, the digest of its certificate, and the entry that proves it. Prices that
+were charged and not answered are no releases; the page says how many there are, since they are
+spent as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+from markupsafe import Markup
+
+from lastbit.ledger import Ledger, exported, one_connection
+from lastbit.report.page import price, printable, rendered
+from lastbit.report.plan import title_of
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST_QUESTION = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One line of the register."""
+
+    when: str
+    table: str
+    question: str
+    """The SQL, or of a question in Python what it asks for."""
+    price: str
+    principal: str
+    """In whose name it was asked; in a ledger without principals, who asked."""
+    certificate: str
+    entry: int
+
+
+@one_connection()
+def register_csv(ledger: Ledger) -> str:
+    """The register as comma-separated text with a header.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Release))
+    for one in _releases(ledger, set()):
+        cells = (str(cell) for cell in astuple(one))
+        writer.writerow(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
+    return out.getvalue()
+
+
+@one_connection()
+def register_page(ledger: Ledger) -> Markup:
+    """The register as a page, newest first, with the head of the chain that it was made from."""
+    last = ledger.entries(last=1)[0]
+    unanswered: set[str] = set()
+    found = [one for one in _releases(ledger, unanswered) if one.entry <= last.sequence]
+    return rendered(
+        "register.html",
+        title="Register of releases",
+        ledger=printable(ledger.path.name),
+        releases=list(reversed(found)),
+        unanswered=len(unanswered),
+        facts=(
+            ("ledger", printable(ledger.path.name)),
+            ("releases", f"{len(found):,}"),
+            ("up to entry", f"{last.sequence}, {last.when[:16].replace('T', ' ')} UTC"),
+        ),
+        head=last.hash,
+    )
+
+
+def _releases(ledger: Ledger, unanswered: set[str]) -> Iterator[Release]:
+    """In their order; at the end `unanswered` has the hashes of prices without an answer."""
+    paid: dict[str, Mapping[str, Any]] = {}
+    for entry in exported(ledger):
+        told = entry["fields"]
+        if told["kind"] == "reserved":
+            paid[entry["hash"]] = told
+            unanswered.add(entry["hash"])
+        elif told["kind"] == "settled":
+            unanswered.discard(told["reservation"])
+            yield _release(told, paid.pop(told["reservation"], told), entry["record"])
+        elif told["kind"] == "charge":
+            yield _release(told, told, entry["record"])
+
+
+def _release(told: Mapping[str, Any], paid: Mapping[str, Any], record: Any) -> Release:
+    """One answer; what it says of itself may be of any program's making."""
+    known = record if isinstance(record, Mapping) else {}
+    certificate = known.get("certificate")
+    digest = certificate.get("digest") if isinstance(certificate, Mapping) else None
+    return Release(
+        when=told["when"][:19].replace("T", " "),
+        table=str(known.get("table") or told["account"]),
+        question=_question(paid, known),
+        price=price(paid["cost"]) if paid["cost"] is not None else "",
+        principal=paid.get("principal") or paid["who"] or "",
+        certificate=str(digest or ""),
+        entry=told["sequence"],
+    )
+
+
+def _question(paid: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    if paid["words"]:
+        return printable(" ".join(paid["words"].split()), _LONGEST_QUESTION)
+    try:
+        return printable(title_of(record), _LONGEST_QUESTION)
+    except (KeyError, TypeError, AttributeError):  # an answer of a stranger's making
+        return f"query {(paid['query'] or paid['question'] or '')[:16]}"

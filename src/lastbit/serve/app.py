@@ -1,0 +1,155 @@
+"""The application: every route of the list, behind its right, and nothing else.
+
+Theorem  (default deny)  A handler runs only for a request whose identity has the right of its
+         route, or if that is "open"
+Proof    `application` makes its routes of ROUTES alone, each by `_guarded`, which calls the handler
+         in its last line. A `Route` without a right of the list cannot be made
+Checked  tests/serve/test_escalation.py: every route as each role, signed out, revoked, restricted
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Served
+
+from lastbit.serve import api, pages
+from lastbit.serve.desk import Desk
+from lastbit.serve.identity import Gate, Identity
+from lastbit.serve.problems import problem, refusal_of
+from lastbit.serve.questions import Refusal
+from lastbit.serve.routes import API, ROUTES, Route
+from lastbit.serve.safety import Rates, Safety
+from lastbit.serve.settings import Settings
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+_SIGN_INS = ("/sign-in", "/link/{code}")
+_GUESSES_A_MINUTE = 30
+_PROXIED_GUESSES_A_MINUTE = 600  # all come from the proxy's one address
+_REQUESTS_A_MINUTE = 1200
+_LOG = logging.getLogger("lastbit.serve")
+
+
+def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
+    """The server's pages and its API; it starts and stops the desk."""
+
+    @asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        await desk.start()
+        try:
+            yield
+        finally:
+            await desk.stop()
+
+    rates = Rates()
+    app = Starlette(
+        routes=[
+            Served(route.path, _guarded(route, _handler(route), rates), methods=[route.method])
+            for route in ROUTES
+        ],
+        middleware=[Middleware(Safety, settings=settings, failed=_failed)],
+        exception_handlers={HTTPException: _failed, Refusal: _failed},
+        lifespan=running,
+    )
+    app.router.redirect_slashes = False
+    app.state.desk, app.state.gate, app.state.settings = desk, gate, settings
+    return app
+
+
+def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
+    """The handler behind its route's right and rate."""
+
+    async def guarded(request: Request) -> Response:
+        gate: Gate = request.app.state.gate
+        settings: Settings = request.app.state.settings
+        request.state.route = route
+        address, guesses = _asker(request, settings)
+        if route.path in _SIGN_INS and request.method == "POST":
+            rates.take(f"sign-in {address}", guesses)
+        identity = await run_in_threadpool(gate.identity_of, request.scope)
+        request.state.identity = identity
+        if route.right != "open":
+            if identity is None:
+                if "authorization" in request.headers:
+                    rates.take(f"guess {address}", guesses)
+                raise _signed_out(route)
+            if route.right not in identity.rights:
+                detail = "Your role, or your token, does not allow this; ask a steward."
+                raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
+            _counted(route, identity, rates, settings)
+            await run_in_threadpool(gate.seen, identity)
+        return await handler(request)
+
+    return guarded
+
+
+def _asker(request: Request, settings: Settings) -> tuple[str, int]:
+    """The address that a request came from, and how often it may guess."""
+    if request.client is None or settings.behind_proxy:
+        return "proxy", _PROXIED_GUESSES_A_MINUTE
+    return request.client.host, _GUESSES_A_MINUTE
+
+
+def _counted(route: Route, identity: Identity, rates: Rates, settings: Settings) -> None:
+    """By principal, since anybody may make more tokens."""
+    most = {
+        "preview": settings.previews_a_minute,
+        "ask": settings.questions_a_minute,
+    }.get(route.right, _REQUESTS_A_MINUTE)
+    kind = route.right if route.right in ("preview", "ask") else "other"
+    rates.take(f"{kind} {identity.principal}", most)
+
+
+def _signed_out(route: Route) -> Refusal:
+    remedy = "Send a token as Authorization: Bearer." if route.is_api else "Sign in first."
+    return Refusal(
+        status=401,
+        title="Not signed in",
+        detail=remedy,
+        kind="not-signed-in",
+        headers={"www-authenticate": "Bearer"} if route.is_api else {},
+    )
+
+
+# ---------------------------------------------------------------- handlers
+
+
+def _handler(route: Route) -> Handler:
+    found: Handler = getattr(api if route.is_api else pages, route.handler)
+    return found
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """What is said of an error: a problem document, or a page."""
+    refusal = _not_there(error) if isinstance(error, HTTPException) else refusal_of(error)
+    if refusal is not error and refusal.status >= 500:
+        _LOG.error("%s: %s", refusal.status, type(error).__name__)
+    if request.url.path.startswith(f"{API}/"):
+        return problem(refusal)
+    response = pages.refused(request, refusal)
+    response.headers.update(refusal.headers)
+    return response
+
+
+def _not_there(error: HTTPException) -> Refusal:
+    """Starlette's own: no such path, or not by this method."""
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        detail = "This address does not take that method."
+        return Refusal(status=405, title="Not so", detail=detail, kind="method", headers=headers)
+    return Refusal(
+        status=error.status_code,
+        title="Not found",
+        detail="There is no such page.",
+        kind="not-found",
+        headers=headers,
+    )

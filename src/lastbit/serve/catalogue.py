@@ -1,0 +1,392 @@
+"""The tables of a server: their cards, their one ledger, what may be seen of them, their slots.
+
+All cards of a server have one ledger: principals are the ledger's, and a name must mean the same
+person for every table. `Reading` follows the ledger as it grows, so that a page or a preview costs
+a look at its last entry; money is decided by the ledger itself, which reads all of it.
+
+A version of the data is a public fact: a steward accepted it, the ledger says when. Whether the
+source is still that version is found by the table's worker, at the end of a slot (`slots.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+
+from lastbit.addresses import Address
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.exact import exact_text
+from lastbit.ledger import Account, Allowance, Entry, Ledger, one_connection
+from lastbit.report import title_of
+from lastbit.serve.identity import Identity
+from lastbit.serve.planning import card_at, plan_of
+from lastbit.serve.questions import Question
+from lastbit.serve.settings import Settings
+from lastbit.serve.slots import DECLARED, Slots, slot_for
+from lastbit.serve.store import Store
+from lastbit.tables import Budget, DataCard
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PRICES = tuple(Fraction(text) for text in ("1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"))
+_LEAST_PRICE = Fraction(1, 1000)
+_SHARE = 5
+_MOST_EXAMPLES, _MOST_KEYS = 5, 20
+_DAY = 86400
+_STALE = 0.5  # seconds for which a ledger on a server is not asked again
+_CALIBRATION = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A question that the card itself suggests."""
+
+    sql: str
+    words: str
+    epsilon: str | None = None
+    delta: str | None = None
+    rho: str | None = None
+
+    @property
+    def question(self) -> Question:
+        """As it would be asked."""
+        return Question(sql=self.sql, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
+
+def examples_of(card: DataCard) -> tuple[Example, ...]:
+    """A few questions that can be planned on this card: counts, means, by declared keys."""
+    price = _price(card.budget)
+    found = []
+    for words, sql in _suggested(card):
+        example = Example(sql=sql, words=words, **price)
+        with suppress(LastbitError):
+            plan_of(example.question, card)
+            found.append(example)
+    return tuple(found[:_MOST_EXAMPLES])
+
+
+def _price(budget: Budget | None) -> dict[str, str]:
+    """About a fifth of the budget at most, and 1 at most: a round number."""
+    if budget is None:
+        return {"epsilon": "1"}
+    currency = "rho" if budget.kind == "zcdp" else "epsilon"
+    most = getattr(budget, currency) / _SHARE
+    found = next((price for price in _PRICES if price <= most), _LEAST_PRICE)
+    return {currency: exact_text(found)}
+
+
+def _suggested(card: DataCard) -> Iterator[tuple[str, str]]:
+    table = _named(card.name)
+    few = (c for c in card.columns.values() if c.keys and len(c.keys) <= _MOST_KEYS)
+    keys = next(few, None) or next((c for c in card.columns.values() if c.keys), None)
+    numbers = [c for c in card.columns.values() if c.bounds is not None and c.name != card.unit]
+    yield "How many rows there are", f"SELECT COUNT(*) AS n FROM {table}"
+    if keys is not None:
+        by = _named(keys.name)
+        yield f"Rows by {keys.name}", f"SELECT {by}, COUNT(*) AS n FROM {table} GROUP BY {by}"
+    for number in numbers[:1]:
+        mean = f"AVG({_named(number.name)}) AS mean"
+        yield f"The mean of {number.name}", f"SELECT {mean} FROM {table}"
+        if keys is not None:
+            sql = f"SELECT {by}, COUNT(*) AS n, {mean} FROM {table} GROUP BY {by}"
+            yield f"Rows and the mean of {number.name}, by {keys.name}", sql
+    if card.unit is not None:
+        sql = f"SELECT COUNT(DISTINCT {_named(card.unit)}) AS units FROM {table}"
+        yield f"How many different values {card.unit} has", sql
+
+
+def _named(name: str) -> str:
+    quoted = name.replace('"', '""')
+    return name if _PLAIN.fullmatch(name) else f'"{quoted}"'
+
+
+# ---------------------------------------------------------------- the ledger, as it grows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerLine:
+    """An answer that was given, in a line."""
+
+    entry: int
+    table: str
+    title: str
+    sql: str | None
+    cost: Mapping[str, str]
+    when: str
+    principal: str | None
+
+
+class Reading:
+    """What entries say, kept up to date by those that came since; safe to use from threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._lock = threading.RLock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._last, self._looked = 0, 0.0
+        self._accounts: dict[str, Account] = {}
+        self._charges: dict[str, Entry] = {}
+        self._closings: dict[str, Entry] = {}
+        self._answers: dict[int, Entry] = {}
+        self._questions: dict[tuple[str | None, str | None], int] = {}
+        self._lines: dict[int, AnswerLine] = {}
+        self._accepted: dict[tuple[str, str], str | None] = {}
+        self._allowances: tuple[tuple[int, int], tuple[Allowance, ...]] = ((-1, -1), ())
+
+    def _read(self) -> None:
+        """Take in what is new."""
+        now = time.monotonic()
+        if isinstance(self.ledger.path, Address) and now - self._looked < _STALE:
+            return
+        newest = self.ledger.entries(last=1)[-1].sequence
+        if newest < self._last:  # a backup was restored
+            self._forget()
+        if newest > self._last:
+            for entry in self.ledger.entries(last=newest - self._last):
+                self._take(entry)
+        self._last, self._looked = newest, now
+
+    def _take(self, entry: Entry) -> None:
+        state = entry.state
+        if state is not None:
+            self._accounts[state.name] = state
+        match entry.kind:
+            case "reserved":
+                self._charges[entry.hash] = entry
+            case "settled" | "charge":
+                self._answers[entry.sequence] = entry
+                self._questions[entry.account, entry.question] = entry.sequence
+                self._closings[entry.reservation or ""] = entry
+            case "voided":
+                self._closings[entry.reservation or ""] = entry
+            case "budget":
+                self._accepted.clear()
+
+    def again(self) -> None:
+        """Look at the ledger at the next question, however lately that was done."""
+        self._looked = 0.0
+
+    def account(self, name: str) -> Account | None:
+        """The account as it is."""
+        with self._lock:
+            self._read()
+            return self._accounts.get(name)
+
+    def accepted(self, account: str, table: str) -> str | None:
+        """The fingerprint of the data that were accepted last."""
+        with self._lock:
+            self._read()
+            key = account, table
+            if self._accepted.get(key) is None:
+                self._accepted[key] = self.ledger.accepted_data(account, table)
+            return self._accepted[key]
+
+    def recorded(self, account: str, question: str | None) -> int | None:
+        """The number of the newest answer to this very question."""
+        with self._lock:
+            self._read()
+            return self._questions.get((account, question))
+
+    def charge(self, reservation: str | None) -> Entry:
+        """The reservation of this hash."""
+        with self._lock:
+            self._read()
+            return self._charges[reservation or ""]
+
+    def closing(self, reservation: str | None) -> Entry | None:
+        """What answers a reservation, or closes it without an answer; None: it is open."""
+        with self._lock:
+            self._read()
+            return self._closings.get(reservation or "")
+
+    def allowances(self) -> tuple[Allowance, ...]:
+        """All that are in force, as they are today."""
+        with self._lock:
+            self._read()
+            key = self._last, int(time.time()) // _DAY
+            if self._allowances[0] != key:
+                self._allowances = key, self.ledger.allowances()
+            return self._allowances[1]
+
+    def answers(self, tables: Mapping[str, str]) -> list[AnswerLine]:
+        """The answers about these tables (account by name), the newest first."""
+        accounts = set(tables.values())
+        with self._lock, one_connection():
+            self._read()
+            lines = [
+                self._line(entry)
+                for entry in reversed(self._answers.values())
+                if entry.account in accounts
+            ]
+        return [line for line in lines if line.table in tables]
+
+    def _line(self, entry: Entry) -> AnswerLine:
+        found = self._lines.get(entry.sequence)
+        if found is None:
+            paid = self._charges.get(entry.reservation or "", entry)
+            record = self.ledger.entry(entry.sequence).record or {}
+            found = AnswerLine(
+                entry=entry.sequence,
+                table=str(record.get("table")),
+                title=title_of(record) if "asked" in record else "",
+                sql=paid.words,
+                cost={} if paid.cost is None else paid.cost.to_json(),
+                when=entry.when,
+                principal=paid.principal,
+            )
+            self._lines[entry.sequence] = found
+        return found
+
+
+# ---------------------------------------------------------------- tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A table that the server answers about."""
+
+    card: DataCard
+    path: Path
+    reading: Reading = field(repr=False)
+    examples: tuple[Example, ...]
+    slots: Slots
+    _found: dict[str, bool] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def account_name(self) -> str:
+        return self.card.account_name
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.reading.ledger
+
+    @property
+    def slot(self) -> float:
+        """Seconds of a slot."""
+        return self.slots.seconds
+
+    def account(self) -> Account:
+        """The account as the ledger has it now."""
+        found = self.reading.account(self.account_name)
+        return found or self.ledger.account(self.account_name, self.card.budget)
+
+    def data(self) -> str | None:
+        """The fingerprint of the data that a steward has accepted; None: none so far."""
+        return self.reading.accepted(self.account_name, self.name)
+
+    def changed(self) -> bool | None:
+        """Whether the source is another one than the accepted; None: not known yet."""
+        return self._found.get(self.data() or "")
+
+    def note_changed(self, data: str | None, *, changed: bool) -> None:
+        """What the worker has found when this version was the accepted one."""
+        self._found.clear()
+        self._found[data or ""] = changed
+
+
+class Catalogue:
+    """All tables of a server, by name; read once, when it starts."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        cards = {path: card_at(path) for path in settings.cards}
+        _check_together(cards)
+        self.settings = settings
+        first = next(iter(cards.values()))
+        self.reading = Reading(Ledger.open(str(first.ledger)))
+        self.tables: Mapping[str, Served] = MappingProxyType(
+            {
+                card.name: Served(
+                    card=card,
+                    path=path,
+                    reading=self.reading,
+                    examples=examples_of(card),
+                    slots=_slots(card, path, settings, store),
+                )
+                for path, card in cards.items()
+            }
+        )
+        for card in cards.values():
+            self.ledger.account(card.account_name, card.budget)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The one ledger of all tables."""
+        return self.reading.ledger
+
+    def seen_by(self, identity: Identity) -> list[Served]:
+        """The tables that somebody may know of: analysts those with an allowance of theirs."""
+        tables = list(self.tables.values())
+        if identity.role == "analyst":
+            mine = {a.account for a in self.reading.allowances() if self._is_of(a, identity)}
+            tables = [served for served in tables if served.account_name in mine]
+        elif identity.role not in ("steward", "auditor"):
+            return []
+        if identity.tables is not None:
+            tables = [served for served in tables if served.name in identity.tables]
+        return tables
+
+    def allowance(self, served: Served, identity: Identity) -> Allowance | None:
+        """What an analyst may charge to the table's account; None for others."""
+        mine = (a for a in self.reading.allowances() if self._is_of(a, identity))
+        return next((a for a in mine if a.account == served.account_name), None)
+
+    @staticmethod
+    def _is_of(allowance: Allowance, identity: Identity) -> bool:
+        return identity.role == "analyst" and allowance.principal == identity.principal
+
+
+def _check_together(cards: Mapping[Path, DataCard]) -> None:
+    if not cards:
+        raise InvalidParameter("cards", problem="are none", remedy="name a card: visits.toml")
+    names = [card.name for card in cards.values()]
+    if len(set(names)) != len(names):
+        problem, remedy = "have two tables of one name", "rename one, or leave it out"
+        raise InvalidParameter("cards", problem=problem, remedy=remedy)
+    first = Ledger.open(str(next(iter(cards.values())).ledger))
+    for path, card in cards.items():
+        if not first.is_at(str(card.ledger)):
+            problem = f"names another ledger than the first card: {path.name}"
+            remedy = "write the same [ledger] path on all cards of a server; users are the ledger's"
+            raise InvalidParameter("cards", problem=problem, remedy=remedy)
+
+
+def _slots(card: DataCard, path: Path, settings: Settings, store: Store) -> Slots:
+    """The table's slots: as given, as they were, or calibrated on made-up rows, which is kept."""
+    if settings.slot is not None:
+        return Slots(seconds=settings.slot, strict=settings.strict)
+    rows = card.rows or DECLARED
+    why = f"made-up rows: {rows}"
+    found = store.connection().execute(
+        "SELECT seconds FROM slots WHERE table_name = ? AND why = ?", (card.name, why)
+    )
+    kept = found.fetchone()
+    if kept is not None:
+        return Slots(seconds=kept[0], strict=settings.strict)
+    command = [sys.executable, "-m", "lastbit.serve.worker", str(path)]
+    arguments = [str(settings.worker_memory), str(rows)]
+    done = subprocess.run(  # our own program, and paths that the steward named
+        [*command, *arguments], capture_output=True, timeout=_CALIBRATION, check=False
+    )
+    if done.returncode:
+        problem = f"could not be measured for {card.name}: its examples fail on made-up rows"
+        raise InvalidParameter("the slot", problem=problem, remedy="pass, say, --slot 2")
+    seconds = slot_for(float(json.loads(done.stdout)))
+    with store.transaction() as rows_of:
+        kept = card.name, seconds, why
+        rows_of.execute("INSERT OR REPLACE INTO slots VALUES (?, ?, ?)", kept)
+    return Slots(seconds=seconds, strict=settings.strict)

@@ -1,0 +1,65 @@
+"""Errors as programs read them: problem documents of RFC 9457, one `type` a kind.
+
+A type is a relative reference, `/problems/over-budget`: a name to compare with, not a page. Its
+`detail` says what is wrong and the way out; no value of the data, no run time, no token is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from lastbit.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    InvalidParameter,
+    LastbitError,
+    LedgerDamaged,
+    NotAllowed,
+)
+from lastbit.serve.questions import Refusal
+
+MEDIA_TYPE = "application/problem+json"
+FAILED = Refusal(
+    status=500,
+    title="The server failed",
+    detail="this is not your fault; try again, or tell the steward",
+    kind="failed",
+)
+_KINDS: Mapping[type[LastbitError], tuple[int, str, str]] = MappingProxyType(
+    {
+        BudgetExceeded: (403, "over-budget", "Over the budget"),
+        NotAllowed: (403, "not-allowed", "Not allowed"),
+        InvalidParameter: (422, "refused", "This cannot be done as it was asked"),
+        LedgerDamaged: (503, "ledger", "The ledger cannot be used"),
+        EngineFailed: (503, "engine", "The database cannot be used"),
+    }
+)
+"""The first that an error is of; the words of those below 500 are shown."""
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What is told of an error: its own words if the asker can do something about it."""
+    if isinstance(error, Refusal):
+        return error
+    for kind, (status, name, title) in _KINDS.items():
+        if isinstance(error, kind):
+            detail = str(error) if status < 500 else "try again later, or tell the steward"
+            return Refusal(status=status, title=title, detail=detail, kind=name)
+    return FAILED
+
+
+def problem(refusal: Refusal) -> Response:
+    """The problem document of a refusal."""
+    document: dict[str, Any] = {
+        "type": f"/problems/{refusal.kind}",
+        "title": refusal.title,
+        "status": refusal.status,
+        "detail": refusal.detail,
+    }
+    return JSONResponse(
+        document, status_code=refusal.status, headers=dict(refusal.headers), media_type=MEDIA_TYPE
+    )

@@ -1,0 +1,261 @@
+"""A server from its start to its end: where it listens, who gets in first, how it stops.
+
+Start. The port is taken and the cards are read before anything is shown. A card that never had a
+version of its data accepted has it accepted now, on record. The first steward comes in by a
+one-time link, which is printed: who sees this terminal owns the server.
+
+Stop. At the first SIGTERM or SIGINT no question is taken any more, those that run end with their
+slots, pages are still shown, and then the server exits with 0. Questions that wait stay in the
+store for the next start. A second signal ends it at once; what ran then is run again at the next
+start, with new noise: the first was never shown.
+
+Log. One line a request (`safety.py`): when, who, method, the pattern of the path, status. No query
+string, no one-time code, no value, and nothing of how long a statement ran. Of an error, its class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvicorn
+
+from lastbit.errors import InvalidParameter, NotAllowed
+from lastbit.release import accept_data
+from lastbit.serve.app import application
+from lastbit.serve.catalogue import Catalogue
+from lastbit.serve.desk import Desk
+from lastbit.serve.identity import Gate
+from lastbit.serve.safety import server_config
+from lastbit.serve.settings import Settings
+from lastbit.serve.store import Store
+
+OURS = "lastbit.serve"
+LINE = "\n"
+ADDRESS = "address"
+"""The file of the state folder that says where the server is found, for `lastbit serve --link`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What is to be said once the server answers."""
+
+    address: str
+    catalogue: Catalogue
+    accepted: Sequence[str]
+    """Tables whose data were accepted as they are, since no version had been."""
+    waiting: Sequence[str]
+    """Tables whose data a steward must accept first."""
+    links: Mapping[str, str]
+    """One-time addresses by name; by "" that of the first steward, who chooses a name."""
+
+
+def serve(
+    settings: Settings,
+    *,
+    announce: Callable[[Started], None],
+    log: Callable[[str], None],
+    links_for: tuple[str, ...] = (),
+) -> None:
+    """Serve until a signal ends it."""
+    with _listening(settings) as (listener, settings):
+        store = Store(settings.state)
+        catalogue = Catalogue(settings, store)
+        accepted, waiting = _first_versions(catalogue)
+        gate = Gate(store, catalogue.ledger, settings)
+        desk = Desk(catalogue, store, settings)
+
+        def started() -> None:
+            (settings.state / ADDRESS).write_text(settings.address, "utf-8")
+            links = {name: settings.address + gate.link_made(name) for name in links_for}
+            if not catalogue.ledger.principals():
+                links[""] = settings.address + gate.link_made(None)
+            announce(
+                Started(
+                    address=settings.address,
+                    catalogue=catalogue,
+                    accepted=accepted,
+                    waiting=waiting,
+                    links=links,
+                )
+            )
+
+        config = server_config(application(desk, gate, settings), settings)
+        config.lifespan = "off"  # the desk is started here, where its errors are seen
+        with _logging(log):
+            asyncio.run(_until_told(_Server(config, started), listener, desk))
+
+
+def link_for(settings: Settings, name: str) -> str:
+    """Another one-time link for a principal, or for the first steward while there is none."""
+    store = Store(settings.state)
+    ledger = Catalogue(settings, store).ledger
+    known = {principal.name: principal.active for principal in ledger.principals()}
+    if known and not known.get(name):
+        problem = "is not a user of this server"
+        raise InvalidParameter(name, problem=problem, remedy="add it: lastbit user add CARD NAME")
+    address = settings.address
+    with suppress(OSError):  # a server that was never started has left none
+        address = (settings.state / ADDRESS).read_text("utf-8")
+    return address + Gate(store, ledger, settings).link_made(name if known else None)
+
+
+def _first_versions(catalogue: Catalogue) -> tuple[list[str], list[str]]:
+    """Tables whose data are accepted now, and those that wait for a steward to do so."""
+    accepted, waiting = [], []
+    for table in catalogue.tables.values():
+        if table.data() is not None:
+            continue
+        try:
+            accept_data(table.card, who=catalogue.ledger.user)
+        except NotAllowed:  # the ledger has users, and who starts the server is not a steward
+            waiting.append(table.name)
+        else:
+            accepted.append(table.name)
+    return accepted, waiting
+
+
+# ---------------------------------------------------------------- start and stop
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which tells when it answers, and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._tell()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _until_told(server: _Server, listener: socket.socket, desk: Desk) -> None:
+    await desk.start()
+    loop = asyncio.get_running_loop()
+    told = False
+    stopping: set[asyncio.Task[None]] = set()
+
+    async def stop() -> None:
+        await desk.stop()
+        server.should_exit = True
+
+    def signalled(number: int) -> None:
+        nonlocal told
+        if told:
+            os._exit(128 + number)
+        told = True
+        stopping.add(loop.create_task(stop()))
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled, number)
+    await server.serve(sockets=[listener])
+    if not told:
+        await desk.stop()
+        problem, remedy = "ended by itself", "read the lines above, and start it again"
+        raise InvalidParameter("the server", problem=problem, remedy=remedy)
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[tuple[socket.socket, Settings]]:
+    """The socket, and the settings with the port that it has."""
+    listener = None
+    try:
+        if settings.socket is not None:
+            listener = _unix(settings.socket)
+        else:
+            family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+            listener = socket.socket(family)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((settings.host, settings.port))
+            settings = replace(settings, port=listener.getsockname()[1])
+        listener.setblocking(False)  # noqa: FBT003
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        where = str(settings.socket or f"{settings.host}:{settings.port}")
+        taken = error.errno == errno.EADDRINUSE
+        problem = "is in use" if taken else f"cannot be listened on ({error.strerror})"
+        remedy = "pass another {socket}" if settings.socket else "pass another {port}"
+        raise InvalidParameter(
+            where, problem=problem, remedy=remedy, socket=None, port=None
+        ) from None
+    try:
+        yield listener, settings
+    finally:
+        listener.close()
+        if settings.socket is not None:
+            with suppress(OSError):
+                settings.socket.unlink()
+
+
+def _unix(path: Path) -> socket.socket:
+    """A socket that its owner and group may open; one that a dead server left is replaced."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            with socket.socket(socket.AF_UNIX) as probe:
+                try:
+                    probe.connect(str(path))
+                except ConnectionRefusedError:  # nobody listens
+                    path.unlink()
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o117)
+    try:
+        listener.bind(str(path))
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
+
+
+# ---------------------------------------------------------------- the log
+
+
+class _Lines(logging.Handler):
+    """Our own lines as they are; of those of libraries the first words, and the error's class."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == OURS:
+            words = record.getMessage()
+        else:
+            words = f"{record.name}: {str(record.msg).partition(LINE)[0]}"  # not its arguments
+        if record.exc_info and record.exc_info[0] is not None:
+            words += f" {record.exc_info[0].__name__}"
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        line = " ".join(f"{when} {level}{words}".split())  # SQL may be written in several
+        self._log("".join(letter if letter.isprintable() else "?" for letter in line))
+
+
+@contextmanager
+def _logging(log: Callable[[str], None]) -> Iterator[None]:
+    root, ours, lines = logging.getLogger(), logging.getLogger(OURS), _Lines(log)
+    before = ours.level
+    root.addHandler(lines)
+    ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(lines)
+        ours.setLevel(before)

@@ -1,0 +1,89 @@
+"""Planning in a child: hostile questions cost it, not the server, and are not charged."""
+
+import os
+import signal
+
+import pytest
+
+from lastbit.serve.planning import plan_of, previewed
+from lastbit.serve.questions import Question, Refusal
+from lastbit.tables import read_card
+from tests.serve.desks import ANA, BY_REGION, COUNT, running, written
+
+LONGEST = 16_000
+
+
+def long(start: str, part: str, end: str = "") -> str:
+    return start + part * ((LONGEST - len(start) - len(end)) // len(part)) + end
+
+
+BOMBS = {
+    "brackets": f"{COUNT} WHERE {'(' * 5000}cost < 1{')' * 5000}",
+    "nots": long(f"{COUNT} WHERE ", "NOT ", "cost < 1"),
+    "sums": long(f"{COUNT} WHERE cost < 1", "+1"),
+    "lists": long(f"{COUNT} WHERE patient IN (1", ",1", ")"),
+    "cases": f"{COUNT} WHERE {'CASE WHEN cost < 1 THEN ' * 300}true{' END' * 300}",
+    "tables": f"SELECT COUNT(*) AS n FROM {'(SELECT * FROM ' * 500}visits{') AS t' * 500}",
+    "digits": f"{COUNT} WHERE cost < 1{'0' * 15_000}",
+    "exponent": f"{COUNT} WHERE cost < 1e999999999",
+    "columns": long("SELECT ", "MEDIAN(cost) AS m, ", "COUNT(*) AS n FROM visits"),
+    "bins": "SELECT histogram(cost, 0, 100, 100000000) AS h FROM visits",
+    "statements": f"{COUNT}; DROP TABLE visits",
+    "files": "SELECT COUNT(*) AS n FROM read_csv('/etc/passwd')",
+    "settings": "PRAGMA enable_external_access",
+    "nul": f"{COUNT} WHERE region = 'a\0b'",
+}
+
+
+def test_bombs_are_refused_or_planned_and_the_desk_goes_on(tmp_path):
+    with running(written(tmp_path)) as desk:
+        before = desk.ledger.head
+        for name, sql in BOMBS.items():
+            try:
+                desk.do(desk.desk.preview("visits", Question(sql=sql, epsilon="1"), ANA))
+            except Refusal as refused:
+                assert refused.status == 422, name
+        desk.do(desk.desk._planner.start())
+        for child in desk.desk._planner._children:  # as if a question never came to an end
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGSTOP)
+        stuck = Question(sql=f"{COUNT} WHERE cost < 3", epsilon="1")
+        with pytest.raises(Refusal, match="too long, or too much memory"):
+            desk.do(desk.desk.preview("visits", stuck, ANA))
+        assert desk.do(desk.desk.preview("visits", stuck, ANA)).cost["epsilon"] == "1"
+        assert desk.ledger.head == before
+
+
+def test_a_child_that_is_gone_while_it_pays_is_said_to_be_and_asking_again_heals(tmp_path):
+    with running(written(tmp_path)) as desk:
+        planner = desk.desk._planner
+        child = planner._children[1]
+        heard = child.heard
+
+        async def lost(within: float = 60.0):
+            found = await heard(within)
+            if "reservation" in found:  # it was written down, and nobody is told
+                child.kill()
+                return await heard()
+            return found
+
+        for one in planner._children:
+            vars(one)["heard"] = lost if one is child else one.heard
+        question = Question(sql=f"{COUNT} WHERE cost < 4", epsilon="1")
+        with pytest.raises(Refusal, match="not charged again") as caught:
+            desk.do(desk.desk.submit("visits", question, ANA, key="k"))
+        assert caught.value.status == 503 and desk.ledger.spent("patients").epsilon == 1
+        del vars(child)["heard"]
+        job = desk.finished(desk.do(desk.desk.submit("visits", question, ANA, key="k")))
+        assert job.state == "answered" and desk.ledger.spent("patients").epsilon == 1
+
+
+def test_a_preview_reads_nothing_of_the_table(tmp_path):
+    (path,) = written(tmp_path)
+    (tmp_path / "visits.parquet").unlink()
+    card, question = read_card(path), Question(sql=BY_REGION, epsilon="1")
+    assert previewed(question, card, "data")["cost"]["epsilon"] == "1"
+    weighted = Question(sql=BY_REGION, epsilon="1", weights={"n": "3", "cost": "1"})
+    assert plan_of(weighted, card).digest != plan_of(question, card).digest
+    balanced = Question(sql=BY_REGION, within={"n": "50"}, weights="balanced")
+    assert plan_of(balanced, card).cost.epsilon > 0
