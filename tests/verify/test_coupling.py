@@ -206,6 +206,24 @@ def test_other_steps_are_refused(program):
         coupled(program, inputs=1, epsilon=1)
 
 
+def test_programs_have_an_end():
+    def endless(run, queries):
+        while queries[0] + run.laplace(1) < 10:
+            pass
+
+    with pytest.raises(InvalidParameter, match="compares more than 64 times"):
+        coupled(endless, inputs=1, epsilon=1)
+    with pytest.raises(InvalidParameter, match="more than 4096 ends"):
+        coupled(code.svt6, inputs=14, epsilon=1)
+
+
+def test_numbers_of_the_program_may_lie_off_the_grid():
+    def answered(run, queries):
+        run.emit(0.25 if queries[0] + run.laplace(4) >= 0 else 1)
+
+    assert coupled(answered, inputs=1, epsilon=1, grid=2, sensitivity=2).cost <= 1
+
+
 def test_settings_are_checked():
     with pytest.raises(InvalidParameter):
         coupled(code.laplace, inputs=1, epsilon=1, neighbours="all")

@@ -30,6 +30,7 @@ Form: TypeAlias = dict[str, Fraction]
 
 _PRECISION = 128
 _MOST_LEAVES = 1 << 12
+_MOST_QUESTIONS = 64
 _MOST_TRIES = 50_000
 _CAP_BITS = 48
 _FARTHEST = 1000
@@ -39,8 +40,8 @@ _ZERO = Fraction(0)
 # ---------------------------------------------------------------- following a program
 
 
-class _Asked(Exception):
-    """A comparison that is not answered yet."""
+class _Asked(BaseException):
+    """A comparison that is not answered yet; code that catches exceptions must not swallow it."""
 
     def __init__(self, question: tuple[Any, ...], answers: Sequence[Any]) -> None:
         super().__init__("asked")
@@ -167,21 +168,26 @@ run.largest(values), puts out by run.emit(value); + - and comparisons are Python
 
 
 def _followed(
-    program: Program, inputs: Sequence[str], before: tuple[Any, ...] = ()
+    program: Program, inputs: Sequence[str], left: list[int], before: tuple[Any, ...] = ()
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """The program as a tree of questions, and its draws."""
+    """The program as a tree of questions, and its draws; `left` holds how many ends it may have."""
     run = _Run(before)
     try:
         program(run, [Symbol(run, Variable(name)) for name in inputs])
     except _Asked as asked:
-        if len(before) > 64:
-            raise _refused("compares more than 64 times", "shorten it") from None
-        found = [_followed(program, inputs, (*before, answer)) for answer in asked.answers]
+        if len(before) > _MOST_QUESTIONS:
+            problem = f"compares more than {_MOST_QUESTIONS} times"
+            raise _refused(problem, "shorten it, or take fewer inputs") from None
+        found = [_followed(program, inputs, left, (*before, answer)) for answer in asked.answers]
         draws: list[dict[str, str]] = []
         for _, some in found:
             draws += [draw for draw in some if draw not in draws]
         trees = [tree for tree, _ in found]
         return {"asked": asked.question, "below": trees}, draws
+    left[0] -= 1
+    if left[0] < 0:
+        problem = f"has more than {_MOST_LEAVES} ends"
+        raise _refused(problem, "shorten it, or take fewer inputs")
     return {"emitted": tuple(run.emitted)}, run.draws
 
 
@@ -364,10 +370,8 @@ def coupled(
         problem, remedy = "are unknown", 'pass "each" or "one"'
         raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
     names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
-    tree, draws = _followed(program, names)
+    tree, draws = _followed(program, names, [_MOST_LEAVES])
     leaves = tuple(_leaves(tree))
-    if len(leaves) > _MOST_LEAVES:
-        raise _refused(f"has more than {_MOST_LEAVES} ends", "shorten it")
     finite = None if values is None else tuple(rational(value, "values") for value in values)
     found = Coupling(
         program=tree,
