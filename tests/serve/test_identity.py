@@ -306,6 +306,16 @@ def test_a_new_role_gives_no_old_token_more(here: Place) -> None:
     assert found is None or found.rights <= RIGHTS["analyst"]
 
 
+def test_a_store_that_gives_more_than_the_role_is_not_believed(here: Place) -> None:
+    """As after an update by which a role has less."""
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    secret = here.gate.session_of(token)
+    with here.gate.store.transaction() as rows:
+        rows.execute("UPDATE tokens SET rights = ?", ('["browse", "users", "ledger"]',))
+    for found in (by_token(here.gate, token), by_cookie(here.gate, secret)):
+        assert _there(found).rights == frozenset(["browse"])
+
+
 def test_rights_are_those_of_the_role_now(here: Place) -> None:
     """A role that is taken on the command line counts within the second."""
     here.ledger.set_principal("sam", "steward", by="stella")
