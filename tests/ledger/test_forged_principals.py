@@ -16,7 +16,7 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import Limit, Total
 from tests.engines import servers
 from tests.ledger.books import clock_shows, everything, person, price, record
-from tests.ledger.test_principals import MONTHLY, asked, team
+from tests.ledger.test_principals import MONTHLY, TEN, asked, team
 
 HALF = price("1/2")
 MAY, JUNE = "2024-05-01", "2024-06-01"
@@ -237,9 +237,35 @@ def test_a_server_refuses_what_a_principal_may_not(shared):
     assert ledger.problems() == []
 
 
+def test_a_server_without_principals_refuses_a_charge_that_names_one(address):
+    ledger = Ledger.init(address)
+    ledger.account("visits", TEN)
+    analyst = person(ledger, "analyst")
+    first = asked(analyst, cost=HALF)
+    like = replace(first, kind="charge", result=EMPTY, question="never", spent=price(1))
+    limited = dict(limit=MONTHLY, used=Total(epsilon=Fraction(1, 2)), since="2026-11-01")
+    for fields in (NONE, limited):
+        with pytest.raises(psycopg.Error):
+            forged(ledger, analyst.path, like=like, principal=analyst.user, **fields)
+    forged(ledger, analyst.path, like=like)
+    assert ledger.problems() == []
+
+
+ALLOWANCE: dict[str, Any] = dict(
+    kind="allowance", account="visits", spent=price(0), budget=TEN, used=Total(),
+    limit=Limit(epsilon=TEN.epsilon),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "fields",
     [
+        dict(ALLOWANCE, principal="ben", who="eve"),
+        dict(ALLOWANCE, principal="ben", who=None),
+        dict(ALLOWANCE, principal="eve", who="ada"),
+        dict(ALLOWANCE, principal="zoe", who="ada"),
+        dict(ALLOWANCE, principal="ben", who="ada", spent=price(1)),
+        dict(ALLOWANCE, principal="ben", who="ada", used=None),
         dict(kind="principal", principal="zoe", role="steward", who="eve"),
         dict(kind="principal", principal="zoe", role="steward", who=None),
         dict(kind="principal", principal="zoe", role="steward", who="ada", words="x", **NONE,
@@ -258,4 +284,9 @@ def test_a_server_refuses_decisions_in_the_name_of_others(shared, fields):
     assert everything(ledger) == before
     right = dict(kind="principal", principal="zoe", role="auditor", who="ada")
     forged(ledger, path, like=like, by="decide", **right)
-    assert ledger.principal("zoe") is not None and ledger.problems() == []
+    forged(ledger, path, like=like, by="decide", **dict(ALLOWANCE, principal="ben", who="ada"))
+    assert (
+        ledger.allowances("visits", "ben")
+        and ledger.principal("zoe") is not None
+        and ledger.problems() == []
+    )

@@ -205,7 +205,12 @@ def test_currencies_that_a_limit_does_not_name(place):
     (found,) = ledger.allowances("walks")
     assert found.used == Total(epsilon=both.epsilon, delta=both.delta, rho=both.rho)
     assert found.left == Limit(epsilon=Fraction(0), delta=Fraction(0), rho=Fraction(0))
-    ledger.set_allowance("walks", "ben", replace(both, delta=Fraction(0)), by="ada")
+    # a delta that is used up leaves what needs none
+    less = replace(both, epsilon=Fraction(2), delta=Fraction(0))
+    ledger.set_allowance("walks", "ben", less, by="ada")
+    walked(price("1/2"))
+    with pytest.raises(BudgetExceeded):
+        walked(price("1/2", "1e-40"))
     assert ledger.problems() == []
 
 
@@ -345,6 +350,21 @@ def test_another_period_counts_what_was_charged_in_it(place, monkeypatch):
     for period, used in ((None, "3/4"), ("day", "1/4"), ("week", "1/2"), ("year", "3/4")):
         ledger.set_allowance("visits", "ben", replace(ONE, period=period), by="ada")
         assert mine(ledger).used == Total(epsilon=Fraction(used))
+    assert ledger.problems() == []
+
+
+def test_another_limit_on_a_clock_that_went_back_forgets_nothing(place, monkeypatch):
+    clock_shows(monkeypatch, "2024-05-15")
+    ledger = team(new_ledger(place), MONTHLY)
+    for day in ("2024-06-01", "2024-05-15"):  # both are charged to June
+        clock_shows(monkeypatch, day)
+        ledger.note("the entry before says the same")
+        assert asked(ledger, cost=price("1/4")).since == "2024-06-01"
+    for epsilon in (2, 3):
+        limit = replace(MONTHLY, epsilon=Fraction(epsilon))
+        ledger.set_allowance("visits", "ben", limit, by="ada")
+        assert (mine(ledger).since, mine(ledger).used.epsilon) == ("2024-06-01", Fraction(1, 2))
+        clock_shows(monkeypatch, "2024-06-30")
     assert ledger.problems() == []
 
 

@@ -163,7 +163,7 @@ def lying(card: Path) -> Iterator[Lying]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         server.address = f"http://127.0.0.1:{listening.server_port}/visits"
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server
@@ -606,7 +606,7 @@ def test_certificates_are_verified(tmp_path, server):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         listening.socket = context.wrap_socket(listening.socket, server_side=True)
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
         thread.start()
         try:
             with pytest.raises(ServerFailed, match="certificate that is not valid"):

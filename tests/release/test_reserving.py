@@ -358,6 +358,22 @@ def test_a_wait_that_fails_is_not_repeated(folder: Path) -> None:
     assert calls == [1] and books().unanswered("visits") == (paid.entry,)
 
 
+@KINDS
+def test_a_reservation_is_answered_by_its_own_question(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the ledger would show one question's numbers for another of the same price."""
+    card = read_card("visits.toml")
+    query = parsed("SELECT COUNT(*) AS n FROM visits", card)
+    other = planned(query, card, epsilon=1)
+    paid = reserved(other, books=books(), who="ada", principal=None, sql=None)
+    told = Told(monkeypatch)
+    with pytest.raises(InvalidParameter, match="is for another question or card"):
+        answered(plan_of(kind, card), paid, books=books(), who="ada")
+    assert told.since() == []
+    assert answered(other, paid, books=books(), who="ada").charged
+
+
 def test_who_refuses_before_the_charge_refuses_it(folder: Path) -> None:
     plan = plan_of("query", read_card("visits.toml"))
     asked: Any = {"books": books(), "who": "ada", "principal": None, "sql": None}

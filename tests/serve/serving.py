@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -154,6 +155,7 @@ class NoDesk:
     """A desk without tables."""
 
     unwell = None
+    catalogue = SimpleNamespace(tables={}, seen_by=lambda who: [])
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,9 @@ from lastbit.ledger import ROLES
 from lastbit.serve import app
 from lastbit.serve.routes import API, RIGHTS, ROUTES, Right, Route
 from lastbit.serve.safety import Rates
-from tests.serve.serving import NAMES, NoDesk, Serving, served
+from tests.serve.asking import asking
+from tests.serve.desks import BY_REGION
+from tests.serve.serving import NAMES, Serving, served
 
 PARTS = {
     "table": "visits",
@@ -80,7 +83,7 @@ def callers(server: Serving) -> Iterator[Caller]:
 
 
 def asked(server: Serving, route: Route, caller: Caller) -> int:
-    path = re.sub(r"\{([^}]*)\}", lambda found: PARTS[found[1]], route.path)
+    path = _filled(route, PARTS)
     headers = {"Origin": server.address, "Sec-Fetch-Site": "same-origin"}
     sent: dict[str, Any] = {} if route.method == "GET" else {"form": {}}
     if route.body is not None:
@@ -89,6 +92,10 @@ def asked(server: Serving, route: Route, caller: Caller) -> int:
         route.method, path, token=caller.token, cookie=caller.cookie, headers=headers, **sent
     )
     return answer.status
+
+
+def _filled(route: Route, parts: Mapping[str, str]) -> str:
+    return re.sub(r"\{([^}]*)\}", lambda found: parts[found[1]], route.path)
 
 
 def may(route: Route, caller: Caller) -> bool:
@@ -139,9 +146,64 @@ def test_nothing_changes_by_what_is_refused(tmp_path: Any, unhurried: None) -> N
             assert server.digest() == before, caller.name
 
 
+def test_what_is_another_analysts_stays_so(tmp_path: Any, unhurried: None) -> None:
+    """Every route that names a table, a question or an answer, for who may not see that table: an
+    analyst without allowance, and tokens for another table, a steward's too."""
+    with asking(tmp_path, "visits", "costs") as server:
+        asked_for = {"sql": BY_REGION, "epsilon": "0.25"}
+        path = f"{API}/tables/visits/questions"
+        job = server.request("POST", path, token=server.tokens["analyst"], data=asked_for).json
+        seen = f"{API}/jobs/{job['id']}"
+        while (job := server.request("GET", seen, token=server.tokens["analyst"]).json)[
+            "entry"
+        ] is None:
+            time.sleep(0.05)
+        parts = {"table": "visits", "job": job["id"], "entry:int": str(job["entry"])}
+        ben, _ = server.gate.token_made("ben", name="x", days=1)
+        narrow = [
+            server.gate.token_made(name, name="x", days=1, tables=["costs"])[0]
+            for name in ("ana", "stella")
+        ]
+        before = server.ledger.entries(), _jobs(server)
+        for token in (ben, *narrow):
+            cookie = server.gate.session_of(token)
+            for route in ROUTES:
+                if not any(f"{{{part}}}" in route.path for part in parts):
+                    continue
+                wish = {"data": asked_for} if route.is_api else {"form": asked_for}
+                found = server.request(
+                    route.method,
+                    _filled(route, {**PARTS, **parts}),
+                    token=token,
+                    cookie=cookie,
+                    **({} if route.method == "GET" else wish),
+                )
+                assert found.status in (403, 404), (route, found.status)
+                assert b"north" not in found.body and b"GROUP BY" not in found.body
+            for path in ("/answers", f"{API}/answers", f"{API}/jobs", "/", f"{API}/tables"):
+                found = server.request("GET", path, token=token, cookie=cookie)
+                assert found.status == 200
+                assert b"GROUP BY" not in found.body and job["id"].encode() not in found.body
+                assert b"visits" not in found.body, path
+        assert (server.ledger.entries(), _jobs(server)) == before
+        (mine,) = server.gate.tokens("otto")
+        for method, path in (
+            ("DELETE", f"{API}/tokens/{mine.id}"),
+            ("POST", f"/me/tokens/{mine.id}/revoke"),
+        ):
+            sent: dict[str, Any] = {"form": {}} if method == "POST" else {}
+            cookie = server.gate.session_of(ben)
+            assert server.request(method, path, token=ben, cookie=cookie, **sent).status == 404
+        assert server.gate.tokens("otto")[0].revoked is None
+
+
+def _jobs(server: Serving) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in server.store.connection().execute("SELECT * FROM jobs")]
+
+
 def test_the_application_has_the_routes_of_the_list_and_no_other(tmp_path: Any) -> None:
     with served(tmp_path) as server:
-        made = app.application(NoDesk(), server.gate, server.settings)
+        made = app.application(server.desk, server.gate, server.settings)
     found = [
         (sorted((one.methods or set()) - {"HEAD"}), one.path)
         for one in made.routes

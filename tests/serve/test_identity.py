@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,7 @@ from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import RIGHTS, Right
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
+from lastbit.tables import Budget
 from tests.serve.serving import NAMES
 
 DAY = 86_400
@@ -316,6 +318,43 @@ def test_rights_are_those_of_the_role_now(here: Place) -> None:
     here.ledger.set_principal("sam", None, by="stella")
     forgotten(here)
     assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
+
+
+def test_the_chain_is_read_for_roles_when_they_change(
+    here: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charges and budgets do not cost a reading of the whole; another chain does."""
+    reads, whole = [], Ledger.principals
+
+    def counted(ledger: Ledger) -> Any:
+        reads.append(ledger)
+        return whole(ledger)
+
+    monkeypatch.setattr(Ledger, "principals", counted)
+
+    def role(name: str) -> str | None:
+        forgotten(here)
+        found = here.gate._principal(name)
+        return None if found is None else found.role
+
+    assert (role("ana"), role("ana"), len(reads)) == ("analyst", "analyst", 1)
+    budget = Budget(epsilon=Fraction(1))
+    here.ledger.account("visits", budget)
+    copy = tmp_path / "copy"
+    copy.write_bytes((tmp_path / "ledger").read_bytes())
+    for number in range(3):
+        here.ledger.accept_data("visits", "visits", f"{number}")
+        assert (role("ana"), len(reads)) == ("analyst", 1)
+    here.ledger.accept_data("visits", "visits", "3")
+    here.ledger.set_principal("ana", "auditor", by="stella")
+    here.ledger.accept_data("visits", "visits", "4")
+    assert (role("ana"), role("ana"), len(reads)) == ("auditor", "auditor", 2)
+    (tmp_path / "ledger").write_bytes(copy.read_bytes())  # a backup is restored: it is shorter
+    assert (role("ana"), len(reads)) == ("analyst", 3)
+    here.ledger.set_principal("ana", None, by="stella")
+    for number in range(5):  # and another chain, as long as it was
+        here.ledger.accept_data("visits", "visits", f"other {number}")
+    assert (role("ana"), len(reads)) == (None, 4)
 
 
 @pytest.mark.parametrize("here_or_there", ["in the server", "on the command line"])

@@ -48,7 +48,13 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _BINARY64 = '{"binary": [53, -1022, 1023]}'
 _AGAIN = "verify the code again"
 _INPUTS: Mapping[str, list[str]] = types.MappingProxyType(
-    {"mechanism": ["u", "value"], "sum": ["u", "value"], "noise": ["u"]}
+    {
+        "mechanism": ["u", "value"],
+        "sum": ["u", "value"],
+        "noise": ["u"],
+        "normal": ["u", "v"],
+        "accepted": ["u", "v"],
+    }
 )
 
 
@@ -58,13 +64,14 @@ def check_records(claim: Json, query: Any) -> None:
     require(isinstance(code, list), "it does not say which code it is about; " + _AGAIN)
     if not code:
         return
-    wanted = 1 if query is None else 2
+    second = "accepted" if claim.get("accepted") is not None else "query"
+    wanted = 1 if query is None and second == "query" else 2
     require(len(code) == wanted, "not all of the code is named; " + _AGAIN)
     require(json.dumps(claim["format"]) == _BINARY64, "Python's floats are of another format")
     for place, record in enumerate(code):
         require(set(record) == _FIELDS, "a record of code has a part too many or too few")
         role = record["role"]
-        require(place == 1 if role == "query" else place == 0, "a role of code is unknown")
+        require((place == 1) == (role == second), "a role of code is unknown")
         require(role in (*_INPUTS, "query"), "a role of code is unknown")
         inputs, sign = record["inputs"], record["sign"]
         for named in (inputs, record["parameters"]):
@@ -267,9 +274,11 @@ _BUILT_IN = _words(
 )
 _NUMPY = _words(
     "add subtract multiply divide negative positive absolute fabs log exp sqrt sign rint minimum "
-    "maximum less less_equal greater greater_equal equal not_equal clip float64"
+    "cos maximum less less_equal greater greater_equal equal not_equal clip float64"
 )
-_LIBRARY = _NUMPY | {name for name in vars(math) if not name.startswith("_")}
+_LIBRARY = _NUMPY | {
+    name for name, value in vars(math).items() if callable(value) and not name.startswith("_")
+}
 _OURS = ("lastbit clamp", "lastbit round_to")
 
 
@@ -547,7 +556,7 @@ def _floats(name: str, rows: Any, claim: Json, stream: Iterator[int]) -> list[fl
             some = [low + next(stream) % (high - low) for _ in range(100)]
             places = [*places[:3], *places[-3:], *some]
         exact += [k * half for k in places]
-    if name == "u":
+    if name in ("u", "v"):
         exact += [Fraction(1, 1 << k) for k in range(1, 60, 4)]
         exact += [1 - Fraction(1, 1 << k) for k in range(2, 53, 4)]
         uniform = claim["uniform"]

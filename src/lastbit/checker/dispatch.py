@@ -17,7 +17,9 @@ from types import MappingProxyType
 
 from .answer import check_answer
 from .composition import check_composition, taken_on_trust as _trusts
+from .coupling import check_coupling, check_coupling_steps
 from .error_bound import check_error_bound
+from .gaussian import check_gaussian, check_gaussian_steps
 from .law import check_law, check_refutation
 from .marginals import check_marginals
 from .numbers import Json, Rejected, digest, require
@@ -26,7 +28,8 @@ from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
 _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
-    "composition": check_composition, "error-bound": check_error_bound, "law": check_law,
+    "composition": check_composition, "coupling": check_coupling,
+    "error-bound": check_error_bound, "gaussian": check_gaussian, "law": check_law,
     "marginals": check_marginals, "refutation": check_refutation, "release": check_release,
     "rounding": check_rounding, "snapping": check_snapping,
 })  # fmt: skip
@@ -85,6 +88,28 @@ _ROUNDING = (
     "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
     "value. Where the logarithm of 0 arises the code goes on with an infinity.",
     _BITS,
+)
+_GAUSSIAN = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; ln, sqrt and cos of the library are within the stated ulps.",
+    _ROUNDING[1],
+    "The uniforms are drawn as the model says, independently of one another and of the value, and "
+    "two fresh ones serve for one noise; where there is a test of pairs, new ones are drawn until "
+    "it gives a number above 0 and below 1.",
+    _BITS,
+)
+_COUPLING = (
+    "Inputs are multiples of the grid within the bound, as computed, and differ between neighbours "
+    "as the claim says. The floats are those of IEEE 754's binary64.",
+    "Laplace draws have exactly the discrete law of their scale on the grid, uniforms u exactly "
+    "P(u < a) = a for floats a; all are independent of one another and of the inputs.",
+    "A choice of the largest takes the first of equal ones; nothing else than what is put out is "
+    "seen, running time included.",
+    _BITS,
+)
+_FOLLOWED = (
+    "The code that runs is the code named here, and does with floats what it does with the marks "
+    "on which the checker follows it; a loop takes the number of rounds that was followed."
 )
 _CODE = (
     "The code that runs is the code named here, with these constants and on this machine, and is "
@@ -165,6 +190,10 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+        case "coupling":
+            return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
+        case "gaussian":
+            return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
         case "composition":
             moments = (_MOMENT_ON_TRUST,) if _trusts(claim) else ()
             tight = claim.get("tight_epsilon_on_trust", "") is not None
@@ -196,6 +225,7 @@ def check_apart_from_code(certificate: Json) -> None:
         raise Rejected("it is about running code: without that, nothing of it can be checked")
 
     unseen = {"law": refused, "refutation": refused, "rounding": check_rounding_steps}
+    unseen |= {"coupling": check_coupling_steps, "gaussian": check_gaussian_steps}
     _check_whole(certificate, {**_CHECKED, **unseen})
 
 
@@ -203,8 +233,10 @@ def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
-    if kind == "rounding" and isinstance(claim, Mapping):
+    if kind in ("gaussian", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
+    if kind == "coupling" and isinstance(claim, Mapping):
+        return claim.get("code") is not None
     return kind in ("law", "refutation")
 
 

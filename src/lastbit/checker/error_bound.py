@@ -55,11 +55,12 @@ INPUTS = ("VAR", "SAMPLE")
 # rule: how many steps it uses, and how many other parts it is written with
 SHAPES: Mapping[str, tuple[int, int]] = MappingProxyType({
     "CONST": (0, 1), "VAR": (0, 1), "ADD": (2, 0), "SUB": (2, 0), "MUL": (2, 0), "DIV": (2, 0),
-    "NEG": (1, 0), "LN": (1, 0), "EXP": (1, 0), "SQRT": (1, 0), "ABS": (1, 0), "SGN": (1, 0),
-    "CLAMP": (1, 2), "ROUND": (1, 1), "CASES": (2, 3),
+    "NEG": (1, 0), "LN": (1, 0), "EXP": (1, 0), "SQRT": (1, 0), "COS": (1, 0), "ABS": (1, 0),
+    "SGN": (1, 0), "CLAMP": (1, 2), "ROUND": (1, 1), "CASES": (2, 3),
 })  # fmt: skip
 
 Box = dict[str, Interval]
+_WITHIN_ONE: Interval = (Fraction(-1), Fraction(1))
 
 
 def rows_of(written: Any) -> list[list[Any]]:
@@ -163,6 +164,10 @@ def derived(
             return rounded(real, exact, carried, scaled(exact, (turned,), form), form)
         case "LN" | "EXP" | "SQRT":
             return library(rule, a, form, ulps)
+        case "COS":  # abs(cos a' - cos a) <= abs(a' - a), and both lie within 1
+            require("cos" in ulps, "nothing is known of the library's cosine")
+            lost = ulps["cos"] * form.step(Fraction(1))
+            return _proved(_WITHIN_ONE, (-1 - lost, 1 + lost), a.error + lost, lost)
         case "NEG":
             return Proved(minus(a.real), minus(a.computed), a.error)
         case "ABS":
@@ -285,7 +290,9 @@ def slopes(row: list[Any], below: list[Proved], own: Proved) -> list[Interval] |
         case "ABS" if both[0] >= 0:
             return [ONE]
         case "ABS":
-            return [minus(ONE) if both[1] <= 0 else (-ONE[1], ONE[1])]
+            return [minus(ONE) if both[1] <= 0 else _WITHIN_ONE]
+        case "COS":
+            return [_WITHIN_ONE]
         case "CLAMP":
             return [(Fraction(0), Fraction(1))]
         case "LN":
@@ -324,7 +331,8 @@ class _Proof:
         self.rows = rows_of(claim["expression"])
         self.form: NumberFormat = number_format(claim["format"])
         self.ulps = {name: number(text) for name, text in claim["ulps"].items()}
-        require(set(self.ulps) == {"exp", "ln", "sqrt"}, "the library's ulps are incomplete")
+        known = set(self.ulps) - {"cos"} == {"exp", "ln", "sqrt"}
+        require(known, "the library's ulps are incomplete")
         most = Fraction(2**20) if self.form.fixed else power(self.form.bits - 2)
         fair = all(Fraction(1, 2) <= units <= most for units in self.ulps.values())
         require(fair, "the library's ulps are absurd")

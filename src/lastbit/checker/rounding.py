@@ -95,7 +95,7 @@ def check_rounding_steps(claim: Json, body: Json) -> None:
 
 def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
     require(set(claim) == _CLAIM and set(body) == _BODY, "a part is missing or unknown")
-    region = _checked_region(claim)
+    region = checked_region(claim)
     cell, scale, delta_t = number(claim["cell"]), number(body["scale"]), number(body["delta_t"])
     require(scale > 0 and delta_t >= 0, "the scale is not above 0")
     setting = _Setting(claim, region, cell, scale, delta_t)
@@ -129,7 +129,7 @@ def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
     require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
 
 
-def _checked_region(claim: Json) -> Interval:
+def checked_region(claim: Json) -> Interval:
     """The region, if its ends are multiples of the cell and all draws are numbers of the format."""
     region, cell = interval_of(claim["region"]), number(claim["cell"])
     require(region[0] < region[1], "the region is empty")
@@ -234,7 +234,7 @@ def _check_declared(claim: Json, body: Json, distance: Fraction) -> None:
     """Reject unless the body proves the claim; `distance` is that of two computed values."""
     require(set(claim) == _CLAIM | {"rate"}, "a part is missing or unknown")
     require(set(body) == _DECLARED_BODY, "a part is missing or unknown")
-    low, high = region = _checked_region(claim)
+    low, high = region = checked_region(claim)
     cell, rate, delta_t = number(claim["cell"]), number(claim["rate"]), number(body["delta_t"])
     require(rate > 0, "the rate is not above 0")
     require(len(claim["programs"]) == 1, "there is not one program")

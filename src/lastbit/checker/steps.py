@@ -29,7 +29,7 @@ _UNARY = MappingProxyType({
     "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
     "math.fabs": "ABS", "numpy.fabs": "ABS", "math.log": "LN", "numpy.log": "LN",
     "math.exp": "EXP", "numpy.exp": "EXP", "math.sqrt": "SQRT", "numpy.sqrt": "SQRT",
-    "numpy.sign": "SGN",
+    "math.cos": "COS", "numpy.cos": "COS", "numpy.sign": "SGN",
 })  # fmt: skip
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
@@ -42,9 +42,11 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     if role == "query":
         require(isinstance(query, Mapping) and len(found) == 1, "the query has no proof")
         stated = [graph.program(query["claim"]["expression"])]
+    elif role == "accepted":
+        stated = [graph.program(claim["accepted"])]
     else:
         stated = [graph.program(rows) for rows in claim["programs"]]
-    if role == "noise":
+    if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
     if role == "mechanism":
@@ -233,6 +235,7 @@ _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "clamp": lambda x, low, high: min(max(x, low), high),
     # as they are now: a module that is certified may put something else in their place
     "math.log": math.log, "math.exp": math.exp, "math.sqrt": math.sqrt, "math.fabs": math.fabs,
+    "math.cos": math.cos,
 })  # fmt: skip
 
 

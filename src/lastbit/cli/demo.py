@@ -24,7 +24,7 @@ from lastbit.errors import BudgetExceeded
 from lastbit.exact import exact_text
 from lastbit.files import written_over
 from lastbit.ledger import Ledger, Limit, Role
-from lastbit.release import Answer, released
+from lastbit.release import Answer, accept_data, released
 from lastbit.report import account_json, page, price, shown_cell
 from lastbit.serve import Settings
 from lastbit.tables import parsed, planned, read_card
@@ -42,7 +42,7 @@ SLOT = 2.0  # seconds; a question about a million visits takes a fraction of one
 USERS: Mapping[str, Role] = MappingProxyType(
     {"sofia": "steward", "ana": "analyst", "otto": "auditor"}
 )
-ALLOWANCE = Limit(epsilon=Fraction(2), delta=Fraction(5, 10**9), period="month")
+MONTHLY = Fraction(2)  # of epsilon
 MANY_ROWS = click.IntRange(10_000, 20_000_000)
 
 
@@ -149,12 +149,14 @@ def _make(folder: Path, rows: int) -> None:
 def _serve(folder: Path, port: int) -> None:
     """Serve the hospital until Ctrl-C: one user of each role, who come in by one-time links."""
     file = folder / "visits.toml"
-    card, books = read_card(file), Ledger.open(folder / "visits.ledger")
-    books.account(card.account_name, card.budget)
+    card = read_card(file)
+    accept_data(card)  # before there are users: from then on a steward must
+    books = _ledger(folder)
     steward, analyst, _ = USERS
     for name, role in USERS.items():
         books.set_principal(name, role, by=steward)
-    books.set_allowance(card.account_name, analyst, ALLOWANCE, by=steward)
+    limit = Limit(epsilon=MONTHLY, delta=Fraction(5, 10**9), period="month")
+    books.set_allowance(card.account_name, analyst, limit, by=steward)
 
     def announce(started: Started) -> None:
         click.echo()
@@ -162,7 +164,7 @@ def _serve(folder: Path, port: int) -> None:
             Heading("Served", started.address),
             f"Three users, three links, each valid once, for an hour. A browser is one user at a "
             f"time: use private windows for the others. {analyst} may spend "
-            f"ε = {exact_text(ALLOWANCE.epsilon)} a month. Ctrl-C ends it.",
+            f"ε = {exact_text(MONTHLY)} a month. Ctrl-C ends it.",
         )
         for name, role in USERS.items():
             click.echo(f"\n  {name}, {role}:\n  {started.links[name]}")  # not folded

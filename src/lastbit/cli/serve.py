@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastbit.cli.ledger import user_name
 from lastbit.cli.options import FILE, command, flag, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, show
 from lastbit.serve import UNITS, Settings
@@ -106,7 +105,7 @@ def run(
     check_extra()
     from lastbit.serve import serve as served  # needs the extra
 
-    served(settings, who=user_name(), announce=announce, log=_line, links_for=links_for)
+    served(settings, announce=announce, log=_line, links_for=links_for)
     _line("ended; every question that was running has ended too")
 
 
@@ -131,6 +130,11 @@ def _announce(started: Started, *, opening: bool) -> None:
         parts.append(
             f"Accepted as the first version of the data: {names}. That is on record; from now on "
             "data that change are not asked about until a steward accepts them."
+        )
+    if started.waiting:
+        parts.append(
+            f"No version of the data of {', '.join(started.waiting)} has been accepted yet: a "
+            "steward does so on the page of the table. Until then no question is answered."
         )
     first = started.links.get("")
     if first is None:

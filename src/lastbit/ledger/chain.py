@@ -16,8 +16,10 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number given out
 Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
          the charges in the file (or more: `entry.py`) and was within its budget at every entry;
          every answer has a charge of its own, made before it, of the price and the plan that it
-         names; and whoever knows the hash of one entry knows that no entry up to it was changed,
-         dropped, added or moved since, unless they know two texts of one SHA-256
+         names; every charge, once there are principals, is in the name of one who might ask, and
+         within the allowance of an analyst as `principals.py` counts it; and whoever knows the
+         hash of one entry knows that no entry up to it was changed, dropped, added or moved since,
+         unless they know two texts of one SHA-256
 Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry

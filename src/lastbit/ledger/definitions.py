@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 LAYOUT = 2
 """Of tables and functions; a lastbit that needs others says so. 1 knew no principals."""
@@ -46,30 +47,44 @@ _TEXT = (
 )
 _PRICE = rf'^(null|\{{"delta":{_F},"epsilon":{_F},"rho":{_F}\}})$'
 _N = f"({_F}|null)"
-_SHAPES = {
-    **dict.fromkeys(
-        ("account", "fingerprint", "plan", "query", "question", "result", "secret", "who", "words"),
-        _TEXT,
-    ),
-    "budget": rf'^(null|\{{"delta":{_F},("delta_kept":{_F},)?"epsilon":{_F},"kind":"[a-z]+",'
-    rf'("order":{_F},)?"rho":{_F}\}})$',
-    "cost": _PRICE,
-    "format": '^"lastbit ledger [1-5]"$',
-    "kind": '^"[a-z]+"$',
-    "limit": rf'^(null|\{{"delta":{_N},"epsilon":{_N},'
-    rf'"period":(null|"(day|week|month|year)"),"rho":{_N}\}})$',
-    "previous": '^"[0-9a-f]{64}"$',
-    "principal": _TEXT,
-    "reservation": '^(null|"[0-9a-f]{64}")$',
-    "role": '^(null|"(steward|analyst|auditor)")$',
-    "sequence": "^[1-9][0-9]{0,17}$",
-    "since": '^(null|"[0-9]{4}-[0-9]{2}-[0-9]{2}")$',
-    "spent": rf'^(null|\{{"delta":{_F},"epsilon":{_F},(("moment"|"mu_squared"):{_F},)?'
-    rf'"rho":{_F}\}})$',
-    "used": _PRICE,
-    "when": r'^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00"$',
-}
-_IN = {"reservation": 2, **dict.fromkeys(("limit", "principal", "role", "since", "used"), 5)}
+_SHAPES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "account",
+                "fingerprint",
+                "plan",
+                "query",
+                "question",
+                "result",
+                "secret",
+                "who",
+                "words",
+            ),
+            _TEXT,
+        ),
+        "budget": rf'^(null|\{{"delta":{_F},("delta_kept":{_F},)?"epsilon":{_F},"kind":"[a-z]+",'
+        rf'("order":{_F},)?"rho":{_F}\}})$',
+        "cost": _PRICE,
+        "format": '^"lastbit ledger [1-5]"$',
+        "kind": '^"[a-z]+"$',
+        "limit": rf'^(null|\{{"delta":{_N},"epsilon":{_N},'
+        rf'"period":(null|"(day|week|month|year)"),"rho":{_N}\}})$',
+        "previous": '^"[0-9a-f]{64}"$',
+        "principal": _TEXT,
+        "reservation": '^(null|"[0-9a-f]{64}")$',
+        "role": '^(null|"(steward|analyst|auditor)")$',
+        "sequence": "^[1-9][0-9]{0,17}$",
+        "since": '^(null|"[0-9]{4}-[0-9]{2}-[0-9]{2}")$',
+        "spent": rf'^(null|\{{"delta":{_F},"epsilon":{_F},(("moment"|"mu_squared"):{_F},)?'
+        rf'"rho":{_F}\}})$',
+        "used": _PRICE,
+        "when": r'^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00"$',
+    }
+)
+_IN: Mapping[str, int] = MappingProxyType(
+    {"reservation": 2, **dict.fromkeys(("limit", "principal", "role", "since", "used"), 5)}
+)
 _FIELDS = ", ".join(
     f"('{name}', '{_SHAPES[name]}', {_IN.get(name, 1)})" for name in sorted(_SHAPES)
 )
@@ -360,7 +375,9 @@ SCHEMA = (
     f"GRANT EXECUTE ON FUNCTION {{s}}.decide({GIVEN}) TO {{steward}}",
 )
 
-UPGRADES = {1: (*_PRINCIPALS, *_FUNCTIONS, _OURS_ALONE)}
+UPGRADES: Mapping[int, tuple[str, ...]] = MappingProxyType(
+    {1: (*_PRINCIPALS, *_FUNCTIONS, _OURS_ALONE)}
+)
 """By the layout that is there: what makes the next one of it. No entry is touched."""
 
 LOOKED_AT = """
@@ -399,10 +416,12 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = {
-    "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
-    "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": LAYOUT,
-}
+AS_MADE: Mapping[str, int] = MappingProxyType(
+    {
+        "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
+        "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": LAYOUT,
+    }
+)
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""
 
 

@@ -21,6 +21,8 @@ the whole answer, show.
 | `projection.py` | noisy tables made to agree, exactly |
 | `synthetic_rows.py` | synthetic rows from released tables |
 | `marginal_answer.py` | `Marginals`: released tables, shown, exported, saved |
+| `remote.py` | tables of a server: asked over HTTPS, answers checked and compared |
+| `steps_as_sql.py` | steps of a question as one SELECT, for servers |
 | `answer.py` | `Answer`: the record of an answer, shown, exported, saved, made consistent |
 """
 

@@ -15,16 +15,18 @@ Theorem  (a) no row is read for an answer without a committed charge. (b) No ans
          a settled entry. (c) A reservation has at most one answer. (d) For a card with accepted
          data, `checked` and `reserved` open no file of a protected table that DuckDB reads: what
          they do, and how long it takes, depends on the question, the card, the ledger and public
-         tables. (e) `answered` ends, with an answer or an error, after `before_settling` has
-         returned, and the time of the entry is later than that: if it waits for an instant that
-         is fixed beforehand, neither says how long the statement took
+         tables, and on whether one of those is a protected file. (e) `answered` ends, with an
+         answer or an error, after `before_settling` has ended, and the time of the entry is later
+         than that: if it waits for an instant that is fixed beforehand, neither says how long the
+         statement took. (f) A reservation is answered by its own question, card and data
 Proof    (a) `aggregates` is called after `reserve` has returned, which it does after its commit.
          (b) what is returned is the record of an entry that `reserve` or `settle` read or wrote.
          (c) is `Ledger.settle`'s. (d) the fingerprint is the one that was accepted last, read from
          the ledger; the statement is tried on empty tables with the columns of the card
          (`made_up_rows.py`). That the source is the accepted one is checked by `answered`, before
          and after it is read: what differs is refused there, and charged. (e) `_Once` stands
-         before `settle`, and before every error is raised; only an interrupt passes it
+         before `settle`, and before every error is raised; only an interrupt passes it. (f) the
+         digest of all three is computed again, and compared with that of the entry
 Corollary  a query that is killed after its reservation, at any moment, is paid for, and has shown
          how long it took and nothing else. A failure in `answered` may depend on the data, and is
          charged as well. Asking the same question again on the same data resumes the reservation
@@ -211,7 +213,11 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    made = partial(steps_of(plan).made, plan, question=entry.question, sql=entry.words)
+    steps = steps_of(plan)
+    if steps.question(plan, entry.fingerprint) != entry.question:
+        problem, remedy = "is for another question or card", "pass what reserved gave for this plan"
+        raise InvalidParameter("paid", problem=problem, remedy=remedy)
+    made = partial(steps.made, plan, question=entry.question, sql=entry.words)
 
     def settled() -> Entry:
         with one_database(card):

@@ -34,7 +34,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -53,6 +52,7 @@ from lastbit.exact import Number, exact_text, rational
 from lastbit.release.answer import Answer
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import served
+from lastbit.release.steps_as_sql import Statement, quoted, unwritable
 from lastbit.release.within import Within, planned_within
 from lastbit.sampling import secure_bits
 from lastbit.tables import (
@@ -319,7 +319,7 @@ class RemoteTable:
     ) -> RemoteTable:
         """The rows joined with another table of the card where these columns are equal."""
         if not isinstance(public, str):
-            raise _unwritable("join", "is with a table that the server does not have")
+            raise unwritable("join", "is with a table that the server does not have")
         names = [on] if isinstance(on, str) else on or []
         pairs = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
         if on is None and public in self.card.private:
@@ -384,7 +384,7 @@ class RemoteTable:
         except LastbitError:
             same = False
         if not same:
-            raise _unwritable("the question", "cannot be written as SQL that means the same")
+            raise unwritable("the question", "cannot be written as SQL that means the same")
         return text
 
     def explain(
@@ -598,7 +598,7 @@ def remote_table(address: str, token: Secret | None = None) -> RemoteTable:
         card = card_from_json(found)
         if card.name == name:
             rows = rows_of(card)
-            table = Statement(source=_quoted(name))
+            table = Statement(source=quoted(name))
             return RemoteTable(server=server, meant=Table(rows=rows), statement=table)
     except InvalidParameter:
         pass  # a card that breaks the rules: whose fault that is, is not for us to quote
@@ -686,142 +686,3 @@ def _shown(amount: object) -> str:
         return exact_text(Fraction(str(amount)))
     except (ValueError, ArithmeticError):
         return str(amount)
-
-
-# ---------------------------------------------------------------- steps, written as SQL
-
-
-def _unwritable(what: str, problem: str) -> QueryRefused:
-    remedy = 'ask it as one statement: .sql("SELECT ...")'
-    return QueryRefused(what, problem=problem, remedy=remedy)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-_FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "sum": "SUM",
-        "mean": "AVG",
-        "variance": "VAR_POP",
-        "std": "STDDEV_POP",
-        "min": "MIN",
-        "max": "MAX",
-    }
-)
-_PAIRS: Mapping[str, str] = MappingProxyType(
-    {
-        "correlation": "CORR",
-        "covariance": "COVAR_POP",
-        "slope": "REGR_SLOPE",
-        "intercept": "REGR_INTERCEPT",
-        "r_squared": "REGR_R2",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """The clauses of a SELECT, as far as steps have given them; whoever uses it compares."""
-
-    source: str
-    tests: tuple[str, ...] = ()
-    keys: tuple[tuple[str, str], ...] = ()
-    asked: tuple[tuple[str, Any], ...] = ()
-    having: tuple[str, ...] = ()
-    order: tuple[tuple[str, bool], ...] = ()
-    most: int | None = None
-
-    def where(self, condition: str) -> Statement:
-        """With one condition more."""
-        return replace(self, tests=(*self.tests, condition))
-
-    def with_column(self, name: str, text: str) -> Statement:
-        """With one column more."""
-        inner = f"SELECT *, {text} AS {_quoted(name)} FROM {self.source}{self._where()}"
-        return replace(self, source=f"({inner})", tests=())
-
-    def join(self, table: str, pairs: Mapping[str, str]) -> Statement:
-        """With another table beside it."""
-        if not all(ours.lower() == theirs.lower() for ours, theirs in pairs.items()):
-            on = [f"{ours} = {_quoted(table)}.{theirs}" for ours, theirs in pairs.items()]
-            return replace(
-                self, source=f"{self.source} JOIN {_quoted(table)} ON {' AND '.join(on)}"
-            )
-        return replace(
-            self, source=f"{self.source} JOIN {_quoted(table)} USING ({', '.join(pairs)})"
-        )
-
-    def per_unit(
-        self, unit: str, keys: Mapping[str, str], wanted: Mapping[str, AggregateSpec]
-    ) -> Statement:
-        """Of one row a unit and key."""
-        whose = _quoted(unit)
-        columns = [whose, *(f"{text} AS {_quoted(name)}" for name, text in keys.items())]
-        columns += [f"{_written(one, unit)} AS {_quoted(name)}" for name, one in wanted.items()]
-        groups = ", ".join([whose, *keys.values()])
-        inner = f"SELECT {', '.join(columns)} FROM {self.source}{self._where()} GROUP BY {groups}"
-        return Statement(source=f"({inner})")
-
-    def _where(self) -> str:
-        return f" WHERE {' AND '.join(f'({test})' for test in self.tests)}" if self.tests else ""
-
-    def text(self, unit: str | None = None) -> str:
-        """The whole statement."""
-        columns = [f"{text} AS {_quoted(name)}" for name, text in self.keys]
-        columns += [f"{_written(one, unit)} AS {_quoted(name)}" for name, one in self.asked]
-        parts = [f"SELECT {', '.join(columns)} FROM {self.source}{self._where()}"]
-        if self.keys:
-            parts.append(f"GROUP BY {', '.join(str(i + 1) for i in range(len(self.keys)))}")
-        if self.having:
-            parts.append(f"HAVING {' AND '.join(f'({test})' for test in self.having)}")
-        if self.order:
-            order = (f"{_quoted(name)}{' DESC' if down else ''}" for name, down in self.order)
-            parts.append(f"ORDER BY {', '.join(order)}")
-        if self.most is not None:
-            parts.append(f"LIMIT {self.most}")
-        return " ".join(parts)
-
-
-def _written(spec: Any, unit: str | None) -> str:
-    """What is asked for, as SQL; what has no SQL is refused, and the rest is compared later."""
-    match spec:
-        case AggregateSpec(function="count", expression=None):
-            return "COUNT(*)"
-        case AggregateSpec(function="count", expression=str(text)):
-            return f"COUNT({text})"
-        case AggregateSpec(function="count_units") if unit is not None:
-            return f"COUNT(DISTINCT {_quoted(unit)})"
-        case AggregateSpec(function="count_distinct", expression=str(text)):
-            return f"COUNT(DISTINCT {text})"
-        case AggregateSpec(function="quantile", levels=levels, level=level):
-            shares = level if levels is None else levels
-            written = (
-                f"[{', '.join(map(exact_text, shares))}]"
-                if isinstance(shares, tuple)
-                else exact_text(shares or Fraction(0))
-            )
-            return f"QUANTILE_CONT({_clamped(spec.expression, spec.bounds)}, {written})"
-        case AggregateSpec(function="histogram", expression=str(text), edges=edges):
-            return f"HISTOGRAM({text}, {', '.join(map(exact_text, edges or ()))})"
-        case AggregateSpec(function=function) if function in _FUNCTIONS:
-            return f"{_FUNCTIONS[function]}({_clamped(spec.expression, spec.bounds)})"
-        case PairSpec(kind=kind) if kind in _PAIRS:
-            y, x = _clamped(spec.y, spec.y_bounds), _clamped(spec.x, spec.x_bounds)
-            return f"{_PAIRS[kind]}({y}, {x})"
-        case DerivedSpec("+" | "-" | "*" | "/" as sign, parts):
-            return f"({f' {sign} '.join(_written(part, unit) for part in parts)})"
-        case DerivedSpec("negate", (part,)):
-            return f"(-{_written(part, unit)})"
-        case DerivedSpec("abs" | "round" as name, parts):
-            return f"{name}({', '.join(_written(part, unit) for part in parts)})"
-        case int() | Fraction():
-            return exact_text(Fraction(spec))
-    raise _unwritable(str(spec)[:60], "has no SQL")
-
-
-def _clamped(text: str | None, bounds: tuple[Fraction, Fraction] | None) -> str:
-    if bounds is None:
-        return text or ""
-    return f"clamp({text}, {exact_text(bounds[0])}, {exact_text(bounds[1])})"

@@ -65,6 +65,8 @@ def claim_of(certificate: Json) -> Claim:
         "refutation": _refutation,
         "snapping": _snapping,
         "rounding": _rounding,
+        "gaussian": _gaussian,
+        "coupling": _coupling,
         "release": _release,
         "marginals": _release,
         "composition": _composition,
@@ -146,6 +148,70 @@ def _rounding(claim: Json, body: Json) -> Claim:
         ("loss, all counted", rounded_up(epsilon, _MANY)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _gaussian(claim: Json, body: Json) -> Claim:
+    epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
+    cell, distance, variance = (
+        exact(text) for text in (claim["cell"], claim["sensitivity"], body["variance"])
+    )
+    low, high = map(exact, claim["region"])
+    ideal, missed = up(number(body["ideal_delta"])), up(number(body["missed"]))
+    sentences = (
+        f"The code's sum is rounded to the nearest multiple of {cell}, and what lies beyond "
+        f"[{low}, {high}] is moved to its nearer end. For every two values in that region at most "
+        f"{distance} apart and every set of results, one probability is at most e**ε times the "
+        f"other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
+        f"In exact arithmetic δ would be below {ideal}; draws of probability {missed} are given "
+        "up, and the rest is the price of the floats and of the generator.",
+    )
+    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
+        ("about", "the steps below; no code is named"),
+    )
+    test = claim["accepted"]
+    facts = (
+        *about,
+        ("code", _code(claim["programs"][0])),
+        *((("drawn until within 0 and 1", _code(test)),) if test is not None else ()),
+        ("noise", f"normal, of variance {variance}"),
+        ("rounded to", f"multiples of {cell}"),
+        ("region", f"[{low}, {high}]"),
+        ("values apart", distance),
+        ("uniforms", uniform_words(claim["uniform"])),
+        ("machine", _machine(claim)),
+    )
+    verdict = f"ε ≤ {rounded_up(epsilon, 6)}, δ ≤ {up(delta)}"
+    return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
+
+
+def _coupling(claim: Json, _: Json) -> Claim:
+    delta, count = number(claim["delta"]), len(claim["inputs"])
+    inputs = "each input" if claim["neighbours"] == "each" else "one input"
+    apart = exact(claim["sensitivity"])
+    if claim["values"] is None:
+        differ = f"in {inputs} by at most {apart}"
+        limits = f"multiples of {exact(claim['grid'])} within ±{exact(claim['bound'])}"
+    else:
+        differ = f"in {inputs}"
+        limits = ", ".join(map(exact, claim["values"]))
+    with_delta = f", δ ≤ {up(delta)}" if delta else ""
+    sentence = (
+        f"For {count} inputs, and every two databases that differ {differ}: whatever the program "
+        f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
+        + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
+    )
+    program = "not named" if claim["code"] is None else str(claim["code"]["function"])
+    draws = (
+        draw["law"] + (f"({exact(draw['scale'])})" if "scale" in draw else "")
+        for draw in claim["draws"]
+    )
+    facts = (
+        ("program", program),
+        ("inputs", f"{count}: {limits}"),
+        ("draws", ", ".join(draws)),
+    )
+    verdict = f"ε ≤ {rounded_up(number(claim['epsilon']), 6)}{with_delta}"
+    return Claim("A program that draws, compares and puts out", verdict, (sentence,), facts)
 
 
 def _named(record: Json) -> Facts:

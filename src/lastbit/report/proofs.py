@@ -131,6 +131,10 @@ def proof_of(certificate: Json) -> Rule:
             return _snapping(body["derivation"], claim["format"])
         case "rounding":
             return _rounding(claim, body)
+        case "gaussian":
+            return _gaussian(claim, body)
+        case "coupling":
+            return _coupling(claim, body)
         case "law":
             return _law(claim, body)
         case "refutation":
@@ -218,6 +222,39 @@ def _rounding(claim: Json, body: Json) -> Rule:
         f"floats {up(excess)}"
     )
     return _rule("ROUNDING", says, (_rule("STRAY", stray, sides), *query))
+
+
+def _coupling(claim: Json, body: Json) -> Rule:
+    says = f"ε = {exact(claim['epsilon'])}, end by end of the program"
+    if not body:
+        return _rule("COUPLING", f"{says}: the exact laws of uniforms are compared")
+    rows = tuple(
+        (str(place + 1), name, " + ".join(f"{x} d({n})" if n else x for n, x in form.items()))
+        for place, shifts in enumerate(body["shifts"])
+        for name, form in shifts.items()
+    )
+    return _rule("COUPLING", says, headings=("end", "draw", "moves by"), rows=rows)
+
+
+def _gaussian(claim: Json, body: Json) -> Rule:
+    figures = {name: up(number(body[name])) for name in body if name not in ("inputs", "pieces")}
+    rows = tuple(
+        (*(rounded_down(number(end), _MANY) for end in piece["t"]), up(number(piece["error"])))
+        for piece in body["pieces"]
+    )
+    stray = _rule(
+        "STRAY",
+        f"δ_t = {figures['delta_t']} = {figures['delta_n']} (the sum) + {figures['delta_round']} "
+        "(the quotient), piece by piece",
+        headings=("t from", "to", "error at most"),
+        rows=rows,
+    )
+    says = (
+        f"δ = {up(number(claim['delta']))}: the normal law has {figures['ideal_delta']} at "
+        f"{figures['ideal_epsilon']}, cells grow by {figures['growth']}, draws of probability "
+        f"{figures['missed']} are given up"
+    )
+    return _rule("GAUSSIAN", says, (stray,))
 
 
 def _side(claim: Json, branch: Json) -> Rule:

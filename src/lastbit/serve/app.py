@@ -12,17 +12,18 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route as Served
 
+from lastbit.serve import api, pages
+from lastbit.serve.desk import Desk
 from lastbit.serve.identity import Gate, Identity
 from lastbit.serve.problems import problem, refusal_of
 from lastbit.serve.questions import Refusal
@@ -38,7 +39,7 @@ _REQUESTS_A_MINUTE = 1200
 _LOG = logging.getLogger("lastbit.serve")
 
 
-def application(desk: Any, gate: Gate, settings: Settings) -> Starlette:
+def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
     """The server's pages and its API; it starts and stops the desk."""
 
     @asynccontextmanager
@@ -123,19 +124,8 @@ def _signed_out(route: Route) -> Refusal:
 
 
 def _handler(route: Route) -> Handler:
-    found: Handler = getattr(_part("api" if route.is_api else "pages"), route.handler, _missing)
+    found: Handler = getattr(api if route.is_api else pages, route.handler)
     return found
-
-
-def _part(name: str) -> Any:
-    try:
-        return import_module(f"lastbit.serve.{name}")
-    except ModuleNotFoundError:
-        return None
-
-
-async def _missing(_: Request) -> Response:
-    raise Refusal(status=501, title="Not there yet", detail="This part is not built.", kind="none")
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -145,11 +135,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         _LOG.error("%s: %s", refusal.status, type(error).__name__)
     if request.url.path.startswith(f"{API}/"):
         return problem(refusal)
-    pages = _part("pages")
-    if pages is None:
-        words = f"{refusal.title}. {refusal.detail}\n"
-        return PlainTextResponse(words, refusal.status, dict(refusal.headers))
-    response: Response = pages.refused(request, refusal)
+    response = pages.refused(request, refusal)
     response.headers.update(refusal.headers)
     return response
 

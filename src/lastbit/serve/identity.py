@@ -52,7 +52,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from starlette.responses import Response
 
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Ledger, Principal, Role
+from lastbit.ledger import Entry, Ledger, Principal, Role
 from lastbit.sampling import secure_bits
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API, RIGHTS, Right
@@ -123,7 +123,7 @@ class TokenLine:
 class Gate:
     """Tokens, sessions and links of a server; all of it blocks for a short time."""
 
-    __slots__ = ("_clock", "_known", "_lock", "_read", "ledger", "settings", "store")
+    __slots__ = ("_clock", "_known", "_lock", "_newest", "_read", "ledger", "settings", "store")
 
     def __init__(
         self,
@@ -137,6 +137,7 @@ class Gate:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, Principal] = {}
+        self._newest: Entry | None = None
         self._read: float | None = None
 
     # ------------------------------------------------------------ who asks
@@ -191,10 +192,23 @@ class Gate:
         with self._lock:
             now = time.monotonic()
             if self._read is None or now - self._read > _FRESH:
-                self._known = {one.name: one for one in self.ledger.principals()}
+                self._read_roles()
                 self._read = now
             known = self._known.get(name)
         return known if known is not None and known.active else None
+
+    def _read_roles(self) -> None:
+        """Read the whole chain only if an entry that came since is about a principal."""
+        (newest,) = self.ledger.entries(last=1)
+        if self._newest is not None:
+            more = newest.sequence - self._newest.sequence
+            came = self.ledger.entries(last=more) if more > 0 else ()
+            follow = came[0].previous == self._newest.hash if came else newest == self._newest
+            if follow and all(entry.kind != "principal" for entry in came):
+                self._newest = came[-1] if came else newest
+                return
+        self._known = {one.name: one for one in self.ledger.principals()}
+        self._newest = newest  # what came meanwhile is looked at again
 
     def _forget(self) -> None:
         with self._lock:

@@ -23,14 +23,14 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvicorn
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotAllowed
 from lastbit.release import accept_data
 from lastbit.serve.app import application
 from lastbit.serve.catalogue import Catalogue
@@ -52,8 +52,10 @@ class Started:
 
     address: str
     catalogue: Catalogue
-    accepted: tuple[str, ...]
+    accepted: Sequence[str]
     """Tables whose data were accepted as they are, since no version had been."""
+    waiting: Sequence[str]
+    """Tables whose data a steward must accept first."""
     links: Mapping[str, str]
     """One-time addresses by name; by "" that of the first steward, who chooses a name."""
 
@@ -61,7 +63,6 @@ class Started:
 def serve(
     settings: Settings,
     *,
-    who: str,
     announce: Callable[[Started], None],
     log: Callable[[str], None],
     links_for: tuple[str, ...] = (),
@@ -70,7 +71,7 @@ def serve(
     with _listening(settings) as (listener, settings):
         store = Store(settings.state)
         catalogue = Catalogue(settings, store)
-        accepted = _first_versions(catalogue, who)
+        accepted, waiting = _first_versions(catalogue)
         gate = Gate(store, catalogue.ledger, settings)
         desk = Desk(catalogue, store, settings)
 
@@ -84,6 +85,7 @@ def serve(
                     address=settings.address,
                     catalogue=catalogue,
                     accepted=accepted,
+                    waiting=waiting,
                     links=links,
                 )
             )
@@ -108,11 +110,19 @@ def link_for(settings: Settings, name: str) -> str:
     return address + Gate(store, ledger, settings).link_made(name if known else None)
 
 
-def _first_versions(catalogue: Catalogue, who: str) -> tuple[str, ...]:
-    new = [table for table in catalogue.tables.values() if table.data() is None]
-    for table in new:
-        accept_data(table.card, who=who)
-    return tuple(table.name for table in new)
+def _first_versions(catalogue: Catalogue) -> tuple[list[str], list[str]]:
+    """Tables whose data are accepted now, and those that wait for a steward to do so."""
+    accepted, waiting = [], []
+    for table in catalogue.tables.values():
+        if table.data() is not None:
+            continue
+        try:
+            accept_data(table.card, who=catalogue.ledger.user)
+        except NotAllowed:  # the ledger has users, and who starts the server is not a steward
+            waiting.append(table.name)
+        else:
+            accepted.append(table.name)
+    return accepted, waiting
 
 
 # ---------------------------------------------------------------- start and stop

@@ -173,7 +173,8 @@ def protects(card: DataCard) -> list[str]:
 
 def card_columns(columns: Iterable[Any]) -> list[tuple[str, ...]]:
     """What a card declares of columns, under headings."""
-    rows = [("column", "type", "within", "declared keys", "missing values")]
+    headings = ("column", "type", "within", "declared keys", "missing values")
+    rows: list[tuple[str, ...]] = [headings]
     for column in columns:
         within = (
             ""

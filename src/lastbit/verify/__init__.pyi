@@ -16,6 +16,7 @@ from lastbit.verify.closeness import (
     wasserstein as wasserstein,
 )
 from lastbit.verify.composition import composition_certificate as composition_certificate
+from lastbit.verify.coupling import Coupling as Coupling, coupled as coupled
 from lastbit.verify.declared import (
     DeclaredAnalysis as DeclaredAnalysis,
     declared_certificate as declared_certificate,
@@ -35,6 +36,10 @@ from lastbit.verify.error_bounds.rules import (
 from lastbit.verify.error_bounds.semantics import (
     analyse as analyse,
     error_certificate as error_certificate,
+)
+from lastbit.verify.gaussian import (
+    GaussianAnalysis as GaussianAnalysis,
+    gaussian_certificate as gaussian_certificate,
 )
 from lastbit.verify.language.expressions import (
     decimal as decimal,
@@ -58,7 +63,11 @@ from lastbit.verify.running.code import (
     input_of as input_of,
     order as order,
 )
-from lastbit.verify.running.exhaustive import exhaustive as exhaustive
+from lastbit.verify.running.exhaustive import (
+    drawn_law as drawn_law,
+    exhaustive as exhaustive,
+    exhaustive_delta as exhaustive_delta,
+)
 from lastbit.verify.running.law import (
     ExactLaw as ExactLaw,
     ExactLoss as ExactLoss,
@@ -87,11 +96,13 @@ __all__ = [
     "Binary",
     "Closeness",
     "Code",
+    "Coupling",
     "DeclaredAnalysis",
     "ExactLaw",
     "ExactLoss",
     "Fixed",
     "FullPrecision",
+    "GaussianAnalysis",
     "Grid",
     "Refutation",
     "Rejected",
@@ -104,11 +115,15 @@ __all__ = [
     "clamp",
     "closeness",
     "composition_certificate",
+    "coupled",
     "declared_certificate",
+    "drawn_law",
     "error_certificate",
     "exact_law",
     "exact_loss",
     "exhaustive",
+    "exhaustive_delta",
+    "gaussian_certificate",
     "largest_region",
     "least_cell",
     "problem_of",

@@ -257,6 +257,8 @@ def step(
             return _quotient(below[0], below[1], format)
         case ex.Ln() | ex.Exp() | ex.Sqrt():
             return _library(node, below[0], machine)
+        case ex.Cos():
+            return _cosine(below[0], machine)
     (a,) = below
     match node:
         case ex.Negate():
@@ -387,6 +389,15 @@ def _library(node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine) -> 
     return _approximate(real, exact, carried, ulps, machine.format)
 
 
+def _cosine(a: Judgement, machine: Machine) -> _Judged:
+    """cos: no farther apart than its arguments, and never beyond 1 but for the library's error."""
+    if "cos" not in machine.ulps:
+        raise NoBound('nothing is known of the library\'s cos; pass ulps={"cos": 1}, say')
+    rounding = machine.ulps["cos"] * machine.format.ulp(Fraction(1))
+    computed = (-1 - rounding, 1 + rounding)
+    return _judged(_WITHIN_ONE, computed, a.error + rounding, rounding)
+
+
 def _approximate(
     real: Interval, exact: Interval, carried: Fraction, ulps: Fraction, format: Format
 ) -> _Judged:
@@ -437,6 +448,7 @@ def _grid(grid: Fraction, a: Judgement, format: Format) -> _Judged:
 
 _ONE: Interval = (Fraction(1), Fraction(1))
 _MINUS_ONE: Interval = (Fraction(-1), Fraction(-1))
+_WITHIN_ONE: Interval = (Fraction(-1), Fraction(1))
 
 
 def mean_error(
@@ -493,7 +505,9 @@ def slopes_of(
         case ex.Absolute() if both[0] >= 0:
             return (_ONE,)
         case ex.Absolute():
-            return (_MINUS_ONE,) if both[1] <= 0 else ((Fraction(-1), Fraction(1)),)
+            return (_MINUS_ONE,) if both[1] <= 0 else (_WITHIN_ONE,)
+        case ex.Cos():
+            return (_WITHIN_ONE,)
         case ex.Clamp():
             return ((Fraction(0), Fraction(1)),)
     return None

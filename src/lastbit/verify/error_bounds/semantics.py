@@ -318,8 +318,8 @@ def machine_of(format: object, given: Mapping[str, Number] | None) -> Machine:
     ulps = dict(DEFAULT_ULPS)
     most = 2 ** (format.significand - 2) if isinstance(format, Binary) else 2**20
     for name, value in (given or {}).items():
-        if name not in ulps:
-            problem, remedy = "names an unknown function", "pass ln, exp or sqrt"
+        if name not in (*ulps, "cos"):
+            problem, remedy = "names an unknown function", "pass ln, exp, sqrt or cos"
             raise InvalidParameter("ulps", problem=problem, remedy=remedy)
         ulps[name] = rational(value, "ulps")
         if not Fraction(1, 2) <= ulps[name] <= most:

@@ -66,7 +66,7 @@ def machine_value(
         return format.rounded(Fraction(value))
 
     def run(node: Expression, below: list[Fraction]) -> Fraction:
-        if isinstance(node, ex.Ln | ex.Exp | ex.Sqrt):
+        if isinstance(node, ex.Ln | ex.Exp | ex.Sqrt | ex.Cos):
             return _correctly_rounded(node, below[0], format)
         if isinstance(node, ex.Divide) and below[1] == 0:
             raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
@@ -99,8 +99,12 @@ _ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
     ex.Divide: operator.truediv, ex.Negate: operator.neg, ex.Absolute: abs,
     ex.Piecewise: lambda taken: taken,
 })  # fmt: skip
-_REAL = MappingProxyType({**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt})
-_FLOAT = MappingProxyType({**_ARITHMETIC, ex.Ln: math.log, ex.Exp: math.exp, ex.Sqrt: math.sqrt})
+_REAL = MappingProxyType(
+    {**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt, ex.Cos: arb.cos}
+)
+_FLOAT = MappingProxyType(
+    {**_ARITHMETIC, ex.Ln: math.log, ex.Exp: math.exp, ex.Sqrt: math.sqrt, ex.Cos: math.cos}
+)
 
 
 class _Numbers(NamedTuple):
@@ -161,11 +165,13 @@ def _multiple(step: Fraction, x: Any) -> Fraction:
     return round(Fraction(x) / step) * step
 
 
-def _correctly_rounded(node: ex.Ln | ex.Exp | ex.Sqrt, x: Fraction, format: Format) -> Fraction:
-    """ln, exp or sqrt of a rational, rounded to the nearest.
+def _correctly_rounded(
+    node: ex.Ln | ex.Exp | ex.Sqrt | ex.Cos, x: Fraction, format: Format
+) -> Fraction:
+    """ln, exp, cos or sqrt of a rational, rounded to the nearest.
 
-    ln x and exp x of rationals other than 1 and 0 are irrational (Lindemann), hence never halfway
-    between two numbers: some precision decides. The square root of a rational may be rational.
+    ln x, exp x and cos x of rationals other than 1, 0 and 0 are irrational (Lindemann), hence never
+    halfway between two numbers: some precision decides. The root of a rational may be rational.
     """
     if isinstance(node, ex.Sqrt):
         if x < 0:
@@ -179,7 +185,7 @@ def _correctly_rounded(node: ex.Ln | ex.Exp | ex.Sqrt, x: Fraction, format: Form
     if isinstance(node, ex.Ln) and x <= 0:
         raise InvalidParameter("argument", problem="of ln is not above 0", remedy="keep it above 0")
     if x == (1 if isinstance(node, ex.Ln) else 0):
-        return Fraction(isinstance(node, ex.Exp))
+        return Fraction(not isinstance(node, ex.Ln))
     if isinstance(node, ex.Exp) and abs(x) > 10**6:  # beyond every format's range: Binary's limits
         if x > 0:
             raise Overflow(f"the result may overflow {format.name}")
@@ -187,7 +193,7 @@ def _correctly_rounded(node: ex.Ln | ex.Exp | ex.Sqrt, x: Fraction, format: Form
 
     def at(precision: int) -> Fraction:
         with working_precision(precision):
-            ball = arb_of(x).log() if isinstance(node, ex.Ln) else arb_of(x).exp()
+            ball = _REAL[type(node)](arb_of(x))
             low, high = (format.rounded(end) for end in ends(ball))
         if low != high:
             raise Undecidable("the rounding is not decided yet")

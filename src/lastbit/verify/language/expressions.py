@@ -104,6 +104,10 @@ class Sqrt(_OfOne):
     """The square root."""
 
 
+class Cos(_OfOne):
+    """The cosine."""
+
+
 class Absolute(_OfOne):
     """The size without the sign."""
 
@@ -167,7 +171,7 @@ class Piecewise:
     otherwise: Expression
 
 
-Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo
+Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
 Expression: TypeAlias = Constant | Variable | Sample | Dyadic | Unary | Piecewise
 
@@ -176,8 +180,8 @@ _KINDS: Mapping[str, tuple[type[Any], int, int]] = MappingProxyType({
     "CONST": (Constant, 0, 0), "VAR": (Variable, 0, 1), "SAMPLE": (Sample, 0, 2),
     "ADD": (Add, 2, 0), "SUB": (Subtract, 2, 0), "MUL": (Multiply, 2, 0), "DIV": (Divide, 2, 0),
     "NEG": (Negate, 1, 0), "LN": (Ln, 1, 0), "EXP": (Exp, 1, 0), "SQRT": (Sqrt, 1, 0),
-    "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0), "CLAMP": (Clamp, 1, 0), "ROUND": (RoundTo, 1, 0),
-    "CASES": (Piecewise, 2, 2),
+    "COS": (Cos, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
+    "CLAMP": (Clamp, 1, 0), "ROUND": (RoundTo, 1, 0), "CASES": (Piecewise, 2, 2),
 })  # fmt: skip
 _RULES = MappingProxyType({kind: name for name, (kind, _, _) in _KINDS.items()})
 
@@ -328,7 +332,7 @@ def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
 
 _LONGEST = 20_000
 _FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(
-    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Absolute: "abs", Sign: "sgn"}
+    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Cos: "cos", Absolute: "abs", Sign: "sgn"}
 )
 
 

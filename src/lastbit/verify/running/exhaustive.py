@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from lastbit.errors import InvalidParameter, NotMonotone, PrecisionExhausted
 from lastbit.exact import Ball, Number, ln_each, lower, positive, rational
 from lastbit.verify.running.law import Worst
-from lastbit.verify.running.uniforms import FullPrecision
+from lastbit.verify.running.uniforms import FullPrecision, Uniform
 
 Halves: TypeAlias = NDArray[np.float16]
 Integers: TypeAlias = NDArray[np.int64]
@@ -46,7 +47,19 @@ def laws_of(
     unit = uniform.significand - 1 - uniform.least_exponent
     below = np.ldexp(np.append(points, 1.0), unit).astype(np.int64)
     below[0] = 0
-    u = points.astype(np.float16)
+    return _laws(function, inputs, points.astype(np.float16), below, signs=signs, checked=checked)
+
+
+def _laws(
+    function: Function16,
+    inputs: Halves,
+    u: Halves,
+    below: Integers,
+    *,
+    signs: tuple[int, ...],
+    checked: int,
+) -> tuple[NDArray[np.float64], Integers, int]:
+    """The same for draws u in increasing order; those before number k weigh below[k]."""
     some = np.linspace(0, inputs.size - 1, min(checked, inputs.size)).astype(np.int64).tolist()
     found: list[tuple[Integers, Integers, Integers]] = []
     for sign in signs:
@@ -65,7 +78,7 @@ def laws_of(
     table = np.zeros((inputs.size, keys.size), np.int64)
     np.add.at(table, (who, column), share)
     patterns = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
-    return patterns.view(np.float64), table, len(signs) << unit
+    return patterns.view(np.float64), table, len(signs) * int(below[-1])
 
 
 def _cells(
@@ -191,6 +204,117 @@ def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
         here = np.flatnonzero(level == power)
         out[here] = np.minimum(stretch[low[here]], stretch[high[here] - (1 << power)])
     return out
+
+
+# ---------------------------------------------------------------- several uniforms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLaw:
+    """The exact law of code of several uniforms: `shares` of `total`, `outputs` in order."""
+
+    outputs: Halves
+    shares: Integers
+    total: int
+
+    @property
+    def probabilities(self) -> dict[float, Fraction]:
+        pairs = zip(self.outputs.tolist(), self.shares.tolist(), strict=True)
+        return {output: Fraction(share, self.total) for output, share in pairs}
+
+
+def drawn_law(
+    function: Callable[..., Halves],
+    *uniforms: Uniform,
+    accepted: Callable[..., NDArray[np.bool_]] | None = None,
+) -> DrawnLaw:
+    """The exact law of binary16 code of several uniforms, by running it on all of their values.
+
+    Law      P(function(u, v, ...) = output), given that accepted(u, v, ...), which says of draws
+             whether they are kept; others are drawn again
+    Theorem  every combination of draws is run once and has the product of its draws' weights. What
+             is drawn again until it is kept has the law of the first draws given that they are kept
+    Differs  from `exact_law`: nothing need be monotone, and every draw is run: 2**22 for two grids
+             of 11 bits
+    Checked  tests/verify/test_gaussian_floats.py
+
+    >>> from lastbit.verify import Grid
+    >>> two = drawn_law(lambda u, v: u + v, Grid(1), Grid(1))
+    >>> two.probabilities
+    {0.0: Fraction(1, 4), 0.5: Fraction(1, 2), 1.0: Fraction(1, 4)}
+    """
+    draws = [_weighted(uniform) for uniform in uniforms]
+    last, weights = draws[-1]
+    counts = np.zeros(1 << 16, np.int64)
+    if math.prod(int(weights.sum()) for _, weights in draws) >= 1 << 62:
+        problem, remedy = "draws too much to count", "pass fewer uniforms, or coarser ones"
+        raise InvalidParameter("uniforms", problem=problem, remedy=remedy)
+    for before in itertools.product(*(zip(*draw, strict=True) for draw in draws[:-1])):
+        given = [np.full(last.size, u) for u, _ in before]
+        factor = math.prod(int(w) for _, w in before)
+        kept = np.ones(last.size, bool) if accepted is None else accepted(*given, last)
+        if not kept.any():
+            continue
+        outputs = function(*(u[kept] for u in (*given, last)))
+        if np.isnan(outputs).any() or outputs.dtype != np.float16:
+            problem = "returns NaN, or something else than binary16"
+            raise InvalidParameter("function", problem=problem, remedy="return numpy.float16")
+        shares = np.bincount(outputs.view(np.uint16), weights[kept], minlength=1 << 16)
+        counts += factor * shares.astype(np.int64)
+    patterns = np.flatnonzero(counts)
+    halves = patterns.astype(np.uint16).view(np.float16)
+    order = np.argsort(_keys(halves), kind="stable")
+    return DrawnLaw(outputs=halves[order], shares=counts[patterns][order], total=int(counts.sum()))
+
+
+def _weighted(uniform: Uniform) -> tuple[Halves, NDArray[np.float64]]:
+    """The draws of a model and their weights, whole numbers with a common unit below 2**30."""
+    points = np.array([uniform.point(i) for i in range(uniform.size)])
+    shares = [uniform.below(i + 1) - uniform.below(i) for i in range(uniform.size)]
+    unit = math.lcm(*(share.denominator for share in shares))
+    if unit > 1 << 30 or (points.astype(np.float16) != points).any():
+        problem, remedy = "draws more than binary16 holds", "pass Grid(11), say"
+        raise InvalidParameter("uniform", problem=problem, remedy=remedy)
+    return points.astype(np.float16), np.array([float(share * unit) for share in shares])
+
+
+def exhaustive_delta(
+    release: Callable[[Halves, Halves], Halves],
+    drawn: DrawnLaw,
+    *,
+    bound: Number,
+    distance: Number,
+    epsilon: Number,
+    checked: int = 32,
+) -> tuple[float, float]:
+    """A delta that some pair of binary16 inputs needs at epsilon, and one that is enough for all.
+
+    Law      inputs within +-bound, at most `distance` apart; release(value, noise) rises with noise
+    Theorem  delta of x against y is the sum over the outputs of what P(r | x) has above
+             exp(epsilon) P(r | y). For each output the least P(r | y) over all y near x makes that
+             larger, so the greatest such sum over x is enough for every pair. What is needed is
+             taken from pairs as far apart as allowed. Both in doubles, good to ten digits
+    Checked  tests/verify/test_gaussian_floats.py
+    """
+    far, apart = positive(bound, "bound"), positive(distance, "distance")
+    every = _every()
+    inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
+    below = np.concatenate([[0], np.cumsum(drawn.shares)])
+
+    def run(value: Halves, noise: Halves, sign: int) -> Halves:
+        return release(value, noise)
+
+    _, table, total = _laws(run, inputs, drawn.outputs, below, signs=(1,), checked=checked)
+    place = inputs.astype(np.float64)
+    low = np.searchsorted(place, place - lower(apart), side="left")
+    high = np.searchsorted(place, place + lower(apart), side="right")
+    factor = math.exp(rational(epsilon, "epsilon"))
+    enough, needed = np.zeros(inputs.size), np.zeros((2, inputs.size))
+    for column in table.T:
+        enough += np.maximum(column - factor * _window_least(column, low, high), 0.0)
+        for way, other in enumerate((low, high - 1)):
+            needed[way] += np.maximum(column - factor * column[other], 0.0)
+    return float(needed.max()) / total, float(enough.max()) / total
 
 
 def snapped_binary16(
