@@ -86,11 +86,15 @@ class Desk:
             Table(ledger, "filtered", Budget(kind="filter", epsilon=5, delta="1e-6"), words=words),
             Table(ledger, "concentrated", Budget(rho="1/2"), words=words),
         ]
-        self.catalogue = SimpleNamespace(seen_by=self.seen, ledger=ledger)
+        self.ledger, self.unclaimed = ledger, ()
+        self.catalogue = SimpleNamespace(seen_by=self.seen, allowance=self.allowance)
         self.state = "running"
 
     def seen(self, who: Any) -> list[Table]:
         return self.tables[:1] if who.role == "analyst" else self.tables
+
+    def allowance(self, table: Table, who: Any) -> Any:
+        return next(iter(self.ledger.allowances(table.account_name, who.principal)), None)
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

@@ -32,7 +32,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lastbit.checker import names_code, problem_of
 from lastbit.errors import LastbitError
 from lastbit.exact import rational
-from lastbit.ledger import PERIODS, ROLES, Entry, Ledger, Limit
+from lastbit.ledger import PERIODS, ROLES, Ledger, Limit
 from lastbit.release import Answer, Marginals
 from lastbit.report import (
     EMPTY,
@@ -94,6 +94,9 @@ _DONE: Mapping[str, str] = MappingProxyType(
     }
 )
 """What is said after something was done; an address names it by its key."""
+_KEPT_BY: Mapping[str, str] = MappingProxyType(
+    {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
+)
 _MOST_LINES, _MOST_NEW, _VERIFIED = 100, 5, 1000
 
 
@@ -289,15 +292,16 @@ async def table(request: Request) -> Response:
 
 async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
-    served = await _served(request)
-    await request.app.state.desk.accept(served.name, _who(request))
+    served, who = await _served(request), _who(request)
+    await request.app.state.desk.accept(served.name, who)
+    await to_thread(request.app.state.gate.audit, who, "data accepted", served.name)
     return _see(path_to("tables", served.name))
 
 
 async def _table_line(request: Request, served: Any) -> dict[str, Any]:
     card, who = served.card, _who(request)
     account = await to_thread(served.account)
-    mine = await to_thread(_books(request).allowances, served.account_name, who.principal)
+    mine = await to_thread(request.app.state.desk.catalogue.allowance, served, who)
     whose = "row" if card.unit is None else unit_name(card.unit)
     return {
         "name": served.name,
@@ -305,7 +309,7 @@ async def _table_line(request: Request, served: Any) -> dict[str, Any]:
         "columns": f"{len(card.columns)} columns" if len(card.columns) != 1 else "1 column",
         "account_name": served.account_name,
         "account": budget_parts(account_json(account)),
-        "allowances": [allowance_parts(one, "Your allowance") for one in mine],
+        "allowances": [] if mine is None else [allowance_parts(mine, "Your allowance")],
         "changed": await to_thread(served.changed),
     }
 
@@ -370,6 +374,7 @@ async def asked(request: Request) -> Response:
     )
     if job is None:
         return await _editor(request, served, form, problem, status)
+    await to_thread(request.app.state.gate.audit, who, "asked", served.name)
     return _see(path_to("jobs", job.id))
 
 
@@ -511,7 +516,7 @@ async def job(request: Request) -> Response:
     }[found.state]
     wait = None
     if found.state not in FINISHED or found.state == "answered":
-        wait = max(1, ceil((found.due or time()) - time()))
+        wait = 1 if found.due is None else max(1, ceil(found.due - time()))
     return render(
         request,
         "job.html",
@@ -560,33 +565,28 @@ async def answer(request: Request) -> Response:
     """An answer: its numbers, promise, proof and files."""
     number: int = request.path_params["entry"]
     record = await _record(request)
-    entry = await to_thread(_books(request).entry, number)
-    name, when = str(record["table"]), when_words(entry.when)
+    lines = await to_thread(request.app.state.desk.answers, _who(request))
+    line = next((answer_line(line) for line in lines if line.entry == number), None)
+    if line is None:  # newer than the list
+        entry = await to_thread(_books(request).entry, number)
+        line = {"table": record["table"], "when": when_words(entry.when), "principal": entry.who}
     return render(
         request,
         "answer.html",
         title=title_of(record),
         made_up=False,
-        table=name,
+        table=line["table"],
         entry=number,
-        when=when,
-        principal=await to_thread(_asker, _books(request), entry),
+        when=line["when"],
+        principal=line["principal"],
         answer=parts_of(record),
         empty=EMPTY,
         files=_FILES,
         problem=await to_thread(_problem, record),
         saved_as=file_name(record, number, "json"),
-        citation=citation(record, number, when[:10]),
+        citation=citation(record, number, line["when"][:10]),
         address=f"{request.app.state.settings.address}/answers/{number}",
     )
-
-
-def _asker(books: Ledger, entry: Entry) -> str | None:
-    """In whose name an answer was paid for: its reservation says it."""
-    if entry.kind == "settled":
-        paid = {e.hash: e for e in books.entries(entry.account) if e.kind == "reserved"}
-        entry = paid.get(entry.reservation or "", entry)
-    return entry.principal or entry.who
 
 
 def _problem(record: Mapping[str, Any]) -> str | None:
@@ -603,6 +603,8 @@ async def answer_file(request: Request) -> Response:
         raise _unknown("file", "There is no such file.")
     record = await _record(request)
     text, kind = await to_thread(_file, record, file)
+    name = f"answer-{number}.{file.rpartition('.')[2]}"
+    await to_thread(request.app.state.gate.audit, _who(request), "downloaded", name)
     headers = attachment(file_name(record, number, file.rpartition(".")[2]))
     return Response(text, media_type=kind, headers=headers)
 
@@ -629,38 +631,41 @@ async def _record(request: Request) -> dict[str, Any]:
 
 async def budget(request: Request) -> Response:
     """Accounts and allowances: bars, and what filter and odometer say."""
-    who, books = _who(request), _books(request)
-    served_by: dict[str, list[Any]] = {}
-    for served in await _seen(request):
-        served_by.setdefault(served.account_name, []).append(served)
-    allowances = await to_thread(books.allowances)
+    who, tables = _who(request), await _seen(request)
+    every = "ledger" in who.rights and who.tables is None
+    allowances = await to_thread(_books(request).allowances, None, None if every else who.principal)
     accounts = []
-    for name, tables in served_by.items():
-        account, entries = await to_thread(tables[0].account), await to_thread(books.entries, name)
-        state = account_json(account, typical_price(account, entries))
-        every = "ledger" in who.rights and who.tables is None
+    for name in dict.fromkeys(served.account_name for served in tables):
+        named = [served for served in tables if served.account_name == name]
         shown = [
             allowance_parts(
                 one, "Your allowance" if one.principal == who.principal else one.principal
             )
             for one in allowances
-            if one.account == name and (every or one.principal == who.principal)
+            if one.account == name
         ]
-        waiting = await to_thread(books.unanswered, name) if every else ()
-        kinds = {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
-        told = [f"Tables: {', '.join(served.name for served in tables)}"]
-        if account.budget is not None:
-            told.append(kinds.get(account.budget.kind, "kept by plain sums"))
-        accounts.append(
-            {
-                "name": name,
-                "tables": "; ".join(told),
-                "parts": budget_parts(state),
-                "allowances": shown,
-                "waiting": [entry.sequence for entry in waiting],
-            }
-        )
+        lost = await to_thread(_unclaimed, request, name) if every else []
+        parts = {"name": name, "allowances": shown, "lost": lost}
+        accounts.append(parts | await to_thread(_account, request, named))
     return render(request, "budget.html", title="Budget", accounts=accounts)
+
+
+def _account(request: Request, tables: list[Any]) -> dict[str, Any]:
+    """Bars and words of the account that these tables share."""
+    account, next_ = tables[0].account(), None
+    told = [f"Tables: {', '.join(served.name for served in tables)}"]
+    if account.filter is not None:
+        next_ = typical_price(account, _books(request).entries(account.name))
+    if account.budget is not None:
+        told.append(_KEPT_BY.get(account.budget.kind, "kept by plain sums"))
+    return {"about": "; ".join(told), "parts": budget_parts(account_json(account, next_))}
+
+
+def _unclaimed(request: Request, account: str) -> list[int]:
+    """Charged and not answered, and no question that waits: a server was ended in between."""
+    known = {entry.hash for entry in request.app.state.desk.unclaimed}
+    found = _books(request).unanswered(account)
+    return [entry.sequence for entry in found if entry.hash in known]
 
 
 async def ledger(request: Request) -> Response:

@@ -101,6 +101,7 @@ for (const bar of document.querySelectorAll("[data-until]")) {
   setInterval(() => { bar.value = bar.max - Math.max(0, (end - performance.now()) / 1000); }, 200);
 }
 
-for (const form of document.querySelectorAll("form[data-pay]")) {
-  form.addEventListener("submit", () => setTimeout(() => { form.querySelector("button").disabled = true; }));
-}
+document.addEventListener("submit", (event) => { // one press is one payment
+  if (event.target.matches("[data-pay]")) setTimeout(() => { event.submitter.disabled = true; });
+});
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
