@@ -259,6 +259,7 @@ def test_a_restricted_token_of_a_steward_makes_nobody_stronger(server):
         sent = {} if data is None else {"data": data}
         refused(server, 403, "not-allowed", method, f"/api/v1{path}", token=one_table, **sent)
     refused(server, 404, "unknown-table", "GET", "/api/v1/tables/visits", token=one_table)
+    refused(server, 403, "not-allowed", "GET", "/api/v1/ledger", token=one_table)
     assert server.ledger.entries() == before
 
 

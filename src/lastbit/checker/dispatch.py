@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from .answer import check_answer
 from .composition import check_composition, taken_on_trust as _trusts
+from .coupling import check_coupling, check_coupling_steps
 from .error_bound import check_error_bound
 from .gaussian import check_gaussian, check_gaussian_steps
 from .law import check_law, check_refutation
@@ -27,9 +28,9 @@ from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
 _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
-    "composition": check_composition, "error-bound": check_error_bound,
-    "gaussian": check_gaussian, "law": check_law, "marginals": check_marginals,
-    "refutation": check_refutation, "release": check_release,
+    "composition": check_composition, "coupling": check_coupling,
+    "error-bound": check_error_bound, "gaussian": check_gaussian, "law": check_law,
+    "marginals": check_marginals, "refutation": check_refutation, "release": check_release,
     "rounding": check_rounding, "snapping": check_snapping,
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
@@ -96,6 +97,19 @@ _GAUSSIAN = (
     "two fresh ones serve for one noise; where there is a test of pairs, new ones are drawn until "
     "it gives a number above 0 and below 1.",
     _BITS,
+)
+_COUPLING = (
+    "Inputs are multiples of the grid within the bound, as computed, and differ between neighbours "
+    "as the claim says. The floats are those of IEEE 754's binary64.",
+    "Laplace draws have exactly the discrete law of their scale on the grid, uniforms u exactly "
+    "P(u < a) = a for floats a; all are independent of one another and of the inputs.",
+    "A choice of the largest takes the first of equal ones; nothing else than what is put out is "
+    "seen, running time included.",
+    _BITS,
+)
+_FOLLOWED = (
+    "The code that runs is the code named here, and does with floats what it does with the marks "
+    "on which the checker follows it; a loop takes the number of rounds that was followed."
 )
 _CODE = (
     "The code that runs is the code named here, with these constants and on this machine, and is "
@@ -176,6 +190,8 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+        case "coupling":
+            return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
         case "gaussian":
             return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
         case "composition":
@@ -209,7 +225,7 @@ def check_apart_from_code(certificate: Json) -> None:
         raise Rejected("it is about running code: without that, nothing of it can be checked")
 
     unseen = {"law": refused, "refutation": refused, "rounding": check_rounding_steps}
-    unseen["gaussian"] = check_gaussian_steps
+    unseen |= {"coupling": check_coupling_steps, "gaussian": check_gaussian_steps}
     _check_whole(certificate, {**_CHECKED, **unseen})
 
 
@@ -219,6 +235,8 @@ def names_code(certificate: Json) -> bool:
     kind, claim = inner.get("kind"), inner.get("claim")
     if kind in ("gaussian", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
+    if kind == "coupling" and isinstance(claim, Mapping):
+        return claim.get("code") is not None
     return kind in ("law", "refutation")
 
 

@@ -150,7 +150,7 @@ class _Sampler:
 
 def _noise(graph: Graph, rows: Rows) -> int:
     match graph.nodes[graph.program(rows)]:
-        case ("ADD", left, right):
+        case ("ADD", int(left), int(right)):
             value = graph.node("VAR", "value")
             if left == value:
                 return right
@@ -176,12 +176,12 @@ def _box_muller(rows: Rows) -> _Sampler:
     (radial,) = inside.keys() - {""}
     (turning,) = angle.keys() - {""}
     require({radial, turning} == {"u", "v"}, "radius and angle are not of two uniforms")
-    known = (inside.get("", Fraction(0)), inside[radial])
-    require(known in ((0, 1), (1, -1)), "the logarithm is not of a uniform")
+    backward = inside == {"": Fraction(1), radial: Fraction(-1)}
+    require(backward or inside == {radial: Fraction(1)}, "the logarithm is not of a uniform")
     middle, margin = _TWO_PI
     turned = abs(abs(angle[turning]) - middle) + margin
     variance = _variance(sign_and_square, {"L": _HALF, "C": Fraction(1)})
-    return _Sampler(variance, rows, radial, backward=known[0] == 1, turned=turned)
+    return _Sampler(variance, rows, radial, backward=backward, turned=turned)
 
 
 def _polar(rows: Rows, accepted: Rows) -> _Sampler:
@@ -303,6 +303,7 @@ def _written(graph: Graph, top: int, named: Mapping[int, str]) -> list[list[Any]
     def write(node: int) -> int:
         if node not in places:
             rule, *parts = graph.nodes[node]
+            row: list[Any]
             if node in named:
                 row = ["VAR", named[node]]
             elif rule == "VAR":

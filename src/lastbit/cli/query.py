@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -50,7 +50,6 @@ from lastbit.ledger import Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
-    RemoteTable,
     check_kept,
     made_up_answer,
     planned_within,
@@ -83,6 +82,9 @@ from lastbit.tables import (
     progress,
     read_card,
 )
+
+if TYPE_CHECKING:  # what speaks to servers is slow to load
+    from lastbit.release import RemoteTable
 
 DIALECTS = ("duckdb", "postgres", "spark", *READ_ONLY)
 KINDS = (".csv", ".parquet", ".json")

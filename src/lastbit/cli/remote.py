@@ -6,7 +6,7 @@ import stat
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,10 @@ from lastbit.cli.options import PATH, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import Account
-from lastbit.release import Answer, RemoteTable, remote_table
 from lastbit.tables import Budget, Cost, progress
+
+if TYPE_CHECKING:  # what speaks to servers is slow to load
+    from lastbit.release import Answer, RemoteTable
 
 
 class OrRemote(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
@@ -43,6 +45,8 @@ token_option = option(
 
 def opened(address: str, token_file: Path | None) -> RemoteTable:
     """The table at this address."""
+    from lastbit.release import remote_table  # late, as above
+
     return remote_table(address, None if token_file is None else _token(token_file))
 
 

@@ -66,6 +66,7 @@ def claim_of(certificate: Json) -> Claim:
         "snapping": _snapping,
         "rounding": _rounding,
         "gaussian": _gaussian,
+        "coupling": _coupling,
         "release": _release,
         "marginals": _release,
         "composition": _composition,
@@ -181,6 +182,36 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     )
     verdict = f"ε ≤ {rounded_up(epsilon, 6)}, δ ≤ {up(delta)}"
     return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
+
+
+def _coupling(claim: Json, _: Json) -> Claim:
+    delta, count = number(claim["delta"]), len(claim["inputs"])
+    inputs = "each input" if claim["neighbours"] == "each" else "one input"
+    apart = exact(claim["sensitivity"])
+    if claim["values"] is None:
+        differ = f"in {inputs} by at most {apart}"
+        limits = f"multiples of {exact(claim['grid'])} within ±{exact(claim['bound'])}"
+    else:
+        differ = f"in {inputs}"
+        limits = ", ".join(map(exact, claim["values"]))
+    with_delta = f", δ ≤ {up(delta)}" if delta else ""
+    sentence = (
+        f"For {count} inputs, and every two databases that differ {differ}: whatever the program "
+        f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
+        + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
+    )
+    program = "not named" if claim["code"] is None else str(claim["code"]["function"])
+    draws = (
+        draw["law"] + (f"({exact(draw['scale'])})" if "scale" in draw else "")
+        for draw in claim["draws"]
+    )
+    facts = (
+        ("program", program),
+        ("inputs", f"{count}: {limits}"),
+        ("draws", ", ".join(draws)),
+    )
+    verdict = f"ε ≤ {rounded_up(number(claim['epsilon']), 6)}{with_delta}"
+    return Claim("A program that draws, compares and puts out", verdict, (sentence,), facts)
 
 
 def _named(record: Json) -> Facts:

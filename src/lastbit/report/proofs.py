@@ -133,6 +133,8 @@ def proof_of(certificate: Json) -> Rule:
             return _rounding(claim, body)
         case "gaussian":
             return _gaussian(claim, body)
+        case "coupling":
+            return _coupling(claim, body)
         case "law":
             return _law(claim, body)
         case "refutation":
@@ -220,6 +222,18 @@ def _rounding(claim: Json, body: Json) -> Rule:
         f"floats {up(excess)}"
     )
     return _rule("ROUNDING", says, (_rule("STRAY", stray, sides), *query))
+
+
+def _coupling(claim: Json, body: Json) -> Rule:
+    says = f"ε = {exact(claim['epsilon'])}, end by end of the program"
+    if not body:
+        return _rule("COUPLING", f"{says}: the exact laws of uniforms are compared")
+    rows = tuple(
+        (str(place + 1), name, " + ".join(f"{x} d({n})" if n else x for n, x in form.items()))
+        for place, shifts in enumerate(body["shifts"])
+        for name, form in shifts.items()
+    )
+    return _rule("COUPLING", says, headings=("end", "draw", "moves by"), rows=rows)
 
 
 def _gaussian(claim: Json, body: Json) -> Rule:

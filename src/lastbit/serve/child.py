@@ -14,6 +14,7 @@ import json
 import os
 import queue
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -88,8 +89,10 @@ class Child:
         """End it at once (SIGKILL)."""
         self.is_up = False
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            if self._process.returncode is None:
+                # not Process.kill: that may reap the child behind the back of the event loop
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._process.pid, signal.SIGKILL)
             ending = asyncio.ensure_future(self._process.wait())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)

@@ -16,6 +16,7 @@ from lastbit.verify.closeness import (
     wasserstein as wasserstein,
 )
 from lastbit.verify.composition import composition_certificate as composition_certificate
+from lastbit.verify.coupling import Coupling as Coupling, coupled as coupled
 from lastbit.verify.declared import (
     DeclaredAnalysis as DeclaredAnalysis,
     declared_certificate as declared_certificate,
@@ -95,6 +96,7 @@ __all__ = [
     "Binary",
     "Closeness",
     "Code",
+    "Coupling",
     "DeclaredAnalysis",
     "ExactLaw",
     "ExactLoss",
@@ -113,6 +115,7 @@ __all__ = [
     "clamp",
     "closeness",
     "composition_certificate",
+    "coupled",
     "declared_certificate",
     "drawn_law",
     "error_certificate",

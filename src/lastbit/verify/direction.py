@@ -365,6 +365,8 @@ def _unary(step: ex.Unary, x: Moving) -> Moving:
             return _floats(math.exp(low), math.exp(high), x.way, ulps=_ULPS)
         case ex.Sqrt():
             return _floats(math.sqrt(low), math.sqrt(high), x.way)
+        case ex.Cos():
+            raise NotFollowed("a cosine rises and falls")
         case ex.Absolute():  # by abs, which leaves the type, or by fabs, which makes it a float
             if x.low < 0 < x.high:
                 raise NotFollowed("an absolute value of what may have either sign")

@@ -176,7 +176,7 @@ class GaussianAnalysis(Setting):
         proofs = (self._proved(*one) for one in self.inputs)
         names = ("delta_n", "delta_round", "delta_t", "missed", "growth")
         body = {name: str(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")}
-        body |= {
+        more = {
             "variance": str(self.sampler.variance),
             "inputs": dict(zip("xys", proofs, strict=True)) if self.inputs else None,
             "pieces": [
@@ -189,7 +189,7 @@ class GaussianAnalysis(Setting):
                 for part in self.parts
             ],
         }
-        return certify("gaussian", claim, body)
+        return certify("gaussian", claim, {**body, **more})
 
     def _proved(self, derivation: Derivation, errors: Errors) -> dict[str, Any]:
         proof = self.proof(derivation, errors)
@@ -277,9 +277,9 @@ def gaussian_certificate(
 def recognised(total: Expression, accepted: Expression | None) -> Normal:
     """The normal number that value + noise holds, or a refusal."""
     match total:
-        case ex.Add(left=Variable(name="value"), right=noise) if accepted is None:
-            return _box_muller(total, noise)
         case ex.Add(left=Variable(name="value"), right=noise):
+            if accepted is None:
+                return _box_muller(total, noise)
             return _polar(total, noise, accepted)
     raise NotCertified(_UNKNOWN)
 
@@ -295,7 +295,7 @@ def _box_muller(total: Expression, noise: Expression) -> Normal:
         raise NotCertified(_UNKNOWN)
     inside, angle = _linear(logs[0]), _linear(angles[0])
     radial, turning = ({*form} - {""} for form in (inside, angle))
-    if {*radial, *turning} != {"u", "v"} or len(radial) != 1:
+    if {*radial, *turning} != {"u", "v"} or len(radial) != 1 or len(turning) != 1:
         raise NotCertified(_UNKNOWN)
     (name,), (other,) = radial, turning
     backward = inside == {"": 1, name: -1}
@@ -318,14 +318,15 @@ def _polar(total: Expression, noise: Expression, accepted: Expression) -> Normal
     seen = set()
     for coordinate in (x, y):
         form = _linear(coordinate)
-        (name,) = {*form} - {""} if len(form) == 2 else ("",)
-        if name == "" or abs(form[""]) != 1 or form[name] != -2 * form[""]:
+        name = next(iter({*form} - {""}), "")
+        if len(form) != 2 or abs(form.get("", _ONE / 2)) != 1 or form[name] != -2 * form[""]:
             raise NotCertified(_UNKNOWN)
         seen.add(name)
     if seen != {"u", "v"}:
         raise NotCertified(_UNKNOWN)
     for one, other in ((x, y), (y, x)):
-        named = {ex.Ln(accepted): "L", accepted: "s", one: "x", other: "y"}
+        named: dict[Expression, str] = {accepted: "s", one: "x", other: "y"}
+        named[ex.Ln(accepted)] = "L"
         square, powers = _product(noise, named)
         if powers == {"L": _HALF, "s": -_HALF, "x": _ONE}:
             s, x_, y_ = Variable("s"), Variable("x"), Variable("y")

@@ -1,0 +1,617 @@
+"""Couplings: proofs for programs that draw, compare and put out, in floats without a rounding."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any, TypeAlias
+
+from lastbit.errors import InvalidParameter, NotCertified, WrongType
+from lastbit.exact import Number, arb_of, ends, positive, rational, upper, whole, working_precision
+from lastbit.privacy import ApproxDP, PureDP
+from lastbit.verify.certificate import certify
+from lastbit.verify.language.expressions import (
+    Add,
+    Constant,
+    Expression,
+    Negate,
+    Subtract,
+    Variable,
+    expression_to_json,
+    text,
+)
+from lastbit.verify.tracing.binding import running_code
+
+Form: TypeAlias = dict[str, Fraction]
+"""A sum of multiples of inputs and draws, and of 1 under the name of nothing."""
+
+_PRECISION = 128
+_MOST_LEAVES = 1 << 12
+_MOST_QUESTIONS = 64
+_MOST_TRIES = 50_000
+_CAP_BITS = 48
+_FARTHEST = 1000
+_ZERO = Fraction(0)
+
+
+# ---------------------------------------------------------------- following a program
+
+
+class _Asked(BaseException):
+    """A comparison that is not answered yet; code that catches exceptions must not swallow it."""
+
+    def __init__(self, question: tuple[Any, ...], answers: Sequence[Any]) -> None:
+        super().__init__("asked")
+        self.question, self.answers = question, answers
+
+
+class Symbol:
+    """A sum of inputs and draws, as the program computes it."""
+
+    __slots__ = ("expression", "run")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, run: _Run, expression: Expression) -> None:
+        self.run, self.expression = run, expression
+
+    def __add__(self, other: object) -> Symbol:
+        return Symbol(self.run, Add(self.expression, _expression(other)))
+
+    def __radd__(self, other: object) -> Symbol:
+        return Symbol(self.run, Add(_expression(other), self.expression))
+
+    def __sub__(self, other: object) -> Symbol:
+        return Symbol(self.run, Subtract(self.expression, _expression(other)))
+
+    def __rsub__(self, other: object) -> Symbol:
+        return Symbol(self.run, Subtract(_expression(other), self.expression))
+
+    def __neg__(self) -> Symbol:
+        return Symbol(self.run, Negate(self.expression))
+
+    def __ge__(self, other: object) -> bool:
+        return self.run.compared(self.expression, ">=", _expression(other))
+
+    def __gt__(self, other: object) -> bool:
+        return self.run.compared(self.expression, ">", _expression(other))
+
+    def __lt__(self, other: object) -> bool:
+        return self.run.compared(_expression(other), ">", self.expression)
+
+    def __le__(self, other: object) -> bool:
+        return self.run.compared(_expression(other), ">=", self.expression)
+
+    def __eq__(self, other: object) -> bool:
+        raise _refused("compares for equality", "compare with >= or <")
+
+    def __bool__(self) -> bool:
+        raise _refused("takes a number for a truth value", "compare it with a number")
+
+
+def _refused(what: str, remedy: str) -> InvalidParameter:
+    return InvalidParameter("program", problem=what, remedy=remedy)
+
+
+def _expression(value: object) -> Expression:
+    if isinstance(value, Symbol):
+        return value.expression
+    if type(value) in (int, float, Fraction):
+        return Constant(rational(value, "program"))
+    raise WrongType("program", problem="adds something else than numbers", remedy="use + and -")
+
+
+class _Run:
+    """What a program draws from while it is followed: symbols, and answers given beforehand."""
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.answers = list(answers)
+        self.draws: list[dict[str, str]] = []
+        self.emitted: list[Expression] = []
+
+    def laplace(self, scale: Number) -> Symbol:
+        return self._drawn({"law": "laplace", "scale": str(positive(scale, "scale"))})
+
+    def uniform(self) -> Symbol:
+        return self._drawn({"law": "uniform"})
+
+    def _drawn(self, draw: dict[str, str]) -> Symbol:
+        law = draw.get("scale", "uniform").replace("/", "_")
+        name = f"draw{len(self.draws) + 1}_{law}"  # another way may draw from another law there
+        self.draws.append({**draw, "name": name})
+        return Symbol(self, Variable(name))
+
+    def emit(self, value: object) -> None:
+        self.emitted.append(_expression(value))
+
+    def largest(self, values: Sequence[object]) -> int:
+        asked = tuple(_expression(value) for value in values)
+        return int(self.answer(("largest", asked), range(len(asked))))
+
+    def compared(self, left: Expression, relation: str, right: Expression) -> bool:
+        return bool(self.answer(("if", left, relation, right), (True, False)))
+
+    def answer(self, question: tuple[Any, ...], answers: Sequence[Any]) -> Any:
+        if not self.answers:
+            raise _Asked(question, answers)
+        return self.answers.pop(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A comparison on the way to an end of a program, as it turned out."""
+
+    left: Expression
+    relation: str
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"{text(self.left)} {self.relation} {text(self.right)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An end of a program: the comparisons that lead there, and what is put out."""
+
+    asked: tuple[Asked, ...]
+    emitted: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"puts out ({', '.join(map(text, self.emitted))})"
+
+
+Program: TypeAlias = Callable[[Any, Any], object]
+"""program(run, inputs): draws by run.laplace(scale) or run.uniform(), chooses by
+run.largest(values), puts out by run.emit(value); + - and comparisons are Python's own."""
+
+
+def _followed(
+    program: Program, inputs: Sequence[str], left: list[int], before: tuple[Any, ...] = ()
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """The program as a tree of questions, and its draws; `left` holds how many ends it may have."""
+    run = _Run(before)
+    try:
+        program(run, [Symbol(run, Variable(name)) for name in inputs])
+    except _Asked as asked:
+        if len(before) > _MOST_QUESTIONS:
+            problem = f"compares more than {_MOST_QUESTIONS} times"
+            raise _refused(problem, "shorten it, or take fewer inputs") from None
+        found = [_followed(program, inputs, left, (*before, answer)) for answer in asked.answers]
+        draws: list[dict[str, str]] = []
+        for _, some in found:
+            draws += [draw for draw in some if draw not in draws]
+        trees = [tree for tree, _ in found]
+        return {"asked": asked.question, "below": trees}, draws
+    left[0] -= 1
+    if left[0] < 0:
+        problem = f"has more than {_MOST_LEAVES} ends"
+        raise _refused(problem, "shorten it, or take fewer inputs")
+    return {"emitted": tuple(run.emitted)}, run.draws
+
+
+def _leaves(tree: Mapping[str, Any], before: tuple[Asked, ...] = ()) -> Iterator[Leaf]:
+    if "emitted" in tree:
+        yield Leaf(before, tree["emitted"])
+        return
+    match tree["asked"]:
+        case ("if", left, relation, right):
+            other = {">=": "<", ">": "<="}[relation]
+            for said, part in zip((relation, other), tree["below"], strict=True):
+                yield from _leaves(part, (*before, Asked(left, said, right)))
+        case (_, values):
+            for k, part in enumerate(tree["below"]):
+                said = tuple(
+                    Asked(values[k], ">" if j < k else ">=", values[j])
+                    for j in range(len(values))
+                    if j != k
+                )
+                yield from _leaves(part, (*before, *said))
+
+
+def _written(tree: Mapping[str, Any]) -> dict[str, Any]:
+    if "emitted" in tree:
+        return {"emitted": [expression_to_json(one) for one in tree["emitted"]]}
+    below = [_written(part) for part in tree["below"]]
+    match tree["asked"]:
+        case ("if", left, relation, right):
+            asked = [expression_to_json(left), relation, expression_to_json(right)]
+            return {"if": asked, "then": below[0], "else": below[1]}
+    return {"largest": [expression_to_json(v) for v in tree["asked"][1]], "cases": below}
+
+
+def _form(expression: Expression) -> Form:
+    match expression:
+        case Constant(value=value):
+            return {"": value} if value else {}
+        case Variable(name=name):
+            return {name: Fraction(1)}
+        case Negate(argument=below):
+            return _added({}, _form(below), -1)
+        case Add(left=left, right=right):
+            return _added(_form(left), _form(right))
+        case Subtract(left=left, right=right):
+            return _added(_form(left), _form(right), -1)
+    raise _refused("has a step that is neither a sum nor a difference", "use + and -")
+
+
+def _added(one: Form, two: Form, factor: Fraction | int = 1) -> Form:
+    both = {n: one.get(n, _ZERO) + factor * two.get(n, _ZERO) for n in {**one, **two}}
+    return {name: share for name, share in both.items() if share}
+
+
+# ---------------------------------------------------------------- the proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coupling:
+    """A proof by couplings: for each end of a program, how far each draw is shifted.
+
+    Law      (`epsilon`, `delta`) for every two inputs that are neighbours, `delta` being the
+             probability that a draw exceeds `cap`, beyond which binary64 would have to round
+    Theorem  P(first run ends there with output o) <= exp(cost) P(second run does), if shifting the
+             draws keeps every comparison on the way and everything that is put out; the rules
+             EXACT, LAPLACE, CASE, CHOICE, EMIT, SEQ and UNIFORM of `checker/coupling.py`
+    Source   paper 002 (its AxUnif and case split); Barthe and others 2016, pointwise couplings
+    Differs  in floats: inputs, constants and draws lie on a grid, so that sums are exact. A loop is
+             the number of rounds that it was followed for
+    Checked  tests/verify/test_coupling.py, against exact laws
+    """
+
+    program: Mapping[str, Any] = field(repr=False)
+    draws: tuple[Mapping[str, str], ...]
+    leaves: tuple[Leaf, ...] = field(repr=False)
+    shifts: tuple[Mapping[str, Form], ...] = field(repr=False)
+    inputs: tuple[str, ...]
+    values: tuple[Fraction, ...] | None
+    neighbours: str
+    sensitivity: Fraction
+    grid: Fraction
+    bound: Fraction
+    epsilon: Fraction
+    cost: Fraction
+    code: Mapping[str, str] | None = None
+
+    @property
+    def cap(self) -> Fraction:
+        return self.grid * (1 << _CAP_BITS)
+
+    @property
+    def delta(self) -> Fraction:
+        if self.values is not None:
+            return _ZERO
+        with working_precision(_PRECISION):
+            beyond = arb_of(0)
+            for draw in self.draws:
+                far = min(self.cap / Fraction(draw["scale"]), Fraction(_FARTHEST))
+                beyond += 2 * (-arb_of(far)).exp()
+            return Fraction(upper(beyond))
+
+    @property
+    def guarantee(self) -> ApproxDP | PureDP:
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    def text(self) -> str:
+        """The derivation, a line for each step."""
+        lines = [f"SEQ: every end costs at most {self.cost}"]
+        for leaf, shifts in zip(self.leaves, self.shifts, strict=True):
+            lines.append(f"  {leaf}")
+            for draw in self.draws:
+                if shifts.get(draw["name"]):
+                    moved = _spelled(shifts[draw["name"]])
+                    lines.append(f"    LAPLACE: {draw['name']} moves by {moved}")
+            lines += [f"    CASE: {one} stays" for one in leaf.asked]
+            lines += [f"    EMIT: {text(one)} stays" for one in leaf.emitted]
+        return "\n".join(lines)
+
+    def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
+        claim = {
+            "code": None if self.code is None else dict(self.code),
+            "tree": _written(self.program),
+            "draws": [dict(draw) for draw in self.draws],
+            "inputs": list(self.inputs),
+            "values": None if self.values is None else [str(value) for value in self.values],
+            "neighbours": self.neighbours,
+            **{
+                name: str(getattr(self, name))
+                for name in ("sensitivity", "grid", "bound", "epsilon", "delta")
+            },
+        }
+        if self.values is not None:
+            return certify("coupling", claim, {})
+        shifts = [
+            {name: {k: str(x) for k, x in form.items()} for name, form in one.items() if form}
+            for one in self.shifts
+        ]
+        return certify("coupling", claim, {"cap": str(self.cap), "shifts": shifts})
+
+
+def _spelled(form: Form) -> str:
+    parts = [f"{share} d({name})" if name else str(share) for name, share in sorted(form.items())]
+    return " + ".join(parts) or "0"
+
+
+def coupled(
+    program: Program,
+    *,
+    inputs: int,
+    epsilon: Number,
+    neighbours: str = "each",
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    bound: Number = 1 << 40,
+    values: Sequence[Number] | None = None,
+) -> Coupling:
+    """A proof that a program in binary64 is private, or `NotCertified` at the step that fails.
+
+    `program(run, inputs)` is ordinary code on floats: it draws discrete Laplace noise on the grid
+    by `run.laplace(scale)` or a uniform of (0, 1) by `run.uniform()`, adds, subtracts, compares,
+    chooses by `run.largest(values)` (the first of equal ones) and puts out by `run.emit(value)`. It
+    is followed for this number of inputs. Neighbours differ in "each" input by at most the
+    sensitivity, or in "one" input. `values` lists what inputs can be, where draws are uniform.
+
+    Theorem  `Coupling`
+    Checked  tests/verify/test_coupling.py
+
+    >>> def noisy_max(run, queries):
+    ...     run.emit(run.largest([query + run.laplace(2) for query in queries]))
+    >>> found = coupled(noisy_max, inputs=3, epsilon=1)
+    >>> found.cost, len(found.leaves), found.delta < 10**-300
+    (Fraction(1, 1), 3, True)
+    >>> coupled(noisy_max, inputs=3, epsilon="1/2")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotCertified: SEQ: where the program puts out (0) the cheapest coupling costs ...
+    """
+    asked = positive(epsilon, "epsilon")
+    if neighbours not in ("each", "one"):
+        problem, remedy = "are unknown", 'pass "each" or "one"'
+        raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
+    names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
+    tree, draws = _followed(program, names, [_MOST_LEAVES])
+    leaves = tuple(_leaves(tree))
+    finite = None if values is None else tuple(rational(value, "values") for value in values)
+    found = Coupling(
+        program=tree,
+        draws=tuple(draws),
+        leaves=leaves,
+        shifts=(),
+        inputs=names,
+        values=finite,
+        neighbours=neighbours,
+        sensitivity=positive(sensitivity, "sensitivity"),
+        grid=positive(grid, "grid"),
+        bound=positive(bound, "bound"),
+        epsilon=asked,
+        cost=asked,
+        code=_named(program),
+    )
+    uniform = [draw["law"] == "uniform" for draw in draws]
+    if any(uniform) != (finite is not None) or (any(uniform) and not all(uniform)):
+        problem = "mixes uniform draws with others, or has them without a list of values"
+        raise _refused(problem, "pass values= with uniform draws, and only then")
+    if finite is not None:
+        _check_laws(found)
+    else:
+        search = [_Search(found, leaf) for leaf in leaves]
+        found = _with(found, tuple(one.shifts() for one in search), search)
+    found.certificate()  # the checker is asked before any figure is seen
+    return found
+
+
+def _with(
+    found: Coupling, shifts: tuple[Mapping[str, Form], ...], search: Sequence[_Search]
+) -> Coupling:
+    kept = {name: getattr(found, name) for name in Coupling.__slots__}
+    return Coupling(**{**kept, "shifts": shifts, "cost": max(one.best for one in search)})
+
+
+def _named(program: Program) -> dict[str, str] | None:
+    """The code by its name, where another process could import it."""
+    module = sys.modules.get(getattr(program, "__module__", ""))
+    name = getattr(program, "__name__", "")
+    if module is None or module.__name__ == "__main__" or vars(module).get(name) is not program:
+        return None
+    if getattr(module, "__file__", None) is None:
+        return None
+    return {"function": f"{module.__name__}:{name}", **running_code(program)}
+
+
+# ---------------------------------------------------------------- finding shifts
+
+
+@dataclass(slots=True)
+class _Rule:
+    """What must hold of a sum: that it may not fall, not rise, or not move."""
+
+    form: Form
+    way: int
+    words: str
+    draws: frozenset[str]
+
+
+class _Search:
+    """Shifts for one end, the cheapest of those tried: whole multiples, or what makes sums stay."""
+
+    def __init__(self, found: Coupling, leaf: Leaf) -> None:
+        self.leaf = leaf
+        self.apart, self.together = found.sensitivity, found.neighbours == "one"
+        self.scales = {draw["name"]: Fraction(draw["scale"]) for draw in found.draws}
+        self.inputs, self.epsilon = frozenset(found.inputs), found.epsilon
+        self.rules = [self._case(one) for one in leaf.asked]
+        self.rules += [self._emitted(one) for one in leaf.emitted]
+        self.order = [n for n in self.scales if any(n in rule.draws for rule in self.rules)]
+        # EMIT leaves one choice only: draws that are put out come first, in their order
+        put_out = {n for rule in self.rules if rule.way == 0 for n in rule.draws}
+        self.order.sort(key=lambda name: name not in put_out)
+        self.best = self.epsilon
+        self.found: Mapping[str, Form] | None = None
+        self.stuck: tuple[int, str] = (-1, "")
+        self.tries = 0
+
+    def _case(self, one: Asked) -> _Rule:
+        way = 1 if one.relation in (">", ">=") else -1
+        words = f"CASE: {one} may turn out otherwise in the second run"
+        return self._rule(Subtract(one.left, one.right), way, words)
+
+    def _emitted(self, one: Expression) -> _Rule:
+        return self._rule(one, 0, f"EMIT: {text(one)} may differ in the second run")
+
+    def _rule(self, expression: Expression, way: int, words: str) -> _Rule:
+        form = _form(expression)
+        return _Rule(form, way, words, frozenset(form) & self.scales.keys())
+
+    def shifts(self) -> Mapping[str, Form]:
+        self._extend({}, 0)
+        if self.found is not None:
+            return self.found
+        self.best, self.tries = Fraction(10**9), 0  # what it would cost, to say what is wrong
+        self._extend({}, 0)
+        if self.found is None:
+            raise NotCertified(
+                f"{self.stuck[1]}, where the program {self.leaf}: no shift of the draws that was "
+                "tried keeps it; add noise there, or put out less"
+            )
+        raise NotCertified(
+            f"SEQ: where the program {self.leaf} the cheapest coupling that was found costs "
+            f"{self.best}, more than {self.epsilon}; draw from larger scales, or ask for a larger "
+            "epsilon"
+        )
+
+    def _extend(self, done: dict[str, Form], depth: int) -> None:
+        self.tries += 1
+        cost = self._cost(done)
+        if self.found is None:
+            too_dear = cost > self.best
+        else:  # a proof that costs no more than epsilon will do
+            too_dear = self.best <= self.epsilon or cost >= self.best
+        if too_dear or self.tries > _MOST_TRIES:
+            return
+        known = frozenset(self.order[:depth])
+        for rule in self.rules:
+            new = depth == 0 or self.order[depth - 1] in rule.draws
+            if new and rule.draws <= known and not self._holds(rule, done):
+                if depth >= self.stuck[0]:
+                    self.stuck = (depth, rule.words)
+                return
+        if depth == len(self.order):
+            self.best, self.found = cost, dict(done)
+            return
+        name = self.order[depth]
+        for shift in self._candidates(name, done, known):
+            self._extend({**done, name: shift}, depth + 1)
+
+    def _candidates(self, name: str, done: Mapping[str, Form], known: frozenset[str]) -> list[Form]:
+        forms: list[Form] = [{"": k * self.apart} if k else {} for k in (0, 1, -1, 2, -2)]
+        for rule in self.rules:
+            if name in rule.draws and rule.draws - {name} <= known:
+                rest = self._moved({n: x for n, x in rule.form.items() if n != name}, done)
+                still = _added({}, rest, -1 / rule.form[name])
+                others = (0,) if rule.way == 0 else (0, 1, -1)
+                forms += [_added(still, {"": Fraction(k) * self.apart}) for k in others]
+        unique = {tuple(sorted(form.items())): form for form in forms}
+        whole_ = [f for f in unique.values() if all(x.denominator == 1 for n, x in f.items() if n)]
+        return sorted(whole_, key=self._most)
+
+    def _moved(self, form: Form, done: Mapping[str, Form]) -> Form:
+        total = {name: share for name, share in form.items() if name in self.inputs}
+        for name, share in form.items():
+            total = _added(total, done.get(name, {}), share)
+        return total
+
+    def _holds(self, rule: _Rule, done: Mapping[str, Form]) -> bool:
+        moved = self._moved(rule.form, done)
+        if rule.way == 0:
+            return not moved
+        wide = self._wide(moved)
+        return moved.get("", _ZERO) * rule.way >= wide
+
+    def _wide(self, form: Form) -> Fraction:
+        shares = [abs(share) for name, share in form.items() if name]
+        return self.apart * (max(shares, default=_ZERO) if self.together else sum(shares, _ZERO))
+
+    def _most(self, form: Form) -> Fraction:
+        return abs(form.get("", _ZERO)) + self._wide(form)
+
+    def _cost(self, done: Mapping[str, Form]) -> Fraction:
+        if not self.together:
+            return sum((self._most(s) / self.scales[n] for n, s in done.items()), _ZERO)
+        costs = [
+            sum(
+                (
+                    abs(s.get("", _ZERO) + side * self.apart * s.get(key, _ZERO)) / self.scales[n]
+                    for n, s in done.items()
+                ),
+                _ZERO,
+            )
+            for key in self.inputs
+            for side in (1, -1)
+        ]
+        return max(costs, default=_ZERO)
+
+
+# ---------------------------------------------------------------- uniform draws
+
+
+def _check_laws(found: Coupling) -> None:
+    """Refuse unless the exact laws of all neighbours differ by at most epsilon."""
+    assert found.values is not None
+    laws = {
+        place: _law(found, dict(zip(found.inputs, place, strict=True)))
+        for place in product(found.values, repeat=len(found.inputs))
+    }
+    for one, two in product(laws, repeat=2):
+        differ = sum(a != b for a, b in zip(one, two, strict=True))
+        if not differ or (found.neighbours == "one" and differ > 1):
+            continue
+        for output, share in laws[one].items():
+            other = laws[two].get(output, _ZERO)
+            words = ", ".join(map(str, output))
+            if share and not other:
+                raise NotCertified(
+                    f"UNIFORM: ({words}) is put out with probability {share} in one run and never "
+                    "in the other; let every input lead to every output"
+                )
+            with working_precision(_PRECISION):
+                loss = arb_of(share / other).log() if share else arb_of(0)
+                if ends(loss)[1] > found.epsilon:
+                    raise NotCertified(
+                        f"UNIFORM: ({words}) is put out with probability {share} in one run and "
+                        f"{other} in the other, a factor of more than exp({found.epsilon}); ask "
+                        "for a larger epsilon, or tell the truth less often"
+                    )
+
+
+def _law(found: Coupling, here: Mapping[str, Fraction]) -> dict[tuple[Fraction, ...], Fraction]:
+    """The exact law of what is put out, for inputs of these values."""
+    law: dict[tuple[Fraction, ...], Fraction] = {}
+    for leaf in found.leaves:
+        ranges = {draw["name"]: (_ZERO, Fraction(1)) for draw in found.draws}
+        share = Fraction(1)
+        for one in leaf.asked:
+            form = _form(Subtract(one.left, one.right))
+            used = [name for name in form if name in ranges]
+            rest = sum(
+                (x * here.get(n, Fraction(1)) for n, x in form.items() if n not in used), _ZERO
+            )
+            if not used:
+                signs = {">=": rest >= 0, ">": rest > 0, "<": rest < 0, "<=": rest <= 0}
+                share *= int(signs[one.relation])
+                continue
+            if len(used) != 1 or abs(form[used[0]]) != 1:
+                problem = "compares a uniform with more than a number"
+                raise _refused(problem, "write u < number")
+            name, at = used[0], -rest / form[used[0]]
+            below = (one.relation in ("<", "<=")) == (form[name] > 0)
+            low, high = ranges[name]
+            ranges[name] = (low, min(high, at)) if below else (max(low, at), high)
+        for low, high in ranges.values():
+            share *= max(high - low, _ZERO)
+        forms = (_form(one) for one in leaf.emitted)
+        output = tuple(
+            sum((x * here.get(n, Fraction(1)) for n, x in form.items()), _ZERO) for form in forms
+        )
+        law[output] = law.get(output, _ZERO) + share
+    return law
