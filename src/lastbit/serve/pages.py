@@ -149,8 +149,8 @@ async def signed_in(request: Request) -> Response:
 async def link(request: Request) -> Response:
     """A button: looking at a link does not use it up."""
     code = request.path_params["code"]
-    first = await to_thread(request.app.state.gate.link_found, code) is None
-    return render(request, "link.html", title="Sign in", code=code, first=first)
+    whom = await to_thread(request.app.state.gate.link_found, code)
+    return render(request, "link.html", title="Sign in", code=code, whom=whom)
 
 
 async def link_used(request: Request) -> Response:
