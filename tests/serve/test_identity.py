@@ -218,7 +218,7 @@ def test_who_was_removed_meanwhile_makes_no_token(here: Place) -> None:
         _there(by_token(here.gate, token)),
     ]
     for role in (None, "analyst"):
-        here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+        here.ledger.set_principal("ana", role, by="stella")
     for maker in late:
         with pytest.raises(Refusal, match="ended"):
             here.gate.token_made(maker, name="y", days=1)
@@ -375,9 +375,9 @@ def test_removed_and_added_again(here: Place, here_or_there: str) -> None:
     secret, link = signed_in(here, "ana"), here.gate.link_made("ana")
     for role in (None, "analyst"):
         if here_or_there == "in the server":
-            here.gate.principal_set("ana", role, by=steward)  # type: ignore[arg-type]
+            here.gate.principal_set("ana", role, by=steward)
         else:
-            here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+            here.ledger.set_principal("ana", role, by="stella")
     forgotten(here)
     assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
     with pytest.raises(Refusal, match="link"):
