@@ -46,6 +46,7 @@ from lastbit.tables.card.draft import (
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
+    exact_fraction as exact_fraction,
 )
 from lastbit.tables.card.read import (
     Examined as Examined,
