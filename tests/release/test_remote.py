@@ -551,6 +551,7 @@ def test_too_many_requests_are_tried_again(server):
         ("https://stats.example.org/vis its", "holds blanks"),
         ("https://stats.example.org/visits\r\nX: y", "holds blanks"),
         ("HTTP://stats.example.org/visits", "is not encrypted"),
+        ("https://stäts.example.org/visits", "not ASCII"),
     ],
 )
 def test_addresses_that_are_not_taken(address, words):

@@ -133,6 +133,8 @@ class Server:
             raise wrong("cannot be read") from None
         if any(ord(letter) <= 32 or ord(letter) == 127 for letter in address):
             raise wrong("holds blanks")
+        if not host.isascii():
+            raise wrong("has a host that is not ASCII", "write its name as xn--...")
         if "@" in parts.netloc or parts.query or parts.fragment:
             remedy = f"leave it out; a token is passed as token=..., or in {TOKEN}"
             raise wrong("holds more than a host and a table", remedy)
