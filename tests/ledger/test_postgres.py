@@ -475,7 +475,8 @@ def test_the_server_lets_in_nothing_that_lastbit_does_not_read(ledger, extent):
             except psycopg.Error:
                 continue
             data = json.loads(text) if found else {}
-            if data.get("kind") in known and data["kind"] != "principal":
+            answered = data.get("result") is not None
+            if data.get("kind") in known and not (data["kind"] == "principal" and answered):
                 Entry.read(text)  # `entered` refuses the others
                 accepted += 1
         assert accepted > 50

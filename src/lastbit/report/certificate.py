@@ -20,7 +20,6 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import floor_log2, rounded_down, rounded_up
 from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
 from lastbit.report.page import CURRENCIES, amount, quoted, rendered
-from lastbit.report.plan import composition_sentence, plan_rows
 from lastbit.report.proofs import (
     Rule,
     down,
@@ -286,6 +285,9 @@ def _code(rows: Any) -> str:
 
 
 def _release(claim: Json, body: Json) -> Claim:
+    # it loads the rooms of tables, which claims about code need not wait for
+    from lastbit.report.plan import composition_sentence, plan_rows
+
     plan = body["plan"]
     unit = "row" if claim["unit"] is None else quoted(claim["unit"])
     costs = ((letter, number(claim[name])) for name, letter in CURRENCIES)

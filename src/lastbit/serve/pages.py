@@ -49,7 +49,7 @@ from lastbit.report import (
 )
 from lastbit.sampling import secure_bits
 from lastbit.serve.health import health  # noqa: F401  # a handler of the list
-from lastbit.serve.identity import Identity, with_session, without_session
+from lastbit.serve.identity import Action, Identity, with_session, without_session
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, asked as question_of
 from lastbit.serve.routes import RIGHTS
@@ -149,8 +149,8 @@ async def signed_in(request: Request) -> Response:
 async def link(request: Request) -> Response:
     """A button: looking at a link does not use it up."""
     code = request.path_params["code"]
-    first = await to_thread(request.app.state.gate.link_found, code) is None
-    return render(request, "link.html", title="Sign in", code=code, first=first)
+    whom = await to_thread(request.app.state.gate.link_found, code)
+    return render(request, "link.html", title="Sign in", code=code, whom=whom)
 
 
 async def link_used(request: Request) -> Response:
@@ -256,7 +256,10 @@ async def catalogue(request: Request) -> Response:
     tables = [await _table_line(request, served) for served in await _seen(request)]
     answers = await to_thread(request.app.state.desk.answers, _who(request))
     lines = [answer_line(line) for line in answers[:_MOST_NEW]]
-    return render(request, "catalogue.html", title="Tables", tables=tables, answers=lines)
+    told: dict[str, Any] = {"tables": tables, "answers": lines, "alone": False}
+    if "users" in _who(request).rights:
+        told["alone"] = len(await to_thread(_books(request).principals)) == 1
+    return render(request, "catalogue.html", title="Tables", **told)
 
 
 async def table(request: Request) -> Response:
@@ -292,9 +295,9 @@ async def table(request: Request) -> Response:
 
 async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
-    served, who = await _served(request), _who(request)
-    await request.app.state.desk.accept(served.name, who)
-    await to_thread(request.app.state.gate.audit, who, "data accepted", served.name)
+    served = await _served(request)
+    await request.app.state.desk.accept(served.name, _who(request))
+    await _noted(request, "data accepted", served.name)
     return _see(path_to("tables", served.name))
 
 
@@ -345,7 +348,7 @@ async def preview(request: Request) -> Response:
 
 
 async def made_up(request: Request) -> Response:
-    """An answer on rows that were made up from the card: free, and about nobody."""
+    """An answer on rows that were made up from the card: free, and about no real person."""
     served, form = await _served(request), await form_of(request)
     desk, who = request.app.state.desk, _who(request)
     record, problem, status = await _tried(
@@ -374,7 +377,7 @@ async def asked(request: Request) -> Response:
     )
     if job is None:
         return await _editor(request, served, form, problem, status)
-    await to_thread(request.app.state.gate.audit, who, "asked", served.name)
+    await _noted(request, "asked", served.name)
     return _see(path_to("jobs", job.id))
 
 
@@ -603,9 +606,9 @@ async def answer_file(request: Request) -> Response:
         raise _unknown("file", "There is no such file.")
     record = await _record(request)
     text, kind = await to_thread(_file, record, file)
-    name = f"answer-{number}.{file.rpartition('.')[2]}"
-    await to_thread(request.app.state.gate.audit, _who(request), "downloaded", name)
-    headers = attachment(file_name(record, number, file.rpartition(".")[2]))
+    ending = file.rpartition(".")[2]
+    await _noted(request, "downloaded", f"answer-{number}.{ending}")
+    headers = attachment(file_name(record, number, ending))
     return Response(text, media_type=kind, headers=headers)
 
 
@@ -767,7 +770,7 @@ async def _link(request: Request, name: str) -> Response:
         request,
         request.app.state.settings.address + path,
         heading=f"A sign-in link for {name}",
-        words="Give it to nobody else. It works once, within an hour.",
+        words=f"For {name} alone. It works once, within an hour.",
         back="/users",
     )
 
@@ -790,7 +793,7 @@ async def user_removed(request: Request) -> Response:
 
 async def allowance_set(request: Request) -> Response:
     """Sets or ends how much of an account somebody may spend."""
-    who, gate, form = _whole(request), request.app.state.gate, await form_of(request)
+    who, form = _whole(request), await form_of(request)
     account, name = form.get("account", ""), form.get("principal", "")
     if account not in {served.account_name for served in await _seen(request)}:
         raise _unknown("account", "No table of this server has such an account.")
@@ -802,8 +805,7 @@ async def allowance_set(request: Request) -> Response:
         limit = Limit(**exact, period=period)
     books = _books(request)
     await to_thread(lambda: books.set_allowance(account, name, limit, by=who.principal))
-    action = "allowance set" if limit else "allowance ended"
-    await to_thread(gate.audit, who, action, name, account)
+    await _noted(request, "allowance set" if limit else "allowance ended", name, account)
     return _see(f"/users?done={'allowance' if limit else 'ended'}")
 
 
@@ -848,6 +850,11 @@ def _whole(request: Request) -> Identity:
 def _books(request: Request) -> Ledger:
     books: Ledger = request.app.state.gate.ledger
     return books
+
+
+async def _noted(request: Request, action: Action, subject: str, words: str | None = None) -> None:
+    """Write it into the audit log."""
+    await to_thread(request.app.state.gate.audit, _who(request), action, subject, words)
 
 
 async def _seen(request: Request) -> list[Any]:

@@ -43,7 +43,11 @@ async function preview() {
     const words = panel.querySelector("[data-said], .notice");
     if (words) said.textContent = words.dataset.said || words.textContent;
   } catch (error) {
-    if (error.name !== "AbortError") said.textContent = `No price: ${error.message}`;
+    if (error.name === "AbortError") return;
+    const words = error instanceof TypeError ? "The server does not answer." : error.message;
+    const notice = Object.assign(document.createElement("p"), { className: "notice bad" });
+    notice.textContent = said.textContent = `${words} Nothing was charged.`;
+    panel.prepend(notice);
   }
 }
 

@@ -17,6 +17,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import rational
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
+_DOUBLE, _INTEGER = struct.Struct("<d"), struct.Struct("<q")
 Function: TypeAlias = Callable[..., float]
 """function(value, u, sign) or function(value, u), of ordinary floats."""
 
@@ -105,9 +106,9 @@ class Calls:
 
     def at(self, value: float, u: float, sign: int | None) -> float:
         output = evaluated(self.function, value, u, sign)
-        key = (value, math.copysign(1.0, value), u, sign)
         self.count += 1
-        if len(self.kept) < _MOST_KEPT or self.count % (self.count // _MOST_KEPT + 1) == 0:
+        if self.count <= _MOST_KEPT or self.count % (self.count // _MOST_KEPT + 1) == 0:
+            key = (value, math.copysign(1.0, value), u, sign)
             self._check_same(self.kept.setdefault(key, order(output)), output)
             if len(self.kept) > 2 * _MOST_KEPT:
                 self.kept = dict(list(self.kept.items())[::2])
@@ -157,5 +158,5 @@ def order(x: float) -> int:
     >>> order(0.0), order(-0.0), order(5e-324)
     (0, -1, 1)
     """
-    pattern: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    pattern: int = _INTEGER.unpack(_DOUBLE.pack(x))[0]
     return pattern if pattern >= 0 else -(pattern & 0x7FFF_FFFF_FFFF_FFFF) - 1

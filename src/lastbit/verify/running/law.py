@@ -22,6 +22,7 @@ _PRECISION = 320
 _MOST_CELLS = 1 << 14
 _SIGNS = (-1, 1)
 _STRATA = 256
+_FINE = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +152,26 @@ def _cells(
 ) -> list[Cell] | None:
     """The cells from number `first` to `last`, by bisection; None if there are more than most."""
     cells: list[Cell] = []
-    start, output = first, at(first)
-    todo = [(first, output, last, at(last))]
+    start, output, end = first, at(first), at(last)
+    todo = [(first, output, order(output), last, end, order(end))]
     while todo:
-        low, before, high, after = todo.pop()
-        if order(before) == order(after):
-            continue
-        if high == low + 1:
-            cells.append(Cell(output, start, low))
-            start, output = high, after
-            if len(cells) >= most:
-                return None
-            continue
-        middle = (low + high) // 2
-        between = at(middle)
-        a, b, c = order(before), order(between), order(after)
-        if not (a <= b <= c or a >= b >= c):
-            _check_same(at, {low: before, middle: between, high: after})
-            raise _not_monotone(uniform, low, middle, high)
-        todo.append((middle, between, high, after))  # what is popped next comes first
-        todo.append((low, before, middle, between))
+        low, before, a, high, after, c = todo.pop()
+        while a != c:  # the lower half at once, the upper half later
+            if high == low + 1:
+                cells.append(Cell(output, start, low))
+                start, output = high, after
+                if len(cells) >= most:
+                    return None
+                break
+            middle = (low + high) // 2
+            between = at(middle)
+            b = order(between)
+            if not (a <= b <= c or a >= b >= c):
+                _check_same(at, {low: before, middle: between, high: after})
+                raise _not_monotone(uniform, low, middle, high)
+            if b != c:
+                todo.append((middle, between, b, high, after, c))
+            high, after, c = middle, between, b
     return [*cells, Cell(output, start, last)] if most > 0 else None
 
 
@@ -183,12 +184,16 @@ def _probe(at: Callable[[int], float], cells: list[Cell], uniform: Uniform, prob
     marks = {mark + d for mark in uniform.landmarks() for d in (-1, 0) if first <= mark + d <= last}
     marks.update(stratified(uniform, first, last, strata=_STRATA * probes))
     todo = sorted(marks, reverse=True)
+    draws = iter(uniform_below(1 << _FINE, size=2 * probes * len(cells)).tolist())
     for cell, wanted in zip(cells, rise, strict=True):
         low, high = cell.first, cell.last
         places = [low, min(low + 1, high), max(high - 1, low), high]
         if high - low > len(places) and probes:  # at random, by number and by probability
-            places += [low + int(k) for k in uniform_below(high - low, size=probes).tolist()]
-            places += stratified(uniform, low, high, strata=probes)
+            places += [low + ((high - low) * next(draws) >> _FINE) for _ in range(probes)]
+            left, wide = uniform.point(low), uniform.point(high) - uniform.point(low)
+            for k in range(probes):  # one in each of as many stretches, equally likely
+                share = (k + math.ldexp(next(draws), -_FINE)) / probes
+                places.append(min(max(uniform.near(left + wide * share), low), high))
         while todo and todo[-1] <= high:
             places.append(todo.pop())
         for place in places:

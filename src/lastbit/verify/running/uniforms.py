@@ -65,6 +65,13 @@ class FullPrecision:
         front = (top << (places - exponent)) // bottom
         return ((exponent - least - 1) << places) + front
 
+    def near(self, real: float) -> int:
+        """About the number of a real, without exact arithmetic: to look there, not to count."""
+        mantissa, exponent = math.frexp(real)
+        front = int(math.ldexp(mantissa, self.significand))
+        found = ((exponent - self.least_exponent - 2) << (self.significand - 1)) + front
+        return min(max(found, 0), self.size - 1)
+
     def landmarks(self) -> list[int]:
         powers = [e << (self.significand - 1) for e in range(-self.least_exponent)]
         return _distinct(self, powers)
@@ -110,13 +117,17 @@ class Grid:
         return (1 << self.bits) - self.first
 
     def point(self, index: int) -> float:
-        return math.ldexp(2 * (index + self.first) + int(2 * self.offset), -self.bits - 1)
+        twice = 2 * self.offset.numerator // self.offset.denominator
+        return math.ldexp(2 * (index + self.first) + twice, -self.bits - 1)
 
     def below(self, index: int) -> Fraction:
         return Fraction(index, self.size)
 
     def number(self, real: Fraction) -> int:
         return math.floor(real * self.size)
+
+    def near(self, real: float) -> int:
+        return min(max(int(real * self.size), 0), self.size - 1)
 
     def landmarks(self) -> list[int]:
         powers = [1 << k for k in range(self.bits)]

@@ -232,7 +232,7 @@ class _Code:
         for sign, first, last, at, rises in self.branches:
             way, (least, most) = (1, (low, high)) if rises else (-1, (-high, -low))
             start = _first(first, last, lambda i, at=at, w=way, x=least: w * at(i) >= x)  # type: ignore[misc]
-            after = _first(start, last, lambda i, at=at, w=way, x=most: w * at(i) > x)  # type: ignore[misc]
+            after = _next(start, last, lambda i, at=at, w=way, x=most: w * at(i) > x)  # type: ignore[misc]
             found.append(Preimage(sign=sign, rises=rises, first=start, last=after - 1))
         return tuple(found)
 
@@ -273,6 +273,14 @@ def _first(low: int, last: int, holds: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
+
+
+def _next(low: int, last: int, holds: Callable[[int], bool]) -> int:
+    """The same where that number is probably near: by steps that double, then by halving."""
+    step, at = 1, low
+    while at <= last and not holds(at):
+        low, at, step = at + 1, at + step, 2 * step
+    return _first(low, min(at, last + 1) - 1, holds)
 
 
 def _float(key: int) -> float:
