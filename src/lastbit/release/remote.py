@@ -29,9 +29,12 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
@@ -194,16 +197,19 @@ class Server:
         """The reply; or what went wrong, and whether that is final."""
         kind = {} if body is None else {"Content-Type": "application/json"}
         every = {"Accept": "application/json", "Connection": "close", **kind, **headers}
-        connection = self._connection()
+        connection, late = self._connection(), threading.Event()
         try:
+            connection.connect()
             sent = {**every, "Authorization": f"Bearer {self.token.revealed()}"}
-            connection.request(method, f"{API}{path}", body=body, headers=sent)
-            response = connection.getresponse()
-            if 300 <= response.status < 400:
+            with _ended(connection.sock, late):
+                connection.request(method, f"{API}{path}", body=body, headers=sent)
+                response = connection.getresponse()
+                redirected = 300 <= response.status < 400
+                text = b"" if redirected else _limited(response, most)
+            if redirected:
                 return None, "sends elsewhere (a redirect), and the token is not sent there", True
-            text = _limited(response, most)
-            if text is None:
-                return None, "answers more than is taken, or too slowly", True
+            if text is None or late.is_set():
+                return None, _TOO_MUCH, True
             retry = response.headers.get("Retry-After", "")
             wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
             if response.status == 204 and not text:
@@ -215,6 +221,8 @@ class Server:
         except (ValueError, RecursionError):
             return None, "does not answer in JSON; look at the address", True
         except (OSError, http.client.HTTPException):
+            if late.is_set():
+                return None, _TOO_MUCH, True
             return None, "cannot be reached, or the connection drops", False
         finally:
             connection.close()
@@ -263,14 +271,37 @@ class _Dropped(Exception):
     """A request that may be tried again."""
 
 
+_TOO_MUCH = "answers more than is taken, or too slowly"
+
+
+@contextmanager
+def _ended(line: socket.socket, late: threading.Event) -> Iterator[None]:
+    """End the connection if what is done inside takes too long, though bytes keep coming."""
+
+    def end() -> None:
+        late.set()
+        with suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(_LONGEST, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
-    """The body, unless it is too long or takes too long."""
-    pieces, length, until = [], 0, time.monotonic() + _LONGEST
+    """The body, unless it is too long."""
+    pieces, length = [], 0
     while piece := response.read1(_PIECE):
         pieces.append(piece)
         length += len(piece)
-        if length > most or time.monotonic() > until:
+        if length > most:
             return None
+    if response.length:  # less came than was announced
+        raise http.client.IncompleteRead(b"", response.length)
     return b"".join(pieces)
 
 
