@@ -254,6 +254,14 @@ def test_keys_of_public_tables_are_the_servers_word(server):
     assert table.plan(epsilon=1) is None
     assert table.explain(epsilon=1).startswith("t\nprice     1\n")
     assert table.release(epsilon=1).keys == ("climate",)
+    with pytest.raises(InvalidParameter, match="name a price"):
+        table.release(within=100)
+    server.changed["preview"] = lambda body: body | {"cost": {**body["cost"], "epsilon": "50"}}
+    before = server.paid()
+    with pytest.raises(ServerFailed, match="another price"):
+        table.release(epsilon="1/3")
+    assert server.paid() == before
+    del server.changed["preview"]
     server.changed["questions"] = lambda body: (
         body | {"cost": {"epsilon": "2", "delta": "0", "rho": "0"}}
     )

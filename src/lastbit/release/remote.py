@@ -10,7 +10,7 @@ Theorem  an answer that is given back (a) has a certificate that lastbit's own c
          (`recorded.py`); (d) has the price that was planned here, and no other was charged
 Proof    `_checked` refuses anything else. (c) is by the digest of the query. A question that groups
          by a column of a public table has its keys there, and cannot be planned here: its price is
-         the server's preview, compared before it is paid, and (c) is the server's word
+         the server's preview, at most what was offered, and (c) is the server's word
 Differs  that the numbers come from the data, with noise of the right law, is the server's word: no
          client could tell. What is checked is all that an honest server cannot get wrong
 Theorem  one call of `release` is charged at most once, however often the connection drops
@@ -36,6 +36,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -443,7 +444,8 @@ class RemoteTable:
             text = "\n".join(map(self.server.words, [shown["title"], *lines]))
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
-            text = self.meant_by(asked.sql).explain(within=within, **price)
+            meant = self.meant if self.text is None else self.meant.sql(asked.sql)
+            text = meant.explain(within=within, **price)
         return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
@@ -469,10 +471,6 @@ class RemoteTable:
             lines.append(("left after it", ", ".join(parts) or "nothing"))
         return [(name, self.server.words(words)) for name, words in lines]
 
-    def meant_by(self, sql: str) -> Table:
-        """The question as one of a table here."""
-        return self.meant if self.text is None else self.meant.sql(sql)
-
     def release(
         self,
         *,
@@ -492,12 +490,12 @@ class RemoteTable:
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         asked = self._asked(price, within, fresh=fresh)
         plan = self._plan(asked.sql, price, within)
-        if plan is None or within is not None:  # the price is the server's word: compared unpaid
-            cost = _cost(self._preview(asked)["cost"])
-            if plan is not None:
-                _compare("price", cost, plan.cost)
+        if plan is None:
+            cost = self._price_there(asked)
         else:
             cost = plan.cost
+            if within is not None:  # the server finds the price too: compared before it is paid
+                _compare("price", _cost(self._preview(asked)["cost"]), cost)
         key = secure_bits().fill(16).tobytes().hex()
         job = self._finished(asked, key, cost)
         if job.get("state") != "answered":
@@ -574,6 +572,17 @@ class RemoteTable:
             return {**found, "facts": facts, "title": str(found["title"])}
         except (LookupError, TypeError, ValueError):
             raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
+
+    def _price_there(self, asked: Asked) -> Cost:
+        """The server's price of what cannot be planned here: at most what was offered for it."""
+        if asked.within is not None:
+            problem = "cannot be promised for keys of a public table, which the server has"
+            raise InvalidParameter("within", problem=problem, remedy="name a price")
+        cost = _cost(self._preview(asked)["cost"])
+        offered = Cost(**{name: Fraction(getattr(asked, name) or 0) for name in _AMOUNTS})
+        if any(getattr(cost, name) > getattr(offered, name) for name in _AMOUNTS):
+            _compare("price", cost, offered)
+        return cost
 
     def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
