@@ -157,7 +157,7 @@ def test_hostile_names_and_keys(tmp_path: Path) -> None:
     folder = tmp_path / "it's [a] *folder*"
     folder.mkdir()
     card = card_of(column, unit=None)
-    assert {value for (value,) in rows_of(card, folder, rows=300)} == {*column.keys, None}
+    assert {value for (value,) in rows_of(card, folder, rows=300)} == {*(column.keys or ()), None}
     (folder / "deeper").mkdir()
     made = made_up(card, rows=500, folder=folder / "deeper")  # where lastbit reads it
     query = parsed("SELECT COUNT(*) AS n FROM visits", made)
@@ -175,7 +175,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
 
 def test_the_card_has_nothing_to_pay_with(folder: Path) -> None:
     made = made_up(read_card("visits.toml"), rows=1, folder=folder)
-    assert made.ledger is made.budget is made.users is made.account is made.file is None
+    assert (made.ledger, made.budget, made.users, made.account, made.file) == (None,) * 5
 
 
 # ---------------------------------------------------------------- other tables

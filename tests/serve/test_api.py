@@ -1,6 +1,7 @@
 """The API on a whole server: what it answers is as its schemas say, and what it refuses is told."""
 
 import json
+import time
 from fractions import Fraction
 
 import pytest
@@ -42,6 +43,7 @@ def refused(server: Serving, status: int, kind: str, method: str, path: str, **s
 
 def waited(server: Serving, job: dict) -> dict:
     while job["state"] not in FINISHED:
+        time.sleep(0.1)
         job = called(server, "GET", f"/jobs/{job['id']}")
     return job
 

@@ -565,7 +565,7 @@ class _Question:
 class _Acceptance:
     """A steward's wish to have the data asked about as they are."""
 
-    fixed = None
+    fixed: int | None = None
 
     def __init__(self, desk: Desk, served: Served, principal: str) -> None:
         self.submitted = _now()
