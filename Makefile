@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines utility utility-tables attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench-tables: $(READY) ## answers about tables against DuckDB, OpenDP and Tumult
 
 bench-engines: $(VENV)/.engines ## the standard question on DuckDB, PostgreSQL and Spark, beside Tumult; writes docs/engines-benchmarks.md (half an hour; ARGS=--huge: 10^8 rows too)
 	@$(BIN)/python bench/engines.py $(ARGS)
+
+bench-serve: $(READY) ## fifty analysts at one server for ten minutes: previews, charges, memory
+	@$(BIN)/python bench/serve.py $(ARGS)
 
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)

@@ -140,7 +140,7 @@ def test_slips_are_refused(given: tuple[str, ...], words: str, team: Any) -> Non
 # ---------------------------------------------------------------- asking
 
 
-def test_a_charge_is_by_whoever_runs_it(team: Any) -> None:
+def test_a_charge_is_by_the_user_who_runs_it(team: Any) -> None:
     team("ana")
     shown = succeeded(*ask())
     assert "allowance  ε 0.5 left of ε 1.5 a month" in shown

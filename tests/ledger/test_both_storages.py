@@ -100,6 +100,14 @@ class BothStorages(RuleBasedStateMachine):
             )
         )
 
+    @rule(which=st.integers(-3, -1))
+    def fail(self, which):
+        self.both(
+            lambda ledger, paid: (
+                ledger.fail(replace(paid[which], record=None), words="no answer").sequence
+            )
+        )
+
     @rule(words=st.sampled_from(["a note", "\0 \\u0000 \\\\u0000 'é'"]))
     def note(self, words):
         self.both(lambda ledger, _: ledger.note(words, who="ben").sequence)

@@ -70,6 +70,8 @@ def test_the_hash_is_sha_256_of_the_canonical_json():
     plain = json.dumps(data, sort_keys=True, separators=(",", ":"))
     assert ENTRY.hash == hashlib.sha256(plain.encode()).hexdigest()
     assert data["cost"]["epsilon"] == "1/3"
+    assert (ENTRY.version, BY_ADA.version) == (1, 5)  # as they are written from now on
+    assert BY_ADA.hash == "778da6c8a18c2e6dea62cd19155fe95c68b9b598578552c83b85a16ae6e257a0"
 
 
 NOT_WRITTEN = ("record", "resumed")  # the answer is in by its digest; the other is of one call

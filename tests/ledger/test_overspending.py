@@ -12,6 +12,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.principals import Limit
 from tests.ledger.books import ONE, changed, price, record
 
 DRAWN = 6
@@ -21,8 +22,9 @@ LEFT = price("1/10")
 
 def asked(ledger, question, cost):
     paid = ledger.reserve(
-        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f"
-    )
+        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f",
+        principal="ben",
+    )  # fmt: skip
     if paid.record is not None:
         return paid
     return ledger.settle(paid, {**record(question), "rows": [question * 200]})
@@ -30,17 +32,24 @@ def asked(ledger, question, cost):
 
 @pytest.fixture(scope="module")
 def books(tmp_path_factory):
-    """9/10 of 1 is spent, a part of it on a reservation that is open; tables of two levels."""
+    """9/10 of 1 is spent, a part of it on a reservation that is open; tables of two levels.
+
+    An analyst asks, with an allowance of as much as the account.
+    """
     path = tmp_path_factory.mktemp("books") / "a.ledger"
     ledger = Ledger.open(path)
     ledger.account("visits", ONE)
     ledger.account("others", ONE)
+    ledger.set_principal("ada", "steward", by="root")
+    ledger.set_principal("ben", "analyst", by="ada")
+    ledger.set_allowance("visits", "ben", Limit(epsilon=ONE.epsilon, period="year"), by="ada")
     for number in range(QUESTIONS - 1):
         asked(ledger, f"q{number}", price("1/20"))
         ledger.note("between", account="others" if number % 2 else None)
     ledger.reserve(
-        "visits", price("1/20"), who="ada", question="open", plan_digest="p", fingerprint="f"
-    )
+        "visits", price("1/20"), who="ada", question="open", plan_digest="p", fingerprint="f",
+        principal="ben",
+    )  # fmt: skip
     assert ledger.spent("visits") == price("9/10")
     return path.read_bytes()
 
@@ -53,6 +62,8 @@ def overspent(path) -> str | None:
             return "shows another sum"
         if next(a for a in ledger.accounts() if a.name == "visits").spent != price("9/10"):
             return "lists another sum"
+        if [one.left.epsilon for one in ledger.allowances()] != [LEFT.epsilon]:
+            return "lists another allowance"
     except LastbitError:
         ledger = None
     given = []

@@ -1,7 +1,9 @@
 """A ledger in PostgreSQL: servers that forget, definitions that changed, roles, and the lock."""
 
 import hashlib
+import json
 import os
+import random
 import subprocess
 import sys
 import textwrap
@@ -9,14 +11,15 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger.entry import Account, Entry, Malformed
+from lastbit.ledger.entry import Account, Entry, Kind, Malformed
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.principals import Limit
 from lastbit.ledger.storage import place_of
 from lastbit.tables.card.schema import Budget
 from tests.engines import servers
@@ -448,6 +451,59 @@ def test_a_text_that_lastbit_would_not_read_again_is_not_let_in(ledger):
     forged(ledger, path, like=like)
     forged(ledger, path, like=opening)
     assert ledger.problems() == []
+
+
+def test_the_server_lets_in_nothing_that_lastbit_does_not_read(ledger, extent):
+    """Entries of every kind, spoiled at random: what is well-formed there is read here."""
+    for name, given in (("fil", "filter"), ("gau", "gaussian")):
+        ledger.account(name, Budget(kind=given, epsilon=3, delta=price("1e-6").epsilon))
+        charged(ledger, "q", price("1/9"), account=name, gaussian_noise=True)
+    ledger.account("free", None)
+    ledger.settle(reserved(ledger, "\U0001f600\n\x7f", price("1/8")), record("q"))
+    ledger.set_principal("ada", "steward", by="root")
+    ledger.set_principal("ben", "analyst", by="ada")
+    ledger.set_allowance("visits", "ben", Limit(epsilon=ONE.epsilon, period="week"), by="ada")
+    reserved(ledger, "q7", price("1/16"), principal="ben")
+    texts = [entry.text for entry in ledger.entries()]
+    said = [value for text in texts for value in leaves(json.loads(text))]
+    drawn, accepted, known = random.Random(5), 0, get_args(Kind)
+    with signed_in(ledger.path) as connection:
+        for _ in range(extent.number(600, 30_000)):
+            text = spoiled(drawn, drawn.choice(texts), said)
+            try:
+                found = connection.execute("SELECT well_formed(read(%s))", (text,)).fetchone()[0]
+            except psycopg.Error:
+                continue
+            data = json.loads(text) if found else {}
+            answered = data.get("result") is not None
+            if data.get("kind") in known and not (data["kind"] == "principal" and answered):
+                Entry.read(text)  # `entered` refuses the others
+                accepted += 1
+        assert accepted > 50
+        for text in texts:
+            assert connection.execute("SELECT well_formed(read(%s))", (text,)).fetchone() == (True,)
+
+
+def leaves(value: Any) -> list[Any]:
+    inside = value.values() if isinstance(value, dict) else ()
+    return [value, *(leaf for one in inside for leaf in leaves(one))]
+
+
+def spoiled(drawn: random.Random, text: str, values: list[Any]) -> str:
+    """A letter changed, or some fields set to what others have, or to numbers off the form."""
+    if drawn.random() < 0.25:
+        place = drawn.randrange(len(text))
+        letter = drawn.choice('"\\0123/{}[],: aAnu')
+        return text[:place] + letter + text[place + drawn.randrange(2) :]
+    data = json.loads(text)
+    for _ in range(drawn.choice((1, 1, 2, 3))):
+        inner = [one for one in data.values() if isinstance(one, dict) and one]
+        target = drawn.choice([data, *inner])
+        name = drawn.choice([*target, "moment", "order", "principal", "reservation"])
+        target[name] = drawn.choice([*values, "2/4", "3/1", "01", "-1", 1, "0", "1000000", [], ""])
+        if drawn.random() < 0.2:
+            del target[name]
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 def small_like(ledger: Ledger) -> Ledger:

@@ -385,6 +385,11 @@ LIES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         lambda j: j | {"cost": {"epsilon": "5", "delta": "0", "rho": "0"}},
         "another price charged",
     ),
+    "an endless price": (
+        "questions",
+        lambda j: j | {"cost": {"epsilon": "1e999999999", "delta": "0", "rho": "0"}},
+        "malformed",
+    ),
     "no price": ("questions", lambda j: j | {"cost": {"epsilon": "x"}}, "malformed"),
     "no entry": ("jobs", lambda j: j | {"entry": "../../etc"}, "names no answer"),
     "never": ("jobs", lambda j: j | {"state": "no answer", "reason": None}, "stays charged"),
@@ -426,6 +431,7 @@ def test_cards_that_are_none_or_anothers_are_refused(server):
     for change in (
         lambda c: c | {"name": "other", "account": "other"},
         lambda c: c | {"max_rows": 0},
+        lambda c: c | {"budget": {**c["budget"], "epsilon": "1e999999999"}},
         lambda c: {},
         lambda c: c | {"columns": "all"},
     ):

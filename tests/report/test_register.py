@@ -6,6 +6,7 @@ import csv
 import io
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def ledger_of_three(tmp_path: Path) -> Ledger:
     """An answer, a charge with its answer, and a price without one."""
     ledger = Ledger.open(tmp_path / "books.ledger")
     ledger.account("visits", Budget(kind="pure", epsilon=Fraction(5)))
-    how = {"who": "ada", "plan_digest": "p", "fingerprint": "f"}
+    how: Any = {"who": "ada", "plan_digest": "p", "fingerprint": "f"}
     price = Cost(epsilon=Fraction(1, 3))
     paid = ledger.reserve("visits", price, question="q1", words="SELECT\n 1", **how)
     ledger.settle(paid, {"certificate": {"digest": "c" * 64}, "table": "stays"})
@@ -52,7 +53,7 @@ def test_a_spreadsheet_runs_nothing(ledger: Ledger) -> None:
 
 
 def test_a_page_runs_nothing_and_says_what_is_missing(ledger: Ledger) -> None:
-    how = {"who": "<script>", "plan_digest": "p", "fingerprint": "f"}
+    how: Any = {"who": "<script>", "plan_digest": "p", "fingerprint": "f"}
     words = "<img src=x onerror=alert(1)>\x1b[31m\u202e"
     paid = ledger.reserve("visits", Cost(epsilon=Fraction(1)), question="q4", words=words, **how)
     ledger.settle(paid, {"asked": 3, "certificate": [1], "table": "<b>"})

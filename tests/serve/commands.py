@@ -56,7 +56,9 @@ class Process:
         """All that was printed, once it holds the words."""
         end = time.monotonic() + PATIENCE
         while words not in self.text:
-            assert self.process.poll() is None, f"it has ended:\n{self.text}"
+            if self.process.poll() is not None:
+                self._reader.join(PATIENCE)
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.text}")
             assert time.monotonic() < end, f"no {words!r} in\n{self.text}"
             time.sleep(0.02)
         return self.text

@@ -71,13 +71,17 @@ def write_rows(folder: Path, name: str = "visits", *, units: int = 100, also: st
 
 
 def written(
-    folder: Path, *names: str, budget: str = "epsilon = 100", allowance: str = "100"
+    folder: Path,
+    *names: str,
+    budget: str = "epsilon = 100",
+    allowance: str = "100",
+    also: str = "",
 ) -> tuple[Path, ...]:
     """Cards of tables that share an account, with data that are accepted, and who may ask."""
     folder.mkdir(exist_ok=True)
     paths = []
     for name in names or ("visits",):
-        write_rows(folder, name)
+        write_rows(folder, name, also=also)
         path = folder / f"{name}.toml"
         path.write_text(CARD.format(name=name, budget=budget), "utf-8")
         accept_data(read_card(path), who="stella")

@@ -1,6 +1,7 @@
 """The API on a whole server: what it answers is as its schemas say, and what it refuses is told."""
 
 import json
+import time
 from fractions import Fraction
 
 import pytest
@@ -42,6 +43,7 @@ def refused(server: Serving, status: int, kind: str, method: str, path: str, **s
 
 def waited(server: Serving, job: dict) -> dict:
     while job["state"] not in FINISHED:
+        time.sleep(0.1)
         job = called(server, "GET", f"/jobs/{job['id']}")
     return job
 
@@ -259,6 +261,7 @@ def test_a_restricted_token_of_a_steward_makes_nobody_stronger(server):
         sent = {} if data is None else {"data": data}
         refused(server, 403, "not-allowed", method, f"/api/v1{path}", token=one_table, **sent)
     refused(server, 404, "unknown-table", "GET", "/api/v1/tables/visits", token=one_table)
+    refused(server, 403, "not-allowed", "GET", "/api/v1/ledger", token=one_table)
     assert server.ledger.entries() == before
 
 

@@ -42,9 +42,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Process]:
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Process]:
+    """A new server with slots of SLOT seconds, or of a parameter."""
     hospital(tmp_path)
-    with running(tmp_path, "serve", "visits.toml", "--port", "0", "--slot", SLOT) as one:
+    slot = getattr(request, "param", SLOT)
+    with running(tmp_path, "serve", "visits.toml", "--port", "0", "--slot", slot) as one:
         yield one
 
 
@@ -66,8 +68,10 @@ class Person:
         if kind in ("error", "warning") and "Failed to load resource" not in words:
             self.said.append(words)
 
-    def opens(self, place: str) -> None:
-        self.page.goto(place if place.startswith("http") else self.address + place)
+    def opens(self, place: str) -> int:
+        """The status of what came."""
+        found = self.page.goto(place if place.startswith("http") else self.address + place)
+        return int(found.status)
 
     def looks(self, name: str) -> None:
         """Photograph the page, and check it, at both widths and in the dark."""
@@ -77,6 +81,7 @@ class Person:
             wide = self.page.locator("html").evaluate("e => [e.scrollWidth, innerWidth]")
             assert wide[0] <= wide[1], f"{name} is {wide[0]} pixels wide at {words}"
         self.page.emulate_media(color_scheme="dark")
+        self.page.wait_for_timeout(300)  # colours fade
         self.page.screenshot(path=self.album / f"{name}-dark.png")
         self.page.emulate_media(color_scheme="light")
         self.page.set_viewport_size(WIDE)
@@ -199,8 +204,7 @@ def test_from_the_first_link_to_revocation(server, person, tmp_path, script):
         analyst.opens(f"/{place}")
         analyst.looks(place)
     for place in ("ledger", "audit", "users"):
-        analyst.opens(f"/{place}")
-        analyst.reads("Not allowed")
+        assert analyst.opens(f"/{place}") == 403
     analyst.looks("not-allowed")
 
     for place in ("ledger", "audit", "budget", "answers", "tables/visits"):
@@ -211,14 +215,44 @@ def test_from_the_first_link_to_revocation(server, person, tmp_path, script):
     ana.get_by_text("Sign-in, role, removal").click()
     ana.get_by_role("button", name=re.compile("Sign ana out")).click()
     steward.reads("Users")
-    analyst.opens("/")
-    assert "Newest answers" not in analyst.page.content()
+    for place in ("/", answer, "/tables/visits/ask", "/me"):
+        assert analyst.opens(place) == 401 or analyst.page.url.endswith("/sign-in"), place
+        assert analyst.page.get_by_role("button", name="Sign out").count() == 0
     analyst.opens("/sign-in")
     analyst.looks("sign-in")
     analyst.opens(link)  # was used
     analyst.reads(re.compile("used|expired"))
     analyst.looks("link-used")
     assert "link/" not in server.text.replace(server.links[0], "").replace("/link/{code}", "")
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("server", ["30"], indirect=True, ids=["long slots"])
+def test_pages_that_are_seldom_seen(server, person):
+    """A question that waits, a token that is shown once, what is not there, an auditor's books."""
+    steward = person()
+    becomes_steward(steward, server)
+    link = adds(steward, "otto", "auditor")
+    previews(steward, SQL, "0.5")
+    steward.presses(re.compile("^Pay .* and ask"))
+    steward.page.wait_for_url(re.compile("/jobs/"))
+    steward.page.locator("progress").wait_for()
+    steward.looks("job")
+    steward.opens("/me")
+    steward.page.get_by_label("What it is for").fill("notebook")
+    steward.presses("Make it, and show it once")
+    assert steward.page.locator("#secret").text_content().strip().startswith("lbt_")
+    steward.looks("token-shown-once")
+    steward.opens("/me")
+    steward.looks("me-with-a-token")
+    assert steward.opens("/tables/nothing") == 404
+    steward.looks("not-found")
+    auditor = person()
+    signs_in(auditor, link)
+    for place in ("ledger", "audit", "budget", ""):
+        assert auditor.opens(f"/{place}") == 200
+        auditor.looks(f"{place or 'catalogue'}-auditor")
+    assert auditor.opens("/users") == auditor.opens("/tables/visits/ask") == 403
 
 
 def downloaded(analyst: Person, folder: Path) -> dict[str, Path]:

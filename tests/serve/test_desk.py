@@ -296,7 +296,8 @@ def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
 def test_what_takes_too_long_is_ended_charged_and_closed(tmp_path):
     with running(written(tmp_path), strict=True) as desk:
         worker = desk.desk._workers["visits"]
-        old = worker.pid or 0
+        old = worker.pid
+        assert old is not None
         os.kill(old, signal.SIGSTOP)  # a statement that does not end
         job = desk.answer("SELECT COUNT(*) AS n FROM visits WHERE cost < 1")
         assert (job.state, job.slots) == ("no answer", None)

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -212,6 +213,12 @@ def test_the_application_has_the_routes_of_the_list_and_no_other(tmp_path: Any) 
     assert len(found) == len(made.routes)
     assert found == [([route.method], route.path) for route in ROUTES]
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+
+
+def test_a_route_without_a_handler_cannot_be_served() -> None:
+    assert all(iscoroutinefunction(app._handler(route)) for route in ROUTES)
+    with pytest.raises(AttributeError, match="nothing"):
+        app._handler(replace(ROUTES[0], handler="nothing"))
 
 
 @pytest.mark.parametrize("right", ["", None, "everything", "Browse"])

@@ -86,11 +86,15 @@ class Desk:
             Table(ledger, "filtered", Budget(kind="filter", epsilon=5, delta="1e-6"), words=words),
             Table(ledger, "concentrated", Budget(rho="1/2"), words=words),
         ]
-        self.catalogue = SimpleNamespace(seen_by=self.seen, ledger=ledger)
+        self.ledger, self.unclaimed = ledger, ()
+        self.catalogue = SimpleNamespace(seen_by=self.seen, allowance=self.allowance)
         self.state = "running"
 
     def seen(self, who: Any) -> list[Table]:
         return self.tables[:1] if who.role == "analyst" else self.tables
+
+    def allowance(self, table: Table, who: Any) -> Any:
+        return next(iter(self.ledger.allowances(table.account_name, who.principal)), None)
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
@@ -431,6 +435,9 @@ def test_files_of_an_answer(plain):
         ending = file.rpartition(".")[2]
         assert f'filename="visits-{ENTRY}.{ending}"' in answer.headers["content-disposition"]
     assert visited(plain, f"/answers/{ENTRY}/ledger", "analyst").status == 404
+    noted = [(row["action"], row["subject"]) for row in plain.gate.audit_lines()]
+    for ending in ("csv", "json", "html"):
+        assert ("downloaded", f"answer-{ENTRY}.{ending}") in noted
 
 
 def test_a_certificate_that_is_wrong_is_said_to_be(plain):
@@ -531,6 +538,8 @@ def test_the_first_steward_is_named_on_the_page(tmp_path):
         assert "first steward" in page.text
         begun = server.request("POST", path, form={"name": "sofia"})
         assert begun.status == 303 and begun.secret
+        first = check(server.request("GET", "/", cookie=begun.secret).text)
+        assert "You are the only user so far" in first.text
         assert [(one.name, one.role) for one in ledger.principals()] == [("sofia", "steward")]
 
 

@@ -1,6 +1,7 @@
 """JSON that is a question, and JSON that is not."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -8,7 +9,7 @@ from hypothesis import given, strategies as st
 from lastbit.serve.questions import Question, Refusal, asked
 
 SQL = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}
-WRONG = [
+WRONG: list[Any] = [
     None, [], "SELECT", {}, {"sql": ""}, {"sql": " \n"}, {"sql": 3, "epsilon": "1"},
     {"epsilon": "1"}, {"sql": "SELECT 1"}, {**SQL, "table": "visits"}, {**SQL, "epsilon": 1},
     {**SQL, "epsilon": 0.5}, {**SQL, "epsilon": True}, {**SQL, "epsilon": "-1"},

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 import lastbit as lb
+from lastbit.errors import ServerFailed
+from lastbit.release import RemoteTable
+from lastbit.release.remote import Reply, Server
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.serve.asking import asking
 
@@ -30,7 +33,7 @@ def test_a_question_is_asked_paid_and_written(table, server, tmp_path):
     text = succeeded(
         "query", table, SQL, "--epsilon", "1", "--out", str(out), "--report", str(page)
     )
-    assert "ε = 1" in text and "north" in text and "yours" in text
+    assert "ε = 1" in text and "north" in text and "allowance" in text
     assert succeeded("check", str(out)).startswith(str(out))
     assert "<svg" in page.read_text("utf-8")
     again = read("query", table, SQL, "--epsilon", "1")
@@ -47,10 +50,34 @@ def test_within_finds_the_price_first(table):
 
 def test_the_budget_is_shown(table):
     text = succeeded("budget", table)
-    assert "patients" in text and "spent" in text and "yours" in text
+    assert "patients" in text and "left of 100" in text and "allowance" in text
     said = read("budget", table)
     assert [one["account"] for one in said["accounts"]] == ["patients"]
     assert [one["principal"] for one in said["allowances"]] == ["ana"]
+
+
+def test_an_answer_that_is_paid_for_is_shown_whatever_the_budget_says(table, monkeypatch):
+    def fails(_: object) -> dict:
+        raise ServerFailed("gone")
+
+    monkeypatch.setattr(RemoteTable, "budget", fails)
+    assert "north" in succeeded("query", table, SQL, "--epsilon", "1")
+    monkeypatch.setattr(RemoteTable, "budget", lambda _: {"accounts": [{}], "allowances": []})
+    assert "north" in succeeded("query", table, SQL, "--epsilon", "1")
+    assert "does not say what is left" in refused("budget", table)
+
+
+def test_amounts_that_would_take_for_ever_are_refused(table, monkeypatch):
+    real = Server.good
+
+    def good(server: Server, reply: Reply, *statuses: int) -> dict:
+        found = real(server, reply, *statuses)
+        if "allowances" in found:
+            found["accounts"][0]["spent"]["epsilon"] = "1e999999999"
+        return found
+
+    monkeypatch.setattr(Server, "good", good)
+    assert "does not say what is left" in refused("budget", table)
 
 
 def test_a_token_comes_from_a_file_of_ones_own(server, tmp_path, monkeypatch):

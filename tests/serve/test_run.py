@@ -79,7 +79,7 @@ def test_a_first_start_a_second_and_the_log(folder):
         text = server.until("/link/")
         assert "Accepted as the first version of the data: visits" in text
         assert len(server.links) == 1 and server.links[0].startswith(f"{server.address}/link/")
-        for path in ("visits.serve", *Path().glob("visits.serve/*.*")):
+        for path in (Path("visits.serve"), *Path().glob("visits.serve/*.*")):
             assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0, path
         assert call(server, "/healthz?secret=1") == (200, "ok\n")
         assert call(server, "/link/guess")[0] == 404

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import logging
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.serve import app, safety
 from lastbit.serve.identity import COOKIE
 from lastbit.serve.questions import Refusal
-from lastbit.serve.routes import ROUTES, Route
+from lastbit.serve.routes import API, ROUTES, Route
 from lastbit.serve.settings import Settings
+from tests.serve.asking import asking
 from tests.serve.serving import Serving, served, until_closed
 
 EVIL = "https://evil.example"
@@ -237,8 +239,8 @@ def test_the_proxys_header_by_tcp(tmp_path: Path) -> None:
         Settings(cards=(tmp_path,), state=tmp_path, trusted_header="X-Remote-User", **told)
     with served(tmp_path, handler=_told, **told) as server:
         object.__setattr__(server.settings, "trusted_header", "X-Remote-User")
-        for socket in (None, tmp_path / "socket"):
-            object.__setattr__(server.gate.settings, "socket", socket)
+        for place in (None, tmp_path / "socket"):
+            object.__setattr__(server.gate.settings, "socket", place)
             with pytest.raises(Refusal):
                 server.gate.identity_of(
                     {"path": "/", "headers": [(b"x-remote-user", b"stella")], "state": {}}
@@ -585,3 +587,86 @@ def test_reading_a_response_to_head(server: Serving) -> None:
         connection.request("HEAD", "/healthz")
         assert connection.getresponse().read() == b""
     connection.close()
+
+
+# ---------------------------------------------------------------- whatever is sent
+
+
+def test_mutated_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extent: Any) -> None:
+    """Good requests with bytes changed, doubled, dropped or moved, in the hands of a steward: no
+    mistake of the server's, and it goes on."""
+    monkeypatch.setattr(safety.Rates, "take", lambda *_: None)
+    for name in ("request_seconds", "idle_seconds"):  # for what is cut off
+        monkeypatch.setattr(safety.PatientProtocol, name, 0.05)
+    choose = random.Random(0)
+    with asking(tmp_path) as server:
+        cookie, token = server.session("steward"), server.tokens["steward"]
+        head = f"Host: localhost\r\nOrigin: http://localhost\r\nCookie: {COOKIE}={cookie}\r\n"
+        head += f"Authorization: Bearer {token}\r\nConnection: close\r\n"
+        body = b"name=eve&role=analyst&sql=SELECT+1&epsilon=1"
+        form = "Content-Type: application/x-www-form-urlencoded\r\n"
+        seeds = [
+            f"GET {path} HTTP/1.1\r\n{head}\r\n".encode()
+            for path in (
+                "/",
+                "/me",
+                "/audit?before=1",
+                "/answers/1/answer.csv",
+                "/static/serve.css",
+            )
+        ]
+        seeds += [
+            f"GET {API}{path} HTTP/1.1\r\n{head}\r\n".encode()
+            for path in (
+                "/tokens",
+                "/audit?last=1&before=2",
+                "/ledger?last=3",
+                "/users",
+                "/answers/1",
+            )
+        ]
+        seeds += [
+            f"POST {path} HTTP/1.1\r\n{head}{form}Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+            for path in ("/sign-in", "/link/x", "/users", "/me/tokens", "/allowances")
+        ]
+        for _ in range(extent.number(150, 5_000)):
+            sent = bytearray(choose.choice(seeds))
+            for _ in range(choose.choice((1, 1, 1, 2, 5))):
+                place, other = choose.randrange(len(sent)), choose.randrange(len(sent))
+                match choose.randrange(5):
+                    case 0:
+                        sent[place] = choose.randrange(256)
+                    case 1:
+                        sent[place:place] = bytes([choose.choice(b"\r\n\x00%/.:;=&?{}\"'<>\xff ")])
+                    case 2:
+                        del sent[place : place + choose.randrange(1, 9)]
+                    case 3:
+                        sent[place:place] = sent[other : other + choose.randrange(1, 40)]
+                    case _:
+                        sent[place:place] = choose.choice(NASTY)
+                sent = sent or bytearray(b"x")
+            with server.socket() as line:
+                line.sendall(sent)
+                got = until_closed(line)
+            statuses = re.findall(rb"^HTTP/1\.1 (\d+)", got, re.MULTILINE)
+            assert b"500" not in statuses, bytes(sent)
+        assert server.request("GET", "/healthz").status == 200
+
+
+NASTY = (
+    b"%00",
+    b"%0d%0a",
+    b"..%2f",
+    b"\xed\xa0\x80",
+    b"%ed%a0%80",
+    b"9" * 400,
+    b"-1",
+    b"1e999",
+    b"NaN",
+    "\u202e\u0660".encode(),
+    b"\r\nTransfer-Encoding: chunked",
+    b"\r\nContent-Length: 0",
+    b"\r\nHost: evil.example",
+    b"[]{}",
+)

@@ -104,7 +104,8 @@ def watched(
 
     async def asking() -> None:
         faults: list[Exception] = []
-        line, items, stopped = made(Slots(seconds=T, strict=strict)), [], asyncio.Event()
+        line, stopped = made(Slots(seconds=T, strict=strict)), asyncio.Event()
+        items: list[Asked] = []
         working = asyncio.ensure_future(line.run(stopped, faults.append))
         looking = asyncio.ensure_future(look(line, items))
         for name, (asked, (seconds, fails)) in enumerate(zip(submissions, runs, strict=True)):

@@ -60,7 +60,7 @@ def set_allowance(
     books, card = ledger_of(file)
     whose = _account(account, card)
     if card is not None and whose == card.account_name:
-        books.account(whose, card.budget)  # which opens it, if nobody has asked yet
+        books.account(whose, card.budget)  # opens it before the first question
     limit = Limit(period=per, **limits)
     books.set_allowance(whose, name, limit, by=books.user)
     found = books.allowances(whose, name)
@@ -123,7 +123,7 @@ def ledger_of(file: Path | Address, *, make: bool = False) -> tuple[Ledger, Data
 
 
 def own_allowance(books: Ledger | None, account: str, cost: Cost | None = None) -> Allowance | None:
-    """The allowance of whoever runs this, if they need one; after a charge, if one is named.
+    """The allowance of the user who runs this, if any; after a charge, if one is named.
 
     With a charge, those who may not ask are refused.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -38,19 +38,17 @@ from lastbit.cli.output import (
 )
 from lastbit.cli.remote import (
     OrRemote,
-    account_at,
+    budget_at,
     opened,
     released_remotely,
-    rows_of,
     token_option,
 )
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
 from lastbit.ledger import Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
-    RemoteTable,
     check_kept,
     made_up_answer,
     planned_within,
@@ -83,6 +81,9 @@ from lastbit.tables import (
     progress,
     read_card,
 )
+
+if TYPE_CHECKING:  # what speaks to servers is slow to load
+    from lastbit.release import RemoteTable
 
 DIALECTS = ("duckdb", "postgres", "spark", *READ_ONLY)
 KINDS = (".csv", ".parquet", ".json")
@@ -190,9 +191,9 @@ def query(
         with _told_of_interrupts():
             found = released_remotely(remote, fresh, wanted, asked)
         found = found.consistent() if consistent else found
-        said, kept_here = account_at(remote)
-        _show_answer(found, said, rows_of(said, kept_here), as_json=as_json)
-        state = None if kept_here is None else account_json(kept_here, _paid(found.record))
+        said, rows = _told_budget(remote)
+        _show_answer(found, said, rows, as_json=as_json)
+        state = said["accounts"][0] if said else None
         _write(found, state, out=out, report=report, title=title)
         return
     if token_file is not None:
@@ -279,6 +280,14 @@ def _show_answer(
         show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
     else:
         show(*_answer_page(part or answer.record, budget, charged=answer.charged))
+
+
+def _told_budget(table: RemoteTable) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What is left, if the server says so: an answer that is paid for is shown all the same."""
+    try:
+        return budget_at(table)
+    except LastbitError:
+        return {}, []
 
 
 def _show_remote_plan(

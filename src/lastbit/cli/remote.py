@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastbit.addresses import Secret, is_web_address
-from lastbit.cli.ledger import LETTERS, budget_rows
+from lastbit.cli.ledger import LETTERS, limit_words, money
 from lastbit.cli.options import PATH, option, refusal
-from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
-from lastbit.errors import InvalidParameter
-from lastbit.ledger import Account
-from lastbit.release import Answer, RemoteTable, remote_table
-from lastbit.tables import Budget, Cost, progress
+from lastbit.cli.output import Facts, Heading, printable, show, show_json, waiting
+from lastbit.errors import ServerFailed
+from lastbit.ledger import Limit
+from lastbit.report import budget_parts
+from lastbit.tables import exact_fraction, progress
+
+if TYPE_CHECKING:  # what speaks to servers is slow to load
+    from lastbit.release import Answer, RemoteTable
 
 
 class OrRemote(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
@@ -43,6 +45,8 @@ token_option = option(
 
 def opened(address: str, token_file: Path | None) -> RemoteTable:
     """The table at this address."""
+    from lastbit.release import remote_table  # late, as above
+
     return remote_table(address, None if token_file is None else _token(token_file))
 
 
@@ -67,59 +71,36 @@ def released_remotely(
         return table.release(fresh=fresh, within=within, **asked)
 
 
-def account_at(table: RemoteTable) -> tuple[dict[str, Any], Account | None]:
-    """The table's account as its server tells it, and as a value where plain sums are kept."""
+def budget_at(table: RemoteTable) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What the server says of the account and of one's own allowance: JSON, and in words."""
     said = table.budget()
     try:
-        (state,) = said["accounts"]
-        kept, spent = state["budget"], state["spent"]
-        if "filter" in state:
-            return said, None
-        amounts = {name: Fraction(spent[name]) for name in LETTERS}
-        budget = None
-        if kept is not None:
-            whole: dict[str, Any] = {name: Fraction(kept[name]) for name in LETTERS}
-            budget = Budget(**whole)
-        name = table.card.account_name
-        return said, Account(name=name, budget=budget, spent=Cost(**amounts))
+        (account,) = said["accounts"]
+        parts = budget_parts(account)
+        rows = [(row["letter"], row["words"]) for row in parts["rows"] or ()]
+        rows += [] if rows else [("spent", f"{parts['spent']}, no limit")]
+        rows += [("", note) for note in parts.get("notes", ())]
+        for one in said["allowances"]:
+            left, limit = (_limit(one[part]) for part in ("left", "limit"))
+            rows.append(("allowance", f"{money(left, limit)} left of {limit_words(limit)}"))
+        return said, [(name, printable(words)) for name, words in rows]
     except (LookupError, TypeError, ValueError, ArithmeticError):
-        problem, remedy = "does not say what is left", "ask its steward"
-        raise InvalidParameter("the server", problem=problem, remedy=remedy) from None
+        pass  # its message may quote what was sent
+    raise ServerFailed(f"{table.server} does not say what is left; ask its steward")
+
+
+def _limit(said: Mapping[str, Any]) -> Limit:
+    texts = {name: said[name] for name in LETTERS}
+    amounts = {name: None if text is None else exact_fraction(text) for name, text in texts.items()}
+    return Limit(**amounts, period=said["period"])
 
 
 def show_budget(address: str, token_file: Path | None, *, as_json: bool) -> None:
     """What is spent and what is left, of the account and of one's own allowance."""
     table = opened(address, token_file)
-    said, account = account_at(table)
+    said, rows = budget_at(table)
     if as_json:
         show_json(said)
-        return
-    parts: list[Part] = [Heading(printable(table.card.account_name, 40), printable(address, 60))]
-    parts.append(Facts(rows_of(said, account)))
-    show(*parts)
-
-
-def rows_of(said: Mapping[str, Any], account: Account | None) -> list[tuple[str, str]]:
-    """A line for each currency, and for one's own allowances."""
-    if account is not None:
-        rows = budget_rows(account)
     else:
-        kept = said["accounts"][0]["filter"]
-        rows = [
-            (name, printable(str(kept.get(name)), 60)) for name in ("epsilon_spent", "odometer")
-        ]
-    for one in said["allowances"]:
-        rows.append(("yours", _allowance(one)))
-    return rows
-
-
-def _allowance(one: Mapping[str, Any]) -> str:
-    """What of an allowance is used, in a line."""
-    limit, used = one.get("limit") or {}, one.get("used") or {}
-    parts = [
-        f"{letter} {used.get(name)} used of {limit[name]}"
-        for name, letter in LETTERS.items()
-        if limit.get(name) is not None
-    ]
-    period = f" a {limit['period']}" if limit.get("period") else ""
-    return printable((", ".join(parts) or "nothing may be spent") + period, 200)
+        name = printable(table.card.account_name, 40)
+        show(Heading(name, printable(str(table.server), 38)), Facts(rows))

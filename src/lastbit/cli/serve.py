@@ -8,6 +8,7 @@ from contextlib import suppress
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -144,4 +145,5 @@ def _announce(started: Started, *, opening: bool) -> None:
     show(*parts)
     click.echo("" if first is None else f"\n  {first}\n")  # not folded: it is to be clicked
     if opening:
-        webbrowser.open(first or started.address)
+        # beside the server: some browsers take the terminal until they are closed
+        Thread(target=webbrowser.open, args=(first or started.address,), daemon=True).start()

@@ -40,7 +40,7 @@ def add(file: Path | Address, name: str | None, role: Role) -> None:
     """Give somebody a role; without a NAME, yourself.
 
     Stewards decide on roles, allowances and budgets, and may ask; analysts ask within an allowance;
-    auditors read. The first principal is a steward. Whoever has a role gets the new one instead,
+    auditors read. The first principal is a steward. Those who have a role get the new one instead,
     and the allowances of the old one end. Stewards decide it, and the ledger records it.
     """
     books, _ = ledger_of(file, make=True)
@@ -83,7 +83,7 @@ def list_users(file: Path | Address, as_json: bool) -> None:
         ]
         rows.append((printable(one.name, 24), one.role or "removed", "\n".join(lines)))
     table = Columns(("principal", "role", "allowances"), rows)
-    show(table if rows else "This ledger has no principals: whoever can write it may ask.")
+    show(table if rows else "This ledger has no principals: all who can write it may ask.")
 
 
 @user.command("show", example="show visits.toml ana")

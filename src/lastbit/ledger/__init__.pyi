@@ -13,6 +13,7 @@ from lastbit.ledger.principals import (
     Period as Period,
     Principal as Principal,
     Role as Role,
+    Total as Total,
     check_charging as check_charging,
     check_deciding as check_deciding,
 )

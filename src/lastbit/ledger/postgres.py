@@ -467,12 +467,7 @@ def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patien
                 books.raw.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (secret,))
                 fill(books)
                 _check_made(place, books.raw)
-                try:
-                    books.raw.execute("COMMIT")
-                except psycopg.OperationalError:
-                    problem = "lost its connection at the commit: it may have been made, or not"
-                    remedy = "look, when the server runs, by lastbit ledger log"
-                    raise unusable(place, problem, remedy) from None
+                _commit_definitions(books, "made")
         except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
             return False
         finally:
@@ -501,10 +496,19 @@ def upgraded(place: Address, *, patience: float) -> bool:
                         books.raw.execute(filled(statement, names))
                 books.raw.execute(f"UPDATE {names['s']}.head SET layout = {LAYOUT}")
                 _check_made(place, books.raw)
-                books.raw.execute("COMMIT")
+                _commit_definitions(books, "upgraded")
         finally:
             books.close()
     return True
+
+
+def _commit_definitions(books: PostgresBooks, done: str) -> None:
+    try:
+        books.raw.execute("COMMIT")
+    except psycopg.OperationalError:
+        problem = f"lost its connection at the commit: it may have been {done}, or not"
+        remedy = "look, when the server runs, by lastbit ledger log"
+        raise unusable(books.place, problem, remedy) from None
 
 
 def _make_roles(place: Address, connection: Any, names: Mapping[str, str]) -> None:

@@ -7,8 +7,9 @@ Law      each value is a function of the seed, the table, the column, the unit a
          and the same names. Public tables are those of the card, which anybody may see, and a
          column of the same name and type takes its values from there, so that joins find partners;
          on a server they are made up as well
-Theorem  nothing of a protected table is in the rows: no file, server or frame of it is opened. So
-         an answer about them tells nothing, costs nothing, and is no answer about the table
+Theorem  nothing of a protected table is in the rows: no file, server or frame of it is opened, and
+         a public table that is one of its files is refused. So an answer about them tells nothing,
+         costs nothing, and is no answer about the table
 Differs  `hash` is DuckDB's: another version of it may make other rows. What is made up is simple:
          columns do not depend on each other
 Checked  tests/release/test_made_up.py
@@ -46,6 +47,7 @@ from lastbit.tables import (
     PublicTable,
     Query,
     Source,
+    check_public_apart,
     one_database,
     planned,
     public_values,
@@ -55,7 +57,7 @@ MADE_UP = (
     "These rows are made up, from the data card alone: the numbers tell nothing of the table. "
     "Nothing was read, charged or recorded."
 )
-_PROMISE = "Nothing is promised: the rows are made up, and belong to nobody."
+_PROMISE = "Nothing is promised: the rows are made up, and about no real person."
 MADE_UP_ROWS = 10_000
 _TYPES: Mapping[ColumnType, str] = MappingProxyType(
     {
@@ -83,12 +85,16 @@ def made_up(
 ) -> DataCard:
     """The card on rows that are made up, as Parquet files in this folder; it has no ledger.
 
-    Whoever reads `rows` of the table by it reads nothing of the real one.
+    Questions about it read nothing of the real table.
     """
     count, place = whole(rows, "rows"), Path(folder).resolve()
+    if not place.is_dir():
+        raise InvalidParameter("folder", problem="is not there", remedy="make it first")
     protected: dict[str | None, Mapping[str, Column]]
     protected = {None: card.columns, **{name: t.columns for name, t in card.private.items()}}
     files = {name: place / f"made-up-{i}.parquet" for i, name in enumerate(protected)}
+    if card.public and card.source.engine == "duckdb":
+        check_public_apart(card)  # since these are read as they are
     public = {} if card.source.engine == "duckdb" else dict(card.public)
     other = {name: place / f"made-up-public-{i}.parquet" for i, name in enumerate(public)}
     for path in (*files.values(), *other.values()):
@@ -96,7 +102,10 @@ def made_up(
             raise InvalidParameter(
                 "folder", problem="has files of made-up rows", remedy="name an empty one"
             )
-    with duckdb.connect(":memory:") as connection:
+    settings = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
+    with duckdb.connect(
+        ":memory:", config={**settings, "temp_directory": str(place)}
+    ) as connection:
         for name, columns in protected.items():
             _write(connection, files[name], _empty({c.name: c.type for c in columns.values()}))
         for name, path in other.items():

@@ -15,10 +15,10 @@ Theorem  (a) no row is read for an answer without a committed charge. (b) No ans
          a settled entry. (c) A reservation has at most one answer. (d) For a card with accepted
          data, `checked` and `reserved` open no file of a protected table that DuckDB reads: what
          they do, and how long it takes, depends on the question, the card, the ledger and public
-         tables. (e) `answered` ends, with an answer or an error, after `before_settling` has
-         ended, and the time of the entry is later than that: if it waits for an instant that is
-         fixed beforehand, neither says how long the statement took. (f) A reservation is answered
-         by its own question, card and data
+         tables, and on whether one of those is a protected file. (e) `answered` ends, with an
+         answer or an error, after `before_settling` has ended, and the time of the entry is later
+         than that: if it waits for an instant that is fixed beforehand, neither says how long the
+         statement took. (f) A reservation is answered by its own question, card and data
 Proof    (a) `aggregates` is called after `reserve` has returned, which it does after its commit.
          (b) what is returned is the record of an entry that `reserve` or `settle` read or wrote.
          (c) is `Ledger.settle`'s. (d) the fingerprint is the one that was accepted last, read from

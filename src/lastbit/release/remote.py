@@ -33,7 +33,6 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -64,6 +63,7 @@ from lastbit.tables import (
     Plan,
     Query,
     card_from_json,
+    exact_fraction,
     parsed,
     planned,
     rows_of,
@@ -489,7 +489,9 @@ class RemoteTable:
         try:
             accounts = [one for one in found["accounts"] if one["account"] == account]
             allowances = [one for one in found["allowances"] if one["account"] == account]
-        except (LookupError, TypeError):
+            for one in accounts:
+                _check_amounts([one.get(part) for part in ("budget", "spent", "left", "filter")])
+        except (AttributeError, LookupError, TypeError, ValueError):
             raise ServerFailed(
                 f"{self.server} does not say what is left; ask its steward"
             ) from None
@@ -619,10 +621,19 @@ def _texts(value: Any, name: str) -> Any:
 
 def _cost(data: Any) -> Cost:
     try:
-        return Cost(**{name: Fraction(data[name]) for name in _AMOUNTS})
+        return Cost(**{name: exact_fraction(data[name]) for name in _AMOUNTS})
     except (LookupError, TypeError, ValueError, ArithmeticError):
         pass
     raise ServerFailed("the server names a price that is malformed; ask its steward")
+
+
+def _check_amounts(data: Any) -> None:
+    """Refuse texts that are no numbers, and those that would take for ever to be read as one."""
+    if isinstance(data, str):
+        exact_fraction(data)
+    elif isinstance(data, list | dict):
+        for part in data.values() if isinstance(data, dict) else data:
+            _check_amounts(part)
 
 
 def _compare(what: str, theirs: Cost, ours: Cost) -> None:
@@ -683,6 +694,6 @@ _NONE = (None, "0")
 
 def _shown(amount: object) -> str:
     try:
-        return exact_text(Fraction(str(amount)))
+        return exact_text(exact_fraction(amount))
     except (ValueError, ArithmeticError):
-        return str(amount)
+        return "?"

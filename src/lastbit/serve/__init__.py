@@ -9,7 +9,7 @@
 | catalogue, planning, desk | the tables, previews in a child process, questions that are paid for |
 | slots, worker | when answers appear; the process that reads a table |
 | api, openapi, problems | JSON |
-| pages, templates, static | HTML |
+| pages, views, templates, static | HTML: handlers, and what they say |
 | run, units | start and stop; texts for systemd, Caddy and containers |
 
 Time. Before a reservation everything depends on question and card only. After it the answer appears

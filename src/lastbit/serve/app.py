@@ -86,7 +86,8 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
                 detail = "Your role, or your token, does not allow this; ask a steward."
                 raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
             _counted(route, identity, rates, settings)
-            await run_in_threadpool(gate.seen, identity)
+            if identity.via == "token":
+                await run_in_threadpool(gate.seen, identity)
         return await handler(request)
 
     return guarded

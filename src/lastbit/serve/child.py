@@ -14,6 +14,7 @@ import json
 import os
 import queue
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -36,18 +37,23 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._ending: set[asyncio.Task[int]] = set()
         self._starting = asyncio.Lock()
-        self.is_up = False
-        """Whether it has started, and was not ended."""
+        self._heard_of = False
 
     @property
     def pid(self) -> int | None:
         """Of the process, while there is one."""
         return None if self._process is None else self._process.pid
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it has started, and has not ended."""
+        running = self._process is not None and self._process.returncode is None
+        return running and self._heard_of
+
     async def start(self) -> None:
         """Start it, unless it runs, and wait until it is ready."""
         async with self._starting:
-            if self._process is None or self._process.returncode is not None:
+            if not self.is_up:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command,
                     stdin=asyncio.subprocess.PIPE,
@@ -57,7 +63,7 @@ class Child:
                     start_new_session=True,  # Ctrl-C in a terminal is for the parent: slots end
                 )
                 await self.heard(_STARTING)
-                self.is_up = True
+                self._heard_of = True
 
     async def say(self, message: Mapping[str, Any]) -> None:
         """Send a line."""
@@ -86,10 +92,12 @@ class Child:
 
     def kill(self) -> None:
         """End it at once (SIGKILL)."""
-        self.is_up = False
+        self._heard_of = False
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            if self._process.returncode is None:
+                # not Process.kill: that may reap the child behind the back of the event loop
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._process.pid, signal.SIGKILL)
             ending = asyncio.ensure_future(self._process.wait())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -150,10 +158,11 @@ def failure(error: Exception) -> Message:
     return {"error": type(error).__name__, "words": words}
 
 
-def limited(*, memory: int, nice: int = 0) -> None:
+def limited(*, memory: int | None, nice: int = 0) -> None:
     """Take no more address space than this, leave no core file, and let others go first."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     if nice:
         os.nice(nice)
 

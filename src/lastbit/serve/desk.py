@@ -207,6 +207,7 @@ class Desk:
     async def preview(self, table: str, question: Question, who: Identity) -> Preview:
         """What the answer would cost, how far off it would be, what would be left."""
         served = self.table(table, who)
+        self._check_running()
         told = await self._planner.preview(table, question, served.data())
         cost = Cost(**{name: Fraction(amount) for name, amount in told["cost"].items()})
         recorded = None
@@ -246,6 +247,7 @@ class Desk:
     async def made_up(self, table: str, question: Question, who: Identity) -> dict[str, Any]:
         """The record of an answer on made-up rows: free, and of nothing that is there."""
         served = self.table(table, who)
+        self._check_running()
         return await self._maker.made_up(served.name, question)
 
     # ------------------------------------------------------------ paying
@@ -316,11 +318,14 @@ class Desk:
             raise Refusal(status=422, title="Key in use", detail=detail, kind="key-in-use")
         return self._job(row)
 
-    def _check_open(self, served: Served) -> None:
-        """Refuse, before anything is charged, what could not be answered soon."""
+    def _check_running(self) -> None:
         if self.unwell is not None:
             detail = "the server cannot answer now; nothing was charged; ask again later"
             self._refuse(503, "Not now", detail, self.unwell)
+
+    def _check_open(self, served: Served) -> None:
+        """Refuse, before anything is charged, what could not be answered soon."""
+        self._check_running()
         if served.data() is None or served.changed():
             detail = (
                 "the data are not those that a steward has accepted; nothing was charged; let a "
@@ -560,7 +565,7 @@ class _Question:
 class _Acceptance:
     """A steward's wish to have the data asked about as they are."""
 
-    fixed = None
+    fixed: int | None = None
 
     def __init__(self, desk: Desk, served: Served, principal: str) -> None:
         self.submitted = _now()

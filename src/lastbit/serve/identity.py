@@ -225,12 +225,11 @@ class Gate:
 
     def seen(self, identity: Identity) -> None:
         """Write that a token was used, once in a while."""
-        if identity.via == "token":
-            now = int(self._clock())
-            row = self._row("SELECT used FROM tokens WHERE digest = ?", identity.key)
-            if row is not None and (row["used"] or 0) <= now - _USED_SECONDS:
-                with self.store.transaction() as rows:
-                    rows.execute("UPDATE tokens SET used = ? WHERE digest = ?", (now, identity.key))
+        now = int(self._clock())
+        row = self._row("SELECT used FROM tokens WHERE digest = ?", identity.key)
+        if row is not None and (row["used"] or 0) <= now - _USED_SECONDS:
+            with self.store.transaction() as rows:
+                rows.execute("UPDATE tokens SET used = ? WHERE digest = ?", (now, identity.key))
 
     # ------------------------------------------------------------ tokens
 

@@ -37,6 +37,15 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _of(*kinds: str, **more: Any) -> Schema:
+    """A value of one of these types."""
+    return {"type": kinds[0] if len(kinds) == 1 else list(kinds), **more}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
 def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Schema:
     return {
         "type": "object",
@@ -66,26 +75,24 @@ def _text(description: str = "", *, most: int = _LONGEST_NAME, null: bool = Fals
     return {"type": kind, "minLength": 1, "maxLength": most, **words}
 
 
-_ANY: Schema = {"type": "string"}
-_ANY_OR_NULL: Schema = {"type": ["string", "null"]}
-_WHOLE: Schema = {"type": "integer", "minimum": 1}
-_WHOLE_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
-_TRUTH: Schema = {"type": "boolean"}
-_TIME: Schema = {"type": "string", "description": "RFC 3339, in UTC"}
-_SECONDS: Schema = {"type": "number", "minimum": 0}
-_EXACT: Schema = {
-    "type": "string",
-    "pattern": _NUMBER,
-    "maxLength": 60,
-    "description": 'exact: "1", "0.5", "1/3"',
-}
-_EXACT_OR_NULL: Schema = {**_EXACT, "type": ["string", "null"]}
-_BY_NAME: Schema = {"type": "object", "additionalProperties": _EXACT, "maxProperties": 100}
-_ROLE: Schema = {"type": "string", "enum": sorted(RIGHTS)}
-_RIGHT: Schema = {"type": "string", "enum": sorted(RIGHTS["steward"])}
+_ANY = _of("string")
+_ANY_OR_NULL = _of("string", "null")
+_WHOLE = _of("integer", minimum=1)
+_WHOLE_OR_NULL = _of("integer", "null", minimum=1)
+_TRUTH = _of("boolean")
+_TIME = _of("string", description="RFC 3339, in UTC")
+_SECONDS = _of("number", minimum=0)
+_SPELLED = MappingProxyType(
+    {"pattern": _NUMBER, "maxLength": 60, "description": 'exact: "1", "0.5", "1/3"'}
+)
+_EXACT = _of("string", **_SPELLED)
+_EXACT_OR_NULL = _of("string", "null", **_SPELLED)
+_BY_NAME = _of("object", additionalProperties=_EXACT, maxProperties=100)
+_ROLE = _of("string", enum=sorted(RIGHTS))
+_RIGHT = _of("string", enum=sorted(RIGHTS["steward"]))
 _COST = _object({"epsilon": _ANY, "delta": _ANY, "rho": _ANY})
-_COST_OR_NULL: Schema = {"anyOf": [_COST, {"type": "null"}]}
-_SOME: Schema = {"anyOf": [{"type": "object"}, {"type": "null"}]}
+_COST_OR_NULL = _or_null(_COST)
+_SOME = _or_null(_of("object"))
 _ROWS = _list(_list(_ANY))
 _COLUMN = _object(
     {
@@ -100,22 +107,26 @@ _COLUMN = _object(
         "nullable": _TRUTH,
     }
 )
-_LIMIT = {
-    "epsilon": _EXACT_OR_NULL,
-    "delta": _EXACT_OR_NULL,
-    "rho": _EXACT_OR_NULL,
-    "period": {"type": ["string", "null"], "enum": ["day", "week", "month", "year", None]},
-}
-_TOKEN = {
-    "id": _ANY,
-    "name": _ANY,
-    "made": _TIME,
-    "expires": _TIME,
-    "rights": _list(_RIGHT),
-    "tables": {"type": ["array", "null"], "items": _ANY},
-    "used": _ANY_OR_NULL,
-    "revoked": _ANY_OR_NULL,
-}
+_LIMIT: Mapping[str, Schema] = MappingProxyType(
+    {
+        "epsilon": _EXACT_OR_NULL,
+        "delta": _EXACT_OR_NULL,
+        "rho": _EXACT_OR_NULL,
+        "period": _of("string", "null", enum=["day", "week", "month", "year", None]),
+    }
+)
+_TOKEN: Mapping[str, Schema] = MappingProxyType(
+    {
+        "id": _ANY,
+        "name": _ANY,
+        "made": _TIME,
+        "expires": _TIME,
+        "rights": _list(_RIGHT),
+        "tables": _of("array", "null", items=_ANY),
+        "used": _ANY_OR_NULL,
+        "revoked": _ANY_OR_NULL,
+    }
+)
 
 SCHEMAS: Mapping[str, Schema] = MappingProxyType(
     {
@@ -416,11 +427,11 @@ PAGED: Mapping[str, Schema] = MappingProxyType(
     {"jobs": _text(), "answers": _WHOLE, "ledger": _WHOLE, "audit": _WHOLE}
 )
 """Lists that grow, by handler: what `before` is there."""
-KEY: Schema = {
-    "type": "string",
-    "pattern": "^[A-Za-z0-9_.:-]{1,128}$",
-    "description": "chosen by the client: the same key and question are one job and one charge",
-}
+KEY = _of(
+    "string",
+    pattern="^[A-Za-z0-9_.:-]{1,128}$",
+    description="chosen by the client: the same key and question are one job and one charge",
+)
 _FILES: Mapping[str, str] = MappingProxyType({"answer_csv": "text/csv"})
 
 

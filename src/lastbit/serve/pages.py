@@ -32,7 +32,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lastbit.checker import names_code, problem_of
 from lastbit.errors import LastbitError
 from lastbit.exact import rational
-from lastbit.ledger import PERIODS, ROLES, Entry, Ledger, Limit
+from lastbit.ledger import PERIODS, ROLES, Ledger, Limit
 from lastbit.release import Answer, Marginals
 from lastbit.report import (
     EMPTY,
@@ -49,7 +49,7 @@ from lastbit.report import (
 )
 from lastbit.sampling import secure_bits
 from lastbit.serve.health import health  # noqa: F401  # a handler of the list
-from lastbit.serve.identity import Identity, with_session, without_session
+from lastbit.serve.identity import Action, Identity, with_session, without_session
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, asked as question_of
 from lastbit.serve.routes import RIGHTS
@@ -94,6 +94,9 @@ _DONE: Mapping[str, str] = MappingProxyType(
     }
 )
 """What is said after something was done; an address names it by its key."""
+_KEPT_BY: Mapping[str, str] = MappingProxyType(
+    {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
+)
 _MOST_LINES, _MOST_NEW, _VERIFIED = 100, 5, 1000
 
 
@@ -146,8 +149,8 @@ async def signed_in(request: Request) -> Response:
 async def link(request: Request) -> Response:
     """A button: looking at a link does not use it up."""
     code = request.path_params["code"]
-    first = await to_thread(request.app.state.gate.link_found, code) is None
-    return render(request, "link.html", title="Sign in", code=code, first=first)
+    whom = await to_thread(request.app.state.gate.link_found, code)
+    return render(request, "link.html", title="Sign in", code=code, whom=whom)
 
 
 async def link_used(request: Request) -> Response:
@@ -253,7 +256,10 @@ async def catalogue(request: Request) -> Response:
     tables = [await _table_line(request, served) for served in await _seen(request)]
     answers = await to_thread(request.app.state.desk.answers, _who(request))
     lines = [answer_line(line) for line in answers[:_MOST_NEW]]
-    return render(request, "catalogue.html", title="Tables", tables=tables, answers=lines)
+    told: dict[str, Any] = {"tables": tables, "answers": lines, "alone": False}
+    if "users" in _who(request).rights:
+        told["alone"] = len(await to_thread(_books(request).principals)) == 1
+    return render(request, "catalogue.html", title="Tables", **told)
 
 
 async def table(request: Request) -> Response:
@@ -291,13 +297,14 @@ async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
     served = await _served(request)
     await request.app.state.desk.accept(served.name, _who(request))
+    await _noted(request, "data accepted", served.name)
     return _see(path_to("tables", served.name))
 
 
 async def _table_line(request: Request, served: Any) -> dict[str, Any]:
     card, who = served.card, _who(request)
     account = await to_thread(served.account)
-    mine = await to_thread(_books(request).allowances, served.account_name, who.principal)
+    mine = await to_thread(request.app.state.desk.catalogue.allowance, served, who)
     whose = "row" if card.unit is None else unit_name(card.unit)
     return {
         "name": served.name,
@@ -305,7 +312,7 @@ async def _table_line(request: Request, served: Any) -> dict[str, Any]:
         "columns": f"{len(card.columns)} columns" if len(card.columns) != 1 else "1 column",
         "account_name": served.account_name,
         "account": budget_parts(account_json(account)),
-        "allowances": [allowance_parts(one, "Your allowance") for one in mine],
+        "allowances": [] if mine is None else [allowance_parts(mine, "Your allowance")],
         "changed": await to_thread(served.changed),
     }
 
@@ -341,7 +348,7 @@ async def preview(request: Request) -> Response:
 
 
 async def made_up(request: Request) -> Response:
-    """An answer on rows that were made up from the card: free, and about nobody."""
+    """An answer on rows that were made up from the card: free, and about no real person."""
     served, form = await _served(request), await form_of(request)
     desk, who = request.app.state.desk, _who(request)
     record, problem, status = await _tried(
@@ -370,6 +377,7 @@ async def asked(request: Request) -> Response:
     )
     if job is None:
         return await _editor(request, served, form, problem, status)
+    await _noted(request, "asked", served.name)
     return _see(path_to("jobs", job.id))
 
 
@@ -511,7 +519,7 @@ async def job(request: Request) -> Response:
     }[found.state]
     wait = None
     if found.state not in FINISHED or found.state == "answered":
-        wait = max(1, ceil((found.due or time()) - time()))
+        wait = 1 if found.due is None else max(1, ceil(found.due - time()))
     return render(
         request,
         "job.html",
@@ -560,33 +568,28 @@ async def answer(request: Request) -> Response:
     """An answer: its numbers, promise, proof and files."""
     number: int = request.path_params["entry"]
     record = await _record(request)
-    entry = await to_thread(_books(request).entry, number)
-    name, when = str(record["table"]), when_words(entry.when)
+    lines = await to_thread(request.app.state.desk.answers, _who(request))
+    line = next((answer_line(line) for line in lines if line.entry == number), None)
+    if line is None:  # newer than the list
+        entry = await to_thread(_books(request).entry, number)
+        line = {"table": record["table"], "when": when_words(entry.when), "principal": entry.who}
     return render(
         request,
         "answer.html",
         title=title_of(record),
         made_up=False,
-        table=name,
+        table=line["table"],
         entry=number,
-        when=when,
-        principal=await to_thread(_asker, _books(request), entry),
+        when=line["when"],
+        principal=line["principal"],
         answer=parts_of(record),
         empty=EMPTY,
         files=_FILES,
         problem=await to_thread(_problem, record),
         saved_as=file_name(record, number, "json"),
-        citation=citation(record, number, when[:10]),
+        citation=citation(record, number, line["when"][:10]),
         address=f"{request.app.state.settings.address}/answers/{number}",
     )
-
-
-def _asker(books: Ledger, entry: Entry) -> str | None:
-    """In whose name an answer was paid for: its reservation says it."""
-    if entry.kind == "settled":
-        paid = {e.hash: e for e in books.entries(entry.account) if e.kind == "reserved"}
-        entry = paid.get(entry.reservation or "", entry)
-    return entry.principal or entry.who
 
 
 def _problem(record: Mapping[str, Any]) -> str | None:
@@ -603,7 +606,9 @@ async def answer_file(request: Request) -> Response:
         raise _unknown("file", "There is no such file.")
     record = await _record(request)
     text, kind = await to_thread(_file, record, file)
-    headers = attachment(file_name(record, number, file.rpartition(".")[2]))
+    ending = file.rpartition(".")[2]
+    await _noted(request, "downloaded", f"answer-{number}.{ending}")
+    headers = attachment(file_name(record, number, ending))
     return Response(text, media_type=kind, headers=headers)
 
 
@@ -629,38 +634,41 @@ async def _record(request: Request) -> dict[str, Any]:
 
 async def budget(request: Request) -> Response:
     """Accounts and allowances: bars, and what filter and odometer say."""
-    who, books = _who(request), _books(request)
-    served_by: dict[str, list[Any]] = {}
-    for served in await _seen(request):
-        served_by.setdefault(served.account_name, []).append(served)
-    allowances = await to_thread(books.allowances)
+    who, tables = _who(request), await _seen(request)
+    every = "ledger" in who.rights and who.tables is None
+    allowances = await to_thread(_books(request).allowances, None, None if every else who.principal)
     accounts = []
-    for name, tables in served_by.items():
-        account, entries = await to_thread(tables[0].account), await to_thread(books.entries, name)
-        state = account_json(account, typical_price(account, entries))
-        every = "ledger" in who.rights and who.tables is None
+    for name in dict.fromkeys(served.account_name for served in tables):
+        named = [served for served in tables if served.account_name == name]
         shown = [
             allowance_parts(
                 one, "Your allowance" if one.principal == who.principal else one.principal
             )
             for one in allowances
-            if one.account == name and (every or one.principal == who.principal)
+            if one.account == name
         ]
-        waiting = await to_thread(books.unanswered, name) if every else ()
-        kinds = {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
-        told = [f"Tables: {', '.join(served.name for served in tables)}"]
-        if account.budget is not None:
-            told.append(kinds.get(account.budget.kind, "kept by plain sums"))
-        accounts.append(
-            {
-                "name": name,
-                "tables": "; ".join(told),
-                "parts": budget_parts(state),
-                "allowances": shown,
-                "waiting": [entry.sequence for entry in waiting],
-            }
-        )
+        lost = await to_thread(_unclaimed, request, name) if every else []
+        parts = {"name": name, "allowances": shown, "lost": lost}
+        accounts.append(parts | await to_thread(_account, request, named))
     return render(request, "budget.html", title="Budget", accounts=accounts)
+
+
+def _account(request: Request, tables: list[Any]) -> dict[str, Any]:
+    """Bars and words of the account that these tables share."""
+    account, next_ = tables[0].account(), None
+    told = [f"Tables: {', '.join(served.name for served in tables)}"]
+    if account.filter is not None:
+        next_ = typical_price(account, _books(request).entries(account.name))
+    if account.budget is not None:
+        told.append(_KEPT_BY.get(account.budget.kind, "kept by plain sums"))
+    return {"about": "; ".join(told), "parts": budget_parts(account_json(account, next_))}
+
+
+def _unclaimed(request: Request, account: str) -> list[int]:
+    """Charged and not answered, and no question that waits: a server was ended in between."""
+    known = {entry.hash for entry in request.app.state.desk.unclaimed}
+    found = _books(request).unanswered(account)
+    return [entry.sequence for entry in found if entry.hash in known]
 
 
 async def ledger(request: Request) -> Response:
@@ -762,7 +770,7 @@ async def _link(request: Request, name: str) -> Response:
         request,
         request.app.state.settings.address + path,
         heading=f"A sign-in link for {name}",
-        words="Give it to nobody else. It works once, within an hour.",
+        words=f"For {name} alone. It works once, within an hour.",
         back="/users",
     )
 
@@ -785,7 +793,7 @@ async def user_removed(request: Request) -> Response:
 
 async def allowance_set(request: Request) -> Response:
     """Sets or ends how much of an account somebody may spend."""
-    who, gate, form = _whole(request), request.app.state.gate, await form_of(request)
+    who, form = _whole(request), await form_of(request)
     account, name = form.get("account", ""), form.get("principal", "")
     if account not in {served.account_name for served in await _seen(request)}:
         raise _unknown("account", "No table of this server has such an account.")
@@ -797,8 +805,7 @@ async def allowance_set(request: Request) -> Response:
         limit = Limit(**exact, period=period)
     books = _books(request)
     await to_thread(lambda: books.set_allowance(account, name, limit, by=who.principal))
-    action = "allowance set" if limit else "allowance ended"
-    await to_thread(gate.audit, who, action, name, account)
+    await _noted(request, "allowance set" if limit else "allowance ended", name, account)
     return _see(f"/users?done={'allowance' if limit else 'ended'}")
 
 
@@ -843,6 +850,11 @@ def _whole(request: Request) -> Identity:
 def _books(request: Request) -> Ledger:
     books: Ledger = request.app.state.gate.ledger
     return books
+
+
+async def _noted(request: Request, action: Action, subject: str, words: str | None = None) -> None:
+    """Write it into the audit log."""
+    await to_thread(request.app.state.gate.audit, _who(request), action, subject, words)
 
 
 async def _seen(request: Request) -> list[Any]:

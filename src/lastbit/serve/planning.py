@@ -130,9 +130,10 @@ class _Planning:
 
 def main(cards: list[str]) -> None:
     """Run as the child: `python -m lastbit.serve.planning CARD ...`."""
-    limited(memory=MEMORY)
     parent = Parent()
     read = [card_at(Path(path)) for path in cards]
+    spark = any(card.source.engine == "spark" for card in read)  # Java reserves more than it uses
+    limited(memory=None if spark else MEMORY)
     with suppress(LastbitError):  # what is slow the first time is done before the first question
         previewed(
             Question(sql=f'SELECT COUNT(*) AS n FROM "{read[0].name}"', epsilon="1"), read[0], ""

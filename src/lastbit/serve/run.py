@@ -31,6 +31,7 @@ from pathlib import Path
 import uvicorn
 
 from lastbit.errors import InvalidParameter, NotAllowed
+from lastbit.ledger import Ledger
 from lastbit.release import accept_data
 from lastbit.serve.app import application
 from lastbit.serve.catalogue import Catalogue
@@ -39,6 +40,7 @@ from lastbit.serve.identity import Gate
 from lastbit.serve.safety import server_config
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
+from lastbit.tables import read_card
 
 OURS = "lastbit.serve"
 LINE = "\n"
@@ -70,6 +72,9 @@ def serve(
     """Serve until a signal ends it."""
     with _listening(settings) as (listener, settings):
         store = Store(settings.state)
+        measured = store.connection().execute("SELECT count(*) FROM slots").fetchone()[0]
+        if settings.slot is None and measured < len(settings.cards):
+            log("measuring, once, how long a slot must be, on made-up rows ...")
         catalogue = Catalogue(settings, store)
         accepted, waiting = _first_versions(catalogue)
         gate = Gate(store, catalogue.ledger, settings)
@@ -99,7 +104,7 @@ def serve(
 def link_for(settings: Settings, name: str) -> str:
     """Another one-time link for a principal, or for the first steward while there is none."""
     store = Store(settings.state)
-    ledger = Catalogue(settings, store).ledger
+    ledger = Ledger.existing(str(read_card(settings.cards[0]).ledger))
     known = {principal.name: principal.active for principal in ledger.principals()}
     if known and not known.get(name):
         problem = "is not a user of this server"

@@ -8,7 +8,8 @@ Theorem  (forgery)  No other site's page makes a browser change anything here
 Proof    The API acts by a header that browsers never add by themselves (`identity.py`). All other
          unsafe requests pass `_forged`: browsers set Origin and Sec-Fetch-Site themselves, scripts
          cannot (Fetch, "forbidden request-header"). One of them must be there, and each that is
-         there must say that the request is this server's own. GET and HEAD change nothing
+         there must say that the request is this server's own. GET and HEAD change nothing, but for
+         the line of the audit log about a download
 Theorem  (rebinding)  A page of another name that its owner points to this server's address reads
          nothing and changes nothing
 Proof    Its requests have its own name as Host, and are refused before anything looks at them
@@ -321,7 +322,6 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=5,
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
     )
@@ -331,6 +331,7 @@ class PatientProtocol(H11Protocol):
     """uvicorn's HTTP, with a limit to its patience, which by itself has none."""
 
     request_seconds = REQUEST_SECONDS
+    idle_seconds: float = 5
     drain_seconds = DRAIN_SECONDS
     most_connections = MOST_CONNECTIONS
 
@@ -341,6 +342,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; say whether it is the Unix socket."""
         super().connection_made(transport)
+        self.timeout_keep_alive = self.idle_seconds  # type: ignore[assignment]  # seconds, whole or not
         self.access_log = False  # uvicorn would write paths, and those of links are secret
         family = transport.get_extra_info("socket").family
         self.app_state = {**self.app_state, "unix": family == socket.AF_UNIX}
@@ -352,7 +354,7 @@ class PatientProtocol(H11Protocol):
         waiting = [
             one for one in self.connections if isinstance(one, PatientProtocol) and one.is_waiting
         ]
-        longest = min(waiting, key=lambda one: one.waiting_since)
+        longest = min(waiting, key=lambda one: one.waiting_since, default=self)
         longest.transport.abort()
 
     @property

@@ -37,7 +37,7 @@ Differs  - the processor is shared: while a statement runs, other requests may t
          - that the source is another one than the accepted is said as soon as a slot ends in which
            it was found: such changes are public (`catalogue.py`)
 Checked  tests/serve/test_slots.py: the line itself, on a clock that is made up, with run times as
-         input; the server itself, on tables that differ in one unit
+         input. tests/serve/test_timing.py: the server itself, on tables that differ in one unit
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ from lastbit.tables.backends.csv_records import (
     Header as Header,
     check_records as check_records,
 )
+from lastbit.tables.backends.duckdb.files import (
+    check_public_apart as check_public_apart,
+)
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
     is_lazy as is_lazy,
@@ -43,6 +46,7 @@ from lastbit.tables.card.draft import (
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
+    exact_fraction as exact_fraction,
 )
 from lastbit.tables.card.read import (
     Examined as Examined,

@@ -43,7 +43,11 @@ async function preview() {
     const words = panel.querySelector("[data-said], .notice");
     if (words) said.textContent = words.dataset.said || words.textContent;
   } catch (error) {
-    if (error.name !== "AbortError") said.textContent = `No price: ${error.message}`;
+    if (error.name === "AbortError") return;
+    const words = error instanceof TypeError ? "The server does not answer." : error.message;
+    const notice = Object.assign(document.createElement("p"), { className: "notice bad" });
+    notice.textContent = said.textContent = `${words} Nothing was charged.`;
+    panel.prepend(notice);
   }
 }
 
@@ -101,6 +105,7 @@ for (const bar of document.querySelectorAll("[data-until]")) {
   setInterval(() => { bar.value = bar.max - Math.max(0, (end - performance.now()) / 1000); }, 200);
 }
 
-for (const form of document.querySelectorAll("form[data-pay]")) {
-  form.addEventListener("submit", () => setTimeout(() => { form.querySelector("button").disabled = true; }));
-}
+document.addEventListener("submit", (event) => { // one press is one payment
+  if (event.target.matches("[data-pay]")) setTimeout(() => { event.submitter.disabled = true; });
+});
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });

@@ -9,6 +9,7 @@ Checked  tests/tables/test_public_card.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
@@ -20,6 +21,7 @@ from lastbit.tables.card.schema import Budget, Column, DataCard, PrivateTable, P
 
 ELSEWHERE = Source(kind="parquet")
 """Of a table that is on a server: there is nothing here to read."""
+_EXACT = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?", re.ASCII)
 _AMOUNTS = ("epsilon", "delta", "rho", "order", "delta_kept")
 
 
@@ -71,7 +73,7 @@ def card_from_json(data: Mapping[str, Any]) -> DataCard:
             if kept is None
             else Budget(
                 kind=kept["kind"],
-                **{name: Fraction(kept[name]) for name in _AMOUNTS if kept[name] is not None},
+                **{name: exact_fraction(kept[name]) for name in _AMOUNTS if kept[name] is not None},
             ),
             public={
                 table["name"]: PublicTable(
@@ -97,6 +99,17 @@ def card_from_json(data: Mapping[str, Any]) -> DataCard:
     raise InvalidParameter("the card", problem="is malformed", remedy="ask its server's steward")
 
 
+def exact_fraction(text: object) -> Fraction:
+    """The number that `str` of a fraction wrote; nothing else, as 1e999999999 would take for ever.
+
+    >>> exact_fraction("-1/3")
+    Fraction(-1, 3)
+    """
+    if isinstance(text, str) and _EXACT.fullmatch(text):
+        return Fraction(text)
+    raise ValueError("not an exact number")
+
+
 def _text(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
@@ -119,12 +132,14 @@ def _columns(data: list[Mapping[str, Any]]) -> dict[str, Column]:
         keys, bounds, step = one["keys"], one["bounds"], one["step"]
         if keys is not None and one["type"] == "date":
             keys = [None if key is None else date.fromisoformat(key) for key in keys]
-        low_high = None if bounds is None else (Fraction(bounds[0]), Fraction(bounds[1]))
+        low_high = (
+            None if bounds is None else (exact_fraction(bounds[0]), exact_fraction(bounds[1]))
+        )
         found[one["name"]] = Column(
             name=one["name"],
             type=one["type"],
             bounds=low_high,
-            step=None if step is None else Fraction(step),
+            step=None if step is None else exact_fraction(step),
             keys=keys,
             nullable=one["nullable"] is True,
         )

@@ -53,7 +53,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -66,7 +66,7 @@ import numpy as np
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb.snapshot import Snapshot
-from lastbit.tables.card.schema import Source
+from lastbit.tables.card.schema import DataCard, Source
 
 _MOST_HELD = 256
 _MOST_PARTITIONS = 1_000
@@ -146,6 +146,26 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
             problem = "is the table itself"
             remedy = "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
+
+
+def check_public_apart(card: DataCard) -> None:
+    """The same for all tables of a card, by where their files are: no table is opened.
+
+    What is missing of a protected table is no public one; the rest of it is compared.
+    """
+    public = [
+        (name, there) for name, one in card.public.items() for there in _looked_at(one.source)
+    ]
+    for source in (card.source, *(table.source for table in card.private.values())):
+        for protected in _looked_at(source):
+            check_apart(protected, public)
+
+
+def _looked_at(source: Source) -> Iterator[Opened]:
+    """The files of each path, as `opened` would find them."""
+    for part in [replace(source, paths=(path,)) for path in source.paths] or [source]:
+        paths, stamps, _ = Opened(part).now or ((), (), ())
+        yield Opened(part, paths, paths, stamps)
 
 
 def check_unit_in_files(private: Opened, unit: str | None) -> None:
