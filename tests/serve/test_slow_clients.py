@@ -21,25 +21,26 @@ HEAD = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r
 
 
 class Hasty(PatientProtocol):
-    request_seconds = 0.3
+    request_seconds = 1.0
     drain_seconds = 0.3
     most_connections = 40
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Serving]:
-    def told(route: Route) -> Any:
-        async def handler(request: Request) -> Response:
-            if route.handler == "health":
-                return PlainTextResponse("ok")
-            if route.handler == "sign_in":
-                return PlainTextResponse("x" * (64 << 20))
-            return PlainTextResponse(str(len(await request.body())))
-
-        return handler
-
     with served(tmp_path, protocol=Hasty, handler=told) as running:
         yield running
+
+
+def told(route: Route) -> Any:
+    async def handler(request: Request) -> Response:
+        if route.handler == "health":
+            return PlainTextResponse("ok")
+        if route.handler == "sign_in":
+            return PlainTextResponse("x" * (64 << 20))
+        return PlainTextResponse(str(len(await request.body())))
+
+    return handler
 
 
 def trickled(line: socket.socket, first: bytes, next_: Callable[[], bytes]) -> bytes:
@@ -146,9 +147,9 @@ def test_slowloris(server: Serving) -> None:
     assert good == 20
 
 
-def test_a_slow_but_honest_client(server: Serving) -> None:
+def test_a_slow_but_honest_client(tmp_path: Path) -> None:
     """A whole request within the time: in as many pieces as it likes."""
-    with server.socket() as line:
+    with served(tmp_path, handler=told) as server, server.socket() as line:
         sent = HEAD + b"Content-Length: 5\r\nConnection: close\r\n\r\nhello"
         for place in range(0, len(sent), 7):
             line.sendall(sent[place : place + 7])
