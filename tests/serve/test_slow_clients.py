@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,23 @@ def server_connections(server: Serving) -> int:
     port = f":{server.settings.port:04X}"
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(line.split()[1].endswith(port) and line.split()[3] == "01" for line in lines)
+
+
+class Small(PatientProtocol):
+    most_connections = 10
+
+
+def test_who_waits_longest_makes_room(tmp_path: Path) -> None:
+    """Of thirty that have sent half a request the last ten are there, and are answered."""
+    with served(tmp_path, protocol=Small, handler=told) as server, ExitStack() as opened:
+        lines = []
+        for _ in range(30):
+            lines.append(opened.enter_context(server.socket()))
+            lines[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        assert [until_closed(line) for line in lines[:20]] == [b""] * 20
+        for line in lines[20:]:
+            line.sendall(b"\r\n")
+            assert line.recv(12) == b"HTTP/1.1 200"
 
 
 def test_slowloris(server: Serving) -> None:
