@@ -187,8 +187,11 @@ def limited(*, memory: int | None, nice: int = 0) -> None:
         os.nice(nice)
 
 
-def seconds_left(seconds: int) -> None:
-    """From now on use the processor for this many seconds at most; then the system ends us."""
+def seconds_left(seconds: int | None) -> None:
+    """Use the processor for this many seconds from now, then the system ends us; None: no end."""
+    if seconds is None:
+        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))

@@ -110,7 +110,7 @@ class _Planning:
         self.planned: tuple[Plan, Question] | None = None
 
     def answer(self, request: Message) -> Message:
-        seconds_left(int(PATIENCE_MADE_UP))
+        seconds_left(None if request["do"] == "reserve" else int(PATIENCE_MADE_UP))
         match request["do"]:
             case "preview":
                 return previewed(*self._asked(request), request["data"])
