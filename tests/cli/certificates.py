@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from lastbit.checker.numbers import digest
+from lastbit.verify.coupling import coupled
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running.code import Code
@@ -18,9 +19,11 @@ from lastbit.verify.running.witness import refute
 from lastbit.verify.snapping import snapping_bound
 from lastbit.verify.tracing.trace import trace
 from tests.mutants import replaced
+from tests.verify.coupled_code import noisy_max
 from tests.verify.rounding_examples import one_uniform, with_sign
 
 KINDS = ("snapping", "rounding", "law", "refutation", "error-bound", "infinite-law", "query")
+SHOWN = (*KINDS, "coupling")  # whose numbers may be changed into those of another proof
 SNAPPED = "lastbit.mechanisms.snapping:snapped"
 
 Certificate = dict[str, Any]
@@ -61,6 +64,8 @@ def _made(kind: str) -> Certificate:
             found = refute(code, 0.0, 1.0, uniform=Grid(53, first=1), signs=None, tries=5)
             assert found is not None
             return found.certificate(code)
+        case "coupling":
+            return coupled(noisy_max, inputs=2, epsilon=1).certificate()
         case _:
             code_of = trace(lambda x, y: (x * y + 1.0) / (x + 3.0))
             return error_certificate(analyse(code_of, {"x": (1, 2), "y": (-1, 3)}, pieces=4))

@@ -18,7 +18,7 @@ def name(page: Path) -> str:
 
 LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
-    for page in ("audit", "data-card", "figures", "ledger", "tutorial-tables", "verify")
+    for page in ("api", "audit", "data-card", "figures", "ledger", "tutorial-tables", "verify")
 }
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]
 

@@ -42,7 +42,8 @@ def chain(tmp_path, monkeypatch) -> list[Entry]:
 
 def problems(entries: list[Entry]) -> list[str]:
     """Of a chain whose numbers, links and hashes are all right."""
-    rows, previous, hashes = [], FIRST, {}
+    rows, previous = [], FIRST
+    hashes: dict[str | None, str] = {}
     for number, entry in enumerate(entries, start=1):
         paid = hashes.get(entry.reservation, entry.reservation)
         new = replace(entry, sequence=number, previous=previous, reservation=paid)

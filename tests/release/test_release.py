@@ -17,7 +17,8 @@ import pytest
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, NotAllowed
 from lastbit.ledger.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.release import released, uncollected
+from lastbit.release.paying import uncollected
+from lastbit.release.release import released
 from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call

@@ -254,6 +254,14 @@ def test_keys_of_public_tables_are_the_servers_word(server):
     assert table.plan(epsilon=1) is None
     assert table.explain(epsilon=1).startswith("t\nprice     1\n")
     assert table.release(epsilon=1).keys == ("climate",)
+    with pytest.raises(InvalidParameter, match="name a price"):
+        table.release(within=100)
+    server.changed["preview"] = lambda body: body | {"cost": {**body["cost"], "epsilon": "50"}}
+    before = server.paid()
+    with pytest.raises(ServerFailed, match="another price"):
+        table.release(epsilon="1/3")
+    assert server.paid() == before
+    del server.changed["preview"]
     server.changed["questions"] = lambda body: (
         body | {"cost": {"epsilon": "2", "delta": "0", "rho": "0"}}
     )
@@ -475,6 +483,11 @@ RAW = {
     "no number": (sends(HEAD + b'\r\n{"a": NaN}'), "does not answer in JSON"),
     "deep JSON": (sends(HEAD + b"\r\n" + b"[" * 100_000), "does not answer in JSON"),
     "no UTF-8": (sends(HEAD + b'\r\n"\xff"'), "does not answer in JSON"),
+    "half a body": (sends(HEAD + b'Content-Length: 99\r\n\r\n{"a": 1'), "cannot be reached"),
+    "half a chunk": (
+        sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\r\n{}"),
+        "cannot be reached",
+    ),
     "no HTTP": (sends(b"SSH-2.0-OpenSSH\r\n"), "cannot be reached"),
     "an empty body": (sends(HEAD + b"\r\n"), "does not answer in JSON"),
 }
@@ -484,6 +497,31 @@ RAW = {
 def test_bodies_that_are_none_end(server, send, words):
     server.raw["tables"] = send
     with pytest.raises(ServerFailed, match=words):
+        there(server)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (HEAD + b"Content-Length: 4000000\r\n\r\n", b" "),
+    ],
+    ids=["interim responses", "a byte at a time"],
+)
+def test_what_never_ends_is_ended(server, monkeypatch, sent):
+    monkeypatch.setattr(remote, "_LONGEST", 0.3)
+
+    def slowly(handler: BaseHTTPRequestHandler) -> None:
+        try:
+            handler.wfile.write(sent[0])
+            for _ in range(2000):
+                handler.wfile.write(sent[1])
+                threading.Event().wait(0.005)
+        except OSError:
+            pass
+
+    server.raw["tables"] = slowly
+    with pytest.raises(ServerFailed, match="too slowly"):
         there(server)
 
 
@@ -551,6 +589,7 @@ def test_too_many_requests_are_tried_again(server):
         ("https://stats.example.org/vis its", "holds blanks"),
         ("https://stats.example.org/visits\r\nX: y", "holds blanks"),
         ("HTTP://stats.example.org/visits", "is not encrypted"),
+        ("https://stäts.example.org/visits", "not ASCII"),
     ],
 )
 def test_addresses_that_are_not_taken(address, words):

@@ -17,7 +17,7 @@ from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
 from lastbit.verify.tracing.trace import trace
-from tests.cli.certificates import KINDS, SNAPPED, certificate, sealed
+from tests.cli.certificates import SHOWN, SNAPPED, certificate, sealed
 
 VOID = {"meta", "br", "hr"}
 
@@ -61,7 +61,7 @@ def rules(root: Rule) -> list[Rule]:
 # ---------------------------------------------------------------- pages
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHOWN)
 def test_a_page_is_complete_and_self_contained(kind):
     whole = certificate(kind)
     page = certificate_page(whole, file="mine.json")
@@ -165,7 +165,7 @@ def test_many_cells_are_cut_and_counted():
     assert "more are in the certificate" in certificate_latex(whole)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHOWN)
 def test_latex_is_balanced_and_plain(kind):
     text = certificate_latex(certificate(kind))
     assert text.startswith(r"\documentclass") and text.endswith("\\end{document}\n")

@@ -30,7 +30,7 @@ from lastbit.report import (
     place_map,
 )
 from lastbit.report.answer import answer_in_notebook, answer_in_terminal
-from tests.cli.certificates import KINDS, certificate
+from tests.cli.certificates import SHOWN, certificate
 from tests.evidence import Extent
 from tests.report.answer_records import (
     REGIONS,
@@ -124,7 +124,7 @@ def test_terminals() -> None:
             continue
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHOWN)
 def test_certificates(kind: str, extent: Extent) -> None:
     checked(certificate_page, certificate(kind), least=3, extent=extent)
 

@@ -47,7 +47,7 @@ def test_every_action_is_written_once_wherever_it_is_done(tmp_path: Path) -> Non
             found = server.request(method, f"{API}{path}", token=token, data=data)
             assert found.status < 300, (path, found.text)
         told = lines(server)
-        by_page = (
+        by_page: tuple[tuple[str, str, dict[str, str] | None], ...] = (
             ("/tables/visits/ask", his, PRICE),
             (f"/answers/{entry}/answer.csv", his, None),
             ("/tables/visits/accept", her, {}),

@@ -171,7 +171,7 @@ def test_what_is_another_analysts_stays_so(tmp_path: Any, unhurried: None) -> No
             for route in ROUTES:
                 if not any(f"{{{part}}}" in route.path for part in parts):
                     continue
-                wish = {"data": asked_for} if route.is_api else {"form": asked_for}
+                wish: dict[str, Any] = {"data" if route.is_api else "form": asked_for}
                 found = server.request(
                     route.method,
                     _filled(route, {**PARTS, **parts}),

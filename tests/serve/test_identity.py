@@ -218,7 +218,7 @@ def test_who_was_removed_meanwhile_makes_no_token(here: Place) -> None:
         _there(by_token(here.gate, token)),
     ]
     for role in (None, "analyst"):
-        here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+        here.ledger.set_principal("ana", role, by="stella")
     for maker in late:
         with pytest.raises(Refusal, match="ended"):
             here.gate.token_made(maker, name="y", days=1)
@@ -317,6 +317,16 @@ def test_a_new_role_gives_no_old_token_more(here: Place) -> None:
     assert found is None or found.rights <= RIGHTS["analyst"]
 
 
+def test_a_store_that_gives_more_than_the_role_is_not_believed(here: Place) -> None:
+    """As after an update by which a role has less."""
+    token, _ = here.gate.token_made("ana", name="x", days=1)
+    secret = here.gate.session_of(token)
+    with here.gate.store.transaction() as rows:
+        rows.execute("UPDATE tokens SET rights = ?", ('["browse", "users", "ledger"]',))
+    for found in (by_token(here.gate, token), by_cookie(here.gate, secret)):
+        assert _there(found).rights == frozenset(["browse"])
+
+
 def test_rights_are_those_of_the_role_now(here: Place) -> None:
     """A role that is taken on the command line counts within the second."""
     here.ledger.set_principal("sam", "steward", by="stella")
@@ -376,9 +386,9 @@ def test_removed_and_added_again(here: Place, here_or_there: str) -> None:
     secret, link = signed_in(here, "ana"), here.gate.link_made("ana")
     for role in (None, "analyst"):
         if here_or_there == "in the server":
-            here.gate.principal_set("ana", role, by=steward)  # type: ignore[arg-type]
+            here.gate.principal_set("ana", role, by=steward)
         else:
-            here.ledger.set_principal("ana", role, by="stella")  # type: ignore[arg-type]
+            here.ledger.set_principal("ana", role, by="stella")
     forgotten(here)
     assert by_token(here.gate, token) is None and by_cookie(here.gate, secret) is None
     with pytest.raises(Refusal, match="link"):

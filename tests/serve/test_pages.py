@@ -334,6 +334,12 @@ def test_pages_that_answer_forms(server):
         (f"/users/{table}/link", "steward", {}, 404),
         ("/allowances", "steward", {"account": words, "principal": "ana", "epsilon": "1"}, 404),
         ("/allowances", "steward", {"account": "patients", "principal": "ana"}, 422),
+        (
+            "/allowances",
+            "steward",
+            {"account": "patients", "principal": "ana", "epsilon": "1e999999999"},
+            422,
+        ),
         ("/sign-in", "analyst", {"token": words, "next": words}, 401),
         ("/link/" + "x" * 43, "analyst", {"name": words}, 404),
     ]

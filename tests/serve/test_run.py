@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from lastbit.ledger.principals import Limit
 from lastbit.ledger.safekeeping import restored
 from lastbit.serve.health import trouble
 from lastbit.serve.identity import Gate
+from lastbit.serve.run import _logging
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
 from tests.cli.running import refused, succeeded
@@ -217,6 +219,20 @@ def test_backup_while_it_runs_and_restore(folder):
         assert asked(server, fresh, 40)["cost"] is not None  # after the copy: charged once more
     (ana,) = (one for one in Ledger.existing("visits.ledger").principals() if one.name == "ana")
     assert ana.role == "analyst"
+
+
+def test_the_log_has_one_line_for_each_thing_and_no_words_of_errors():
+    lines: list[str] = []
+    with _logging(lines.append):
+        logging.getLogger("lastbit.serve").info("ana asks: %s", "SELECT\n2026 \x1b[31m\u202e1")
+        try:
+            raise ValueError("a value")
+        except ValueError:
+            logging.getLogger("uvicorn.error").exception("Exception in %s\nmore", "a value")
+    assert [line.partition("Z ")[2] for line in lines] == [
+        "ana asks: SELECT 2026 ?[31m?1",
+        "error: uvicorn.error: Exception in %s ValueError",
+    ]
 
 
 def test_health_says_what_is_wrong_in_a_word(folder, monkeypatch):

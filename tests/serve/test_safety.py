@@ -651,6 +651,7 @@ def test_mutated_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exten
                 got = until_closed(line)
             statuses = re.findall(rb"^HTTP/1\.1 (\d+)", got, re.MULTILINE)
             assert b"500" not in statuses, bytes(sent)
+        monkeypatch.undo()
         assert server.request("GET", "/healthz").status == 200
 
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +22,26 @@ HEAD = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r
 
 
 class Hasty(PatientProtocol):
-    request_seconds = 0.3
+    request_seconds = 1.0
     drain_seconds = 0.3
     most_connections = 40
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Serving]:
-    def told(route: Route) -> Any:
-        async def handler(request: Request) -> Response:
-            if route.handler == "health":
-                return PlainTextResponse("ok")
-            if route.handler == "sign_in":
-                return PlainTextResponse("x" * (64 << 20))
-            return PlainTextResponse(str(len(await request.body())))
-
-        return handler
-
     with served(tmp_path, protocol=Hasty, handler=told) as running:
         yield running
+
+
+def told(route: Route) -> Any:
+    async def handler(request: Request) -> Response:
+        if route.handler == "health":
+            return PlainTextResponse("ok")
+        if route.handler == "sign_in":
+            return PlainTextResponse("x" * (64 << 20))
+        return PlainTextResponse(str(len(await request.body())))
+
+    return handler
 
 
 def trickled(line: socket.socket, first: bytes, next_: Callable[[], bytes]) -> bytes:
@@ -109,6 +111,23 @@ def server_connections(server: Serving) -> int:
     return sum(line.split()[1].endswith(port) and line.split()[3] == "01" for line in lines)
 
 
+class Small(PatientProtocol):
+    most_connections = 10
+
+
+def test_who_waits_longest_makes_room(tmp_path: Path) -> None:
+    """Of thirty that have sent half a request the last ten are there, and are answered."""
+    with served(tmp_path, protocol=Small, handler=told) as server, ExitStack() as opened:
+        lines = []
+        for _ in range(30):
+            lines.append(opened.enter_context(server.socket()))
+            lines[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        assert [until_closed(line) for line in lines[:20]] == [b""] * 20
+        for line in lines[20:]:
+            line.sendall(b"\r\n")
+            assert line.recv(12) == b"HTTP/1.1 200"
+
+
 def test_slowloris(server: Serving) -> None:
     """Three times the connections that the server holds, each with half a request, to which a
     thread adds header after header, and which it opens again when they are closed."""
@@ -146,9 +165,9 @@ def test_slowloris(server: Serving) -> None:
     assert good == 20
 
 
-def test_a_slow_but_honest_client(server: Serving) -> None:
+def test_a_slow_but_honest_client(tmp_path: Path) -> None:
     """A whole request within the time: in as many pieces as it likes."""
-    with server.socket() as line:
+    with served(tmp_path, handler=told) as server, server.socket() as line:
         sent = HEAD + b"Content-Length: 5\r\nConnection: close\r\n\r\nhello"
         for place in range(0, len(sent), 7):
             line.sendall(sent[place : place + 7])

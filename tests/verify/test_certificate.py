@@ -8,7 +8,7 @@ import pytest
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import InvalidParameter, NotCertified
-from lastbit.report.certificate import claim_of
+from lastbit.report.certificate import certificate_latex, certificate_page, claim_of
 from lastbit.verify.certificate import certificate, read, save
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.snapping import snapping_bound
@@ -38,6 +38,9 @@ def test_unknown_kinds_are_rejected() -> None:
 
 
 def test_a_declared_rate_is_called_so_and_the_machine_is_named() -> None:
-    facts = dict(claim_of(declared_certificate(logistic, **SETTING).certificate()).facts)
+    made = declared_certificate(logistic, **SETTING).certificate()
+    facts = dict(claim_of(made).facts)
     assert facts["noise"].startswith("declared, not proved")
     assert facts["machine"].startswith("binary64; exp within 1 ulp")
+    assert "declared rate 1 loses" in certificate_page(made)
+    assert "declared rate 1 loses" in certificate_latex(made)

@@ -13,12 +13,15 @@ import pytest
 
 from lastbit.checker import Rejected, check, names_code, problem_of
 from lastbit.checker.dispatch import check_apart_from_code
-from lastbit.errors import InvalidParameter, LastbitError, NotCertified
+from lastbit.checker.gaussian import _check_library, _cosine
+from lastbit.errors import InvalidParameter, LastbitError, NoBound, NotCertified
+from lastbit.exact import arb_of, ends, working_precision
 from lastbit.report.certificate import certificate_page, claim_of
 from lastbit.verify import (
     BINARY16,
     FullPrecision,
     Grid,
+    analyse,
     digest,
     drawn_law,
     exhaustive_delta,
@@ -26,6 +29,7 @@ from lastbit.verify import (
     trace,
 )
 from lastbit.verify.gaussian import _coordinates, _parts, recognised
+from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import Add, Variable
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.rounding import setting_of
@@ -402,6 +406,40 @@ def test_another_function_does_not_take_the_steps(name, other):
 
     with pytest.raises(Rejected):
         check(resealed(sealed(name), change))
+
+
+@pytest.mark.parametrize("name", ["log", "cos"])
+def test_a_library_that_is_farther_off_is_noticed(name, monkeypatch):
+    """Five units in the last place: the code takes its steps all the same."""
+    right = getattr(math, name)
+    monkeypatch.setattr(math, name, lambda x: right(x) * (1 + 5 * 2.0**-53))
+    with pytest.raises(Rejected, match="farther off here than stated"):
+        _check_library(sealed("box_muller")["claim"])
+
+
+def test_the_checkers_cosine_holds_the_true_one():
+    for k in range(0, 700, 7):
+        x = Fraction(k, 100)
+        low, high = _cosine(x)
+        with working_precision(200):
+            least, most = ends(arb_of(x).cos())
+        assert low <= least <= most <= high
+        assert high - low < Fraction(1, 10**40)
+
+
+def test_the_rule_of_the_cosine_holds_in_binary16():
+    """All binary16 angles of a grid, each as computed from a real that is off by a little."""
+    wave = trace(lambda u: math.cos(6.25 * u))
+    found = analyse(wave, {"u": (0, 1)}, errors={"u": 2.0**-11}, format=BINARY16, ulps={"cos": 1})
+    worst = 0.0
+    for k in range(2**11):
+        u = Fraction(k, 2**11)
+        computed = float(machine_value(wave, {"u": u}, format=BINARY16))
+        for real in (k / 2**11, (k + 1) / 2**11):
+            worst = max(worst, abs(computed - math.cos(6.25 * real)))
+    assert found.error / 2 < worst <= found.error
+    with pytest.raises(NoBound, match="nothing is known of the library's cos"):
+        analyse(wave, {"u": (0, 1)})
 
 
 def test_the_certificate_is_told_in_words():

@@ -132,7 +132,7 @@ def _form(rows: Any, known: frozenset[str]) -> list[Form]:
 
     def at(place: Any) -> Form:
         require(type(place) is int and 0 <= place < len(found), "a step uses one not before it")
-        return found[place]
+        return found[int(place)]
 
     for row in rows:
         match list(row):

@@ -729,9 +729,9 @@ def table(
     if remote or (isinstance(source, str | Path) and str(source).lower().endswith(".toml")):
         given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
-            raise InvalidParameter(
-                "table", problem="is declared by its card", remedy="pass the card alone"
-            )
+            what = "the address of a server's table" if remote else "the card"
+            remedy = f"pass {what} alone" + ("; a file: download it first" if remote else "")
+            raise InvalidParameter("table", problem="is declared by its card", remedy=remedy)
         if remote:
             # late: it imports this file, and what speaks to servers is slow to load
             from lastbit.release.remote import remote_table

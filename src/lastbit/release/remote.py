@@ -10,7 +10,7 @@ Theorem  an answer that is given back (a) has a certificate that lastbit's own c
          (`recorded.py`); (d) has the price that was planned here, and no other was charged
 Proof    `_checked` refuses anything else. (c) is by the digest of the query. A question that groups
          by a column of a public table has its keys there, and cannot be planned here: its price is
-         the server's preview, compared before it is paid, and (c) is the server's word
+         the server's preview, at most what was offered, and (c) is the server's word
 Differs  that the numbers come from the data, with noise of the right law, is the server's word: no
          client could tell. What is checked is all that an honest server cannot get wrong
 Theorem  one call of `release` is charged at most once, however often the connection drops
@@ -29,10 +29,14 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -133,6 +137,8 @@ class Server:
             raise wrong("cannot be read") from None
         if any(ord(letter) <= 32 or ord(letter) == 127 for letter in address):
             raise wrong("holds blanks")
+        if not host.isascii():
+            raise wrong("has a host that is not ASCII", "write its name as xn--...")
         if "@" in parts.netloc or parts.query or parts.fragment:
             remedy = f"leave it out; a token is passed as token=..., or in {TOKEN}"
             raise wrong("holds more than a host and a table", remedy)
@@ -192,16 +198,19 @@ class Server:
         """The reply; or what went wrong, and whether that is final."""
         kind = {} if body is None else {"Content-Type": "application/json"}
         every = {"Accept": "application/json", "Connection": "close", **kind, **headers}
-        connection = self._connection()
+        connection, late = self._connection(), threading.Event()
         try:
+            connection.connect()
             sent = {**every, "Authorization": f"Bearer {self.token.revealed()}"}
-            connection.request(method, f"{API}{path}", body=body, headers=sent)
-            response = connection.getresponse()
-            if 300 <= response.status < 400:
+            with _ended(connection.sock, late):
+                connection.request(method, f"{API}{path}", body=body, headers=sent)
+                response = connection.getresponse()
+                redirected = 300 <= response.status < 400
+                text = b"" if redirected else _limited(response, most)
+            if redirected:
                 return None, "sends elsewhere (a redirect), and the token is not sent there", True
-            text = _limited(response, most)
-            if text is None:
-                return None, "answers more than is taken, or too slowly", True
+            if text is None or late.is_set():
+                return None, _TOO_MUCH, True
             retry = response.headers.get("Retry-After", "")
             wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
             if response.status == 204 and not text:
@@ -213,6 +222,8 @@ class Server:
         except (ValueError, RecursionError):
             return None, "does not answer in JSON; look at the address", True
         except (OSError, http.client.HTTPException):
+            if late.is_set():
+                return None, _TOO_MUCH, True
             return None, "cannot be reached, or the connection drops", False
         finally:
             connection.close()
@@ -261,14 +272,37 @@ class _Dropped(Exception):
     """A request that may be tried again."""
 
 
+_TOO_MUCH = "answers more than is taken, or too slowly"
+
+
+@contextmanager
+def _ended(line: socket.socket, late: threading.Event) -> Iterator[None]:
+    """End the connection if what is done inside takes too long, though bytes keep coming."""
+
+    def end() -> None:
+        late.set()
+        with suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(_LONGEST, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
-    """The body, unless it is too long or takes too long."""
-    pieces, length, until = [], 0, time.monotonic() + _LONGEST
+    """The body, unless it is too long."""
+    pieces, length = [], 0
     while piece := response.read1(_PIECE):
         pieces.append(piece)
         length += len(piece)
-        if length > most or time.monotonic() > until:
+        if length > most:
             return None
+    if response.length:  # less came than was announced
+        raise http.client.IncompleteRead(b"", response.length)
     return b"".join(pieces)
 
 
@@ -410,7 +444,8 @@ class RemoteTable:
             text = "\n".join(map(self.server.words, [shown["title"], *lines]))
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
-            text = self.meant_by(asked.sql).explain(within=within, **price)
+            meant = self.meant if self.text is None else self.meant.sql(asked.sql)
+            text = meant.explain(within=within, **price)
         return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
@@ -436,10 +471,6 @@ class RemoteTable:
             lines.append(("left after it", ", ".join(parts) or "nothing"))
         return [(name, self.server.words(words)) for name, words in lines]
 
-    def meant_by(self, sql: str) -> Table:
-        """The question as one of a table here."""
-        return self.meant if self.text is None else self.meant.sql(sql)
-
     def release(
         self,
         *,
@@ -459,12 +490,12 @@ class RemoteTable:
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         asked = self._asked(price, within, fresh=fresh)
         plan = self._plan(asked.sql, price, within)
-        if plan is None or within is not None:  # the price is the server's word: compared unpaid
-            cost = _cost(self._preview(asked)["cost"])
-            if plan is not None:
-                _compare("price", cost, plan.cost)
+        if plan is None:
+            cost = self._price_there(asked)
         else:
             cost = plan.cost
+            if within is not None:  # the server finds the price too: compared before it is paid
+                _compare("price", _cost(self._preview(asked)["cost"]), cost)
         key = secure_bits().fill(16).tobytes().hex()
         job = self._finished(asked, key, cost)
         if job.get("state") != "answered":
@@ -541,6 +572,17 @@ class RemoteTable:
             return {**found, "facts": facts, "title": str(found["title"])}
         except (LookupError, TypeError, ValueError):
             raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
+
+    def _price_there(self, asked: Asked) -> Cost:
+        """The server's price of what cannot be planned here: at most what was offered for it."""
+        if asked.within is not None:
+            problem = "cannot be promised for keys of a public table, which the server has"
+            raise InvalidParameter("within", problem=problem, remedy="name a price")
+        cost = _cost(self._preview(asked)["cost"])
+        offered = Cost(**{name: Fraction(getattr(asked, name) or 0) for name in _AMOUNTS})
+        if any(getattr(cost, name) > getattr(offered, name) for name in _AMOUNTS):
+            _compare("price", cost, offered)
+        return cost
 
     def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""

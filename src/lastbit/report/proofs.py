@@ -130,7 +130,7 @@ def proof_of(certificate: Json) -> Rule:
         case "snapping":
             return _snapping(body["derivation"], claim["format"])
         case "rounding":
-            return _rounding(claim, body)
+            return _declared(claim, body) if "rate" in claim else _rounding(claim, body)
         case "gaussian":
             return _gaussian(claim, body)
         case "coupling":
@@ -197,6 +197,28 @@ def _snapping(step: Json, form: str) -> Rule:
     premises = tuple(_snapping(p, form) for p in step["premises"])
     why = _WHY_SNAPPING.get(step["rule"], "")
     return Rule(step["rule"], ", ".join(says), premises, why=why)
+
+
+def _declared(claim: Json, body: Json) -> Rule:
+    epsilon, excess = number(claim["epsilon"]), number(body["excess"])
+    total, of_sum, of_quotient = (
+        up(number(body[name])) for name in ("delta_t", "delta_n", "delta_round")
+    )
+    rows = tuple(
+        (*(rounded_down(number(end), _MANY) for end in piece["u"]), up(number(piece["error"])))
+        for piece in body["pieces"]
+    )
+    stray = _rule(
+        "STRAY",
+        f"δ_t = {total} = {of_sum} (the sum) + {of_quotient} (the quotient), piece by piece",
+        headings=("u from", "to", "error at most"),
+        rows=rows,
+    )
+    says = (
+        f"ε = {rounded_up(epsilon, _MANY)}: noise of the declared rate {exact(claim['rate'])} "
+        f"loses {amount(epsilon - excess, up=True)}, the floats {up(excess)}"
+    )
+    return _rule("ROUNDING", says, (stray,))
 
 
 def _rounding(claim: Json, body: Json) -> Rule:
@@ -383,7 +405,7 @@ def latex_proof(certificate: Json) -> Iterator[str]:
             for line in bound.latex().splitlines():
                 formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
                 yield rf"\fitted{{{formula}}}"
-        case "rounding":
+        case "rounding" if "rate" not in claim:
             yield from _latex_rounding(certificate)
         case "error-bound":
             yield from _inference(derivation_from_json(claim["expression"], body))

@@ -218,9 +218,18 @@ class Desk:
 
     async def preview(self, table: str, question: Question, who: Identity) -> Preview:
         """What the answer would cost, how far off it would be, what would be left."""
-        served = self.table(table, who)
         self._check_running()
-        told = await self._planner.preview(table, question, served.data(), who.principal)
+        served, data = await asyncio.to_thread(self._version, table, who)
+        told = await self._planner.preview(table, question, data, who.principal)
+        return await asyncio.to_thread(self._previewed, served, question, who, told)
+
+    def _version(self, table: str, who: Identity) -> tuple[Served, str | None]:
+        served = self.table(table, who)
+        return served, served.data()
+
+    def _previewed(
+        self, served: Served, question: Question, who: Identity, told: Message
+    ) -> Preview:
         cost = Cost(**{name: Fraction(amount) for name, amount in told["cost"].items()})
         recorded = None
         if not question.fresh:
@@ -232,7 +241,7 @@ class Desk:
         except LastbitError as error:
             refused = None if recorded else str(error)
         return Preview(
-            table=table,
+            table=served.name,
             title=told["title"],
             cost=told["cost"],
             guarantee=told["guarantee"],
@@ -258,8 +267,8 @@ class Desk:
 
     async def made_up(self, table: str, question: Question, who: Identity) -> dict[str, Any]:
         """The record of an answer on made-up rows: free, and of nothing that is there."""
-        served = self.table(table, who)
         self._check_running()
+        served, _ = await asyncio.to_thread(self._version, table, who)
         return await self._maker.made_up(served.name, question, who.principal)
 
     # ------------------------------------------------------------ paying
@@ -268,7 +277,7 @@ class Desk:
         self, table: str, question: Question, who: Identity, *, key: str | None = None
     ) -> Job:
         """Pay for an answer, which is then waited for; the same key gives the same job."""
-        served = self.table(table, who)
+        served, _ = await asyncio.to_thread(self._version, table, who)
         if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
             detail = f"an Idempotency-Key has 1 to {_LONGEST_KEY} letters"
             raise Refusal(status=422, title="Not a key", detail=detail, kind="malformed")
@@ -443,7 +452,7 @@ class Desk:
 
     async def accept(self, table: str, who: Identity) -> None:
         """Let the data be asked about as they are now: a steward's decision, at a slot's end."""
-        served = self.table(table, who)
+        served, _ = await asyncio.to_thread(self._version, table, who)
         if "data" not in who.rights:
             self._refuse(403, "Not allowed", "a steward accepts data", "not-allowed")
         item = _Acceptance(self, served, who.principal)

@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lastbit.checker import names_code, problem_of
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import rational
 from lastbit.ledger import PERIODS, ROLES, Ledger, Limit
 from lastbit.release import Answer, Marginals
@@ -799,14 +799,24 @@ async def allowance_set(request: Request) -> Response:
         raise _unknown("account", "No table of this server has such an account.")
     limit = None
     if form.get("end") != "yes":
-        given = {currency: form.get(currency, "").strip() for currency, _ in CURRENCIES}
-        exact = {name: rational(text, name) for name, text in given.items() if text}
+        exact = {
+            currency: _exact(letter, text)
+            for currency, letter in CURRENCIES
+            if (text := form.get(currency, "").strip())
+        }
         period: Any = form.get("period") or None
         limit = Limit(**exact, period=period)
     books = _books(request)
     await to_thread(lambda: books.set_allowance(account, name, limit, by=who.principal))
     await _noted(request, "allowance set" if limit else "allowance ended", name, account)
     return _see(f"/users?done={'allowance' if limit else 'ended'}")
+
+
+def _exact(letter: str, text: str) -> Fraction:
+    try:
+        return rational(text, letter)
+    except InvalidParameter:
+        raise _wrong(f"{letter} is not a number: write 0.5, 1/3 or 1e-9.") from None
 
 
 async def audit(request: Request) -> Response:

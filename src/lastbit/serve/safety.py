@@ -351,11 +351,12 @@ class PatientProtocol(H11Protocol):
             self._make_room()
 
     def _make_room(self) -> None:
-        waiting = [
-            one for one in self.connections if isinstance(one, PatientProtocol) and one.is_waiting
-        ]
-        longest = min(waiting, key=lambda one: one.waiting_since, default=self)
-        longest.transport.abort()
+        """Close the one that has waited longest; those that are being closed are not counted."""
+        here = [one for one in self.connections if isinstance(one, PatientProtocol)]
+        here = [one for one in here if not one.transport.is_closing()]
+        if len(here) > self.most_connections:
+            waiting = (one for one in here if one.is_waiting)
+            min(waiting, key=lambda one: one.waiting_since, default=self).transport.abort()
 
     @property
     def is_waiting(self) -> bool:

@@ -219,7 +219,8 @@ def gaussian_certificate(
     `noise` is ordinary code of two uniforms u and v: by Box and Muller, or by the polar method with
     `accepted`, the code of the number that a pair must have between 0 and 1, or be drawn again.
     ln, sqrt and cos of the library are taken to be within `ulps` (1, 1/2 and 1 by default): the
-    certificate says so, and the functions are tried where code with a name is run.
+    certificate says so, and for code with a name the checker tries ln and cos of its machine
+    against its own, at some hundred numbers.
 
     Theorem  `GaussianAnalysis`. `NotCertified` where it says nothing
     Checked  tests/verify/test_gaussian_floats.py
