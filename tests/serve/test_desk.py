@@ -12,6 +12,7 @@ import pytest
 from lastbit.checker import check
 from lastbit.errors import InvalidParameter
 from lastbit.serve.catalogue import Catalogue
+from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import Question, Refusal
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
@@ -401,3 +402,22 @@ def test_children_of_another_card_are_not_started(tmp_path):
         assert (caught.value.status, caught.value.kind, spent(desk)) == (503, "card-changed", 1)
         card.write_text(card.read_text().replace("max_rows = 4", "max_rows = 3"))
         assert desk.answer(f"{COUNT} WHERE cost < 1").state == "answered"
+
+
+@pytest.mark.parametrize("content", [None, b"not a ledger" * 500])
+def test_nobody_is_told_where_a_ledger_was(tmp_path, content):
+    with running(written(tmp_path)) as desk:
+        question = Question(sql=COUNT, epsilon="1")
+        path, away = tmp_path / "hospital.ledger", tmp_path / "away"
+        os.rename(path, away)
+        if content is not None:
+            path.write_bytes(content)
+        told = desk.all(
+            desk.desk._planner.reserve("visits", question, "ana"),
+            desk.desk.preview("visits", question, ANA),
+        )
+        os.replace(away, path)
+        for refusal in map(refusal_of, told):
+            assert (refusal.status, refusal.kind) == (503, "ledger")
+            assert str(tmp_path) not in refusal.detail
+        assert desk.asked().cost is not None

@@ -39,7 +39,7 @@ from lastbit.release import (
 )
 from lastbit.report import plan_words
 from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited, seconds_left
-from lastbit.serve.questions import Question, Refusal
+from lastbit.serve.questions import LATER, Question, Refusal, names_ledger
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 PATIENCE, PATIENCE_CHECKED, PATIENCE_MADE_UP = 2.0, 6.0, 20.0
@@ -322,10 +322,14 @@ def _told(message: Message) -> Message:
     """What a child says; an error of its becomes a refusal."""
     if "error" not in message:
         return message
-    status, title, kind = _KINDS.get(message["error"], (422, "Refused", "refused"))
-    if not message["words"]:  # an error that is not ours: a fault of the program
+    error, words = message["error"], message["words"]
+    if error == "InvalidParameter" and names_ledger(words):
+        error = "LedgerDamaged"
+    status, title, kind = _KINDS.get(error, (422, "Refused", "refused"))
+    if not words:  # an error that is not ours: a fault of the program
         status, title, kind = 500, "A fault of the server", "fault"
-    raise Refusal(status=status, title=title, detail=message["words"], kind=kind)
+    detail = words if status < 500 else LATER
+    raise Refusal(status=status, title=title, detail=detail, kind=kind)
 
 
 if __name__ == "__main__":
