@@ -111,7 +111,7 @@ def test_stewards_decide_and_one_always_stays(ledger):
     with pytest.raises(InvalidParameter, match="principal is not in the ledger"):
         ledger.set_principal("zoe", None, by="ada")
     with pytest.raises(InvalidParameter, match="role is unknown"):
-        ledger.set_principal("zoe", "king", by="ada")  # type: ignore[arg-type]
+        ledger.set_principal("zoe", "king", by="ada")
     count = len(ledger.entries())
     assert ledger.set_principal("ben", "analyst", by="ada").since == 4  # as it is: no entry
     assert len(ledger.entries()) == count

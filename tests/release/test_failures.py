@@ -19,6 +19,7 @@ from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, Lastb
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import paying, release as releasing
 from lastbit.release.private_table import table
+from lastbit.release.recorded import question_of_plan
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb.engine import fingerprint
 from lastbit.tables.card.read import read_card
@@ -201,7 +202,7 @@ def made_of(sql: str) -> tuple[str, str]:
     query = parsed(sql, card)
     plan = planned(query, card, epsilon=1)
     runs = statement(query, card, plan.measures, secret="s").sql + json.dumps(plan.to_json())
-    return runs, releasing.question_of_plan(plan, "data")
+    return runs, question_of_plan(plan, "data")
 
 
 @pytest.mark.thinned(one_in=9)

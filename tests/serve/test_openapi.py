@@ -3,6 +3,7 @@
 import json
 import re
 from inspect import iscoroutinefunction
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,7 +23,7 @@ GOOD = {
     "Limit": ({}, {"epsilon": "1", "period": "month"}, {"rho": "0.5", "period": None}),
     "TokenWish": ({"name": "x", "days": 1}, {"name": "x", "days": 366, "rights": ["ask"]}),
 }
-BAD = (
+BAD: Any = (
     ("Question", [], "the body is not an object"),
     ("Question", {}, "sql is missing"),
     ("Question", {**QUESTION, "sql": ""}, "sql is empty"),

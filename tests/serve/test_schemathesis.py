@@ -52,7 +52,7 @@ def entry(server: Serving) -> int:
 
 def aimed(case: Any, entry: int) -> None:
     """Names of what is there in place of made-up ones, and half of the time a question too."""
-    there = {"table": "visits", "account": "patients"}
+    there: dict[str, Any] = {"table": "visits", "account": "patients"}
     if "/allowances/" in case.path:
         there["name"] = "ben"
     if "/answers/" in case.path and case.path_parameters.get("entry") == 1:

@@ -14,7 +14,7 @@ from sqlglot import exp
 import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
-from lastbit.release.release import question_of_plan
+from lastbit.release.recorded import question_of_plan
 from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Column, PrivateTable, Source

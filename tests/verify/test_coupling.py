@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from lastbit.verify import coupled, digest
 from tests.verify import coupled_code as code
 
 WRONG = [(w, n, k, s) for n, k, wrong in code.PROGRAMS.values() for w, s in wrong.items()]
-BITS = {"inputs": 1, "epsilon": "1.1", "neighbours": "one", "values": [0, 1]}
+BITS: dict[str, Any] = {"inputs": 1, "epsilon": "1.1", "neighbours": "one", "values": [0, 1]}
 
 
 @cache

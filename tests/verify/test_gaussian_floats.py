@@ -7,6 +7,7 @@ import json
 import math
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,8 +37,14 @@ from lastbit.verify.rounding import setting_of
 from lastbit.verify.running.exhaustive import BINARY16_UNIFORM
 from tests.verify import normal_code as code
 
-USUAL = {"sensitivity": 1, "epsilon": 1, "cell": 1, "region": (-100, 100)}
-SMALL = {"sensitivity": 1, "epsilon": 2, "cell": 2, "region": (-16, 16), "format": BINARY16}
+USUAL: dict[str, Any] = {"sensitivity": 1, "epsilon": 1, "cell": 1, "region": (-100, 100)}
+SMALL: dict[str, Any] = {
+    "sensitivity": 1,
+    "epsilon": 2,
+    "cell": 2,
+    "region": (-16, 16),
+    "format": BINARY16,
+}
 
 
 def forward(u, v):
