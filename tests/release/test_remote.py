@@ -61,10 +61,11 @@ columns = {region = "text", climate = "text"}
 @pytest.fixture(scope="module")
 def card(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("there")
-    duckdb.sql(
+    rows: Any = duckdb.sql(
         "SELECT range // 2 AS patient, ['north', 'south'][1 + range % 2] AS region, "
         "(range % 100)::DOUBLE AS cost, DATE '2026-01-01' AS day FROM range(200)"
-    ).write_parquet(str(folder / "visits.parquet"))
+    )
+    rows.write_parquet(str(folder / "visits.parquet"))
     (folder / "regions.csv").write_text("region,climate\nnorth,cold\nsouth,warm\n")
     (folder / "visits.toml").write_text(CARD)
     return folder / "visits.toml"

@@ -110,7 +110,7 @@ def masses(program, inputs, reach, chosen=(), weight=1.0):
     try:
         program(run, [float(x) for x in inputs])
     except More as more:
-        found = {}
+        found: dict[Any, Any] = {}
         wide = reach(more.scale)
         for noise in range(-wide, wide + 1):
             part = weight * math.exp(-abs(noise) / more.scale)
@@ -189,7 +189,7 @@ def test_large_scales_need_a_delta():
 
     found = coupled(wide, inputs=1, epsilon=1)
     assert 10**-6 > found.delta > 2 * math.exp(-17)
-    assert found.guarantee.delta == found.delta
+    assert getattr(found.guarantee, "delta", None) == found.delta
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,11 @@ def sealed(name):
 
 @cache
 def small(name):
-    noise, uniform = {"grid": (forward, Grid(11)), "full": (code.small_u, BINARY16_UNIFORM)}[name]
+    ways: dict[str, Any] = {
+        "grid": (forward, Grid(11)),
+        "full": (code.small_u, BINARY16_UNIFORM),
+    }
+    noise, uniform = ways[name]
     return gaussian_certificate(noise, uniform=uniform, ulps={"ln": "1/2"}, **SMALL)
 
 
