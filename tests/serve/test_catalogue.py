@@ -106,6 +106,26 @@ def test_reading_follows_the_ledger(tmp_path):
     )
 
 
+def test_reading_misses_nothing_that_others_write_between_two_looks(tmp_path, monkeypatch):
+    written(tmp_path)
+    ledger, other = (Ledger.existing(tmp_path / "hospital.ledger") for _ in range(2))
+    reading, entries = Reading(ledger), Ledger.entries
+    reading.allowances()
+    paid = other.reserve(
+        "patients", Cost(epsilon=Fraction(1)), who="ana", principal="ana", question="q",
+        plan_digest="p", fingerprint="f",
+    )  # fmt: skip
+
+    def slowly(self, account=None, *, last=None):
+        found = entries(self, account, last=last)
+        if self is ledger and last == 1:
+            other.note("others write meanwhile")
+        return found
+
+    monkeypatch.setattr(Ledger, "entries", slowly)
+    assert reading.charge(paid.hash) == paid
+
+
 def test_those_with_an_allowance_see_a_table_as_soon_as_they_have_it(tmp_path):
     cards = written(tmp_path)
     settings = Settings(cards=cards, state=tmp_path / "state", slot=1.0)

@@ -19,6 +19,10 @@ limited(memory=300 << 20)
 def answer(request):
     match request["do"]:
         case "take": return {"length": len(bytes(request["bytes"]))}
+        case "pay":
+            seconds_left(1)
+            seconds_left(None)
+            while time.process_time() < 3: pass
         case "burn":
             seconds_left(1)
             while True: pass
@@ -103,3 +107,15 @@ asyncio.run(main())
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_who_pays_has_the_processor_for_as_long_as_it_takes(folder):
+    async def paid():
+        child = Child("echoing_child")
+        await child.start()
+        await child.say({"do": "pay"})
+        found = await child.heard(60)
+        await child.end()
+        return found
+
+    assert asyncio.run(paid())["said"] == "pay"

@@ -12,6 +12,7 @@ import pytest
 from lastbit.checker import check
 from lastbit.errors import InvalidParameter
 from lastbit.serve.catalogue import Catalogue
+from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import Question, Refusal
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
@@ -361,3 +362,89 @@ def test_cards_of_several_ledgers_are_refused(tmp_path):
         Catalogue(settings, Store(tmp_path / "state"))
     twice = replace(settings, cards=(*one, tmp_path / "one" / "." / "visits.toml"))
     assert len(Catalogue(twice, Store(tmp_path / "state")).tables) == 1
+
+
+def test_users_of_the_card_are_the_only_ones_who_ask(tmp_path):
+    (card,) = written(tmp_path)
+    card.write_text(
+        card.read_text().replace(
+            "[columns.patient]", '[access]\nusers = ["stella"]\n[columns.patient]'
+        )
+    )
+    with running((card,)) as desk:
+        with pytest.raises(Refusal, match="users; nothing was charged") as caught:
+            desk.asked()
+        assert (caught.value.status, caught.value.kind, spent(desk)) == (403, "not-allowed", 0)
+        assert desk.asked(who=STELLA).cost is not None
+
+
+@pytest.mark.parametrize("budget", ["epsilon = 100", "rho = 100"])
+def test_prices_that_would_buy_questions_without_end_are_refused(tmp_path, budget):
+    currency = budget.split()[0]
+    with running(written(tmp_path, budget=budget)) as desk:
+        for work in (desk.desk.preview, desk.desk.submit):
+            with pytest.raises(
+                Refusal, match=f"10,000th of the budget.* {currency} = 0.01 or more"
+            ):
+                desk.do(work("visits", Question(sql=COUNT, **{currency: "0.0099"}), STELLA))
+        assert desk.asked(who=STELLA, **{currency: "0.01"}).cost is not None
+
+
+def test_one_principal_has_a_part_of_the_line(tmp_path):
+    with running(written(tmp_path), most_waiting=20, slot=3.0) as desk:
+        first = desk.answer()
+        found = desk.all(*(desk.desk.submit("visits", first.question, ANA) for _ in range(9)))
+        refused = [one for one in found if isinstance(one, Refusal)]
+        assert len(refused) == 4 and {one.kind for one in refused} == {"queue-full"}
+        assert "of yours" in refused[0].detail and spent(desk) == 1
+        assert desk.asked(who=STELLA).state == "waiting"
+
+
+def test_jobs_that_a_restored_ledger_does_not_have_are_forgotten(tmp_path):
+    cards = written(tmp_path)
+    with running(cards) as desk:
+        kept = desk.answer()
+        desk.ledger.backup(tmp_path / "copy.ledger")
+        later = desk.answer(f"{COUNT} WHERE cost < 1")
+        again = desk.answer(f"{COUNT} WHERE cost < 1")
+        open_one = desk.asked(f"{COUNT} WHERE cost < 2")
+    os.replace(tmp_path / "copy.ledger", tmp_path / "hospital.ledger")
+    with running(cards) as desk:
+        other = desk.answer(f"{COUNT} WHERE cost < 3")
+        assert other.state == "answered" and desk.desk.unwell is None
+        assert desk.desk.job(kept.id, ANA).entry == kept.entry and later.entry == again.entry
+        for job in (later, again, open_one):
+            with pytest.raises(Refusal, match="no such job"):
+                desk.desk.job(job.id, ANA)
+
+
+def test_children_of_another_card_are_not_started(tmp_path):
+    (card,) = written(tmp_path)
+    with running((card,)) as desk:
+        card.write_text(card.read_text().replace("max_rows = 3", "max_rows = 4"))
+        assert desk.answer().state == "answered"  # by the card that it was started with
+        desk.do(desk.desk._planner.stop())
+        with pytest.raises(Refusal, match="nothing was charged") as caught:
+            desk.asked(f"{COUNT} WHERE cost < 1")
+        assert (caught.value.status, caught.value.kind, spent(desk)) == (503, "card-changed", 1)
+        card.write_text(card.read_text().replace("max_rows = 4", "max_rows = 3"))
+        assert desk.answer(f"{COUNT} WHERE cost < 1").state == "answered"
+
+
+@pytest.mark.parametrize("content", [None, b"not a ledger" * 500])
+def test_nobody_is_told_where_a_ledger_was(tmp_path, content):
+    with running(written(tmp_path)) as desk:
+        question = Question(sql=COUNT, epsilon="1")
+        path, away = tmp_path / "hospital.ledger", tmp_path / "away"
+        os.rename(path, away)
+        if content is not None:
+            path.write_bytes(content)
+        told = desk.all(
+            desk.desk._planner.reserve("visits", question, "ana"),
+            desk.desk.preview("visits", question, ANA),
+        )
+        os.replace(away, path)
+        for refusal in map(refusal_of, told):
+            assert (refusal.status, refusal.kind) == (503, "ledger")
+            assert str(tmp_path) not in refusal.detail
+        assert desk.asked().cost is not None

@@ -258,6 +258,17 @@ def test_there_are_not_endless_tokens(here: Place) -> None:
     assert [line.name for line in here.gate.tokens("ana")][:2] == ["x", "99"]
 
 
+def test_tokens_that_have_ended_do_not_pile_up(here: Place) -> None:
+    alive, _ = here.gate.token_made("ana", name="kept", days=1)
+    by = _there(by_token(here.gate, alive))
+    for _ in range(105):
+        _, line = here.gate.token_made("ana", name="short", days=1)
+        here.gate.token_revoked(line.id, by)
+    here.gate.token_made("ana", name="last", days=1)
+    assert len(here.gate.tokens("ana")) == 102
+    assert by_token(here.gate, alive) == by
+
+
 _RIGHTS = st.none() | st.frozensets(st.sampled_from(get_args(Right)))
 _TABLES = st.none() | st.frozensets(st.sampled_from(["visits", "costs", "wards"]))
 _WISH = st.tuples(_RIGHTS, _TABLES, st.integers(1, 20), st.booleans())

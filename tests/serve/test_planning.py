@@ -1,11 +1,12 @@
 """Planning in a child: hostile questions cost it, not the server, and are not charged."""
 
+import asyncio
 import os
 import signal
 
 import pytest
 
-from lastbit.serve.planning import plan_of, previewed
+from lastbit.serve.planning import Turns, plan_of, previewed
 from lastbit.serve.questions import Question, Refusal
 from lastbit.tables import read_card
 from tests.serve.desks import ANA, BY_REGION, COUNT, running, written
@@ -87,3 +88,26 @@ def test_a_preview_reads_nothing_of_the_table(tmp_path):
     assert plan_of(weighted, card).digest != plan_of(question, card).digest
     balanced = Question(sql=BY_REGION, within={"n": "50"}, weights="balanced")
     assert plan_of(balanced, card).cost.epsilon > 0
+
+
+def test_one_principal_has_one_child_at_a_time():
+    async def found() -> tuple[int, list[str]]:
+        turns, at_once, most, order = Turns(), 0, 0, []
+
+        async def work(name: str) -> None:
+            nonlocal at_once, most
+            async with turns.of(name, most=3):
+                at_once += name == "ana"
+                most = max(most, at_once)
+                await asyncio.sleep(0)
+                order.append(name)
+                at_once -= name == "ana"
+
+        names = ["ana"] * 5 + ["ben"]
+        told = await asyncio.gather(*map(work, names), return_exceptions=True)
+        assert [isinstance(one, Refusal) for one in told] == [False] * 3 + [True] * 2 + [False]
+        await work("ana")  # those that were refused or have ended do not count
+        return most, order
+
+    most, order = asyncio.run(found())
+    assert most == 1 and order[:2] == ["ana", "ben"]

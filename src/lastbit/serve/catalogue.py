@@ -136,7 +136,8 @@ class Reading:
         self._forget()
 
     def _forget(self) -> None:
-        self._last, self._looked = 0, 0.0
+        self._last: Entry | None = None
+        self._looked = 0.0
         self._stamp: tuple[int, int, int, bool] | None = None
         self._accounts: dict[str, Account] = {}
         self._charges: dict[str, Entry] = {}
@@ -145,7 +146,7 @@ class Reading:
         self._questions: dict[tuple[str | None, str | None], int] = {}
         self._lines: dict[int, AnswerLine] = {}
         self._accepted: dict[tuple[str, str], str | None] = {}
-        self._allowances: tuple[tuple[int, int], tuple[Allowance, ...]] = ((-1, -1), ())
+        self._allowances: tuple[tuple[str, int], tuple[Allowance, ...]] = (("", -1), ())
 
     def _read(self) -> None:
         """Take in what is new."""
@@ -155,13 +156,17 @@ class Reading:
                 return
         elif self._stamp == stamp and stamp[-1]:
             return
-        newest = self.ledger.entries(last=1)[-1].sequence
-        if newest < self._last:  # a backup was restored
-            self._forget()
-        if newest > self._last:
-            for entry in self.ledger.entries(last=newest - self._last):
+        newest, last = self.ledger.entries(last=1)[-1], self._last
+        if newest != last:
+            more = 0 if last is None else newest.sequence - last.sequence
+            came = self.ledger.entries(last=more) if more > 0 else ()
+            if last is None or not came or came[0].previous != last.hash:
+                self._forget()  # a backup was restored, or others have written in between
+                came = self.ledger.entries()
+            for entry in came:
                 self._take(entry)
-        self._last, self._looked, self._stamp = newest, now, stamp
+            self._last = came[-1]
+        self._looked, self._stamp = now, stamp
 
     def _stamped(self) -> tuple[int, int, int, bool] | None:
         """By what a change of the ledger's file is seen, and whether that can be relied on.
@@ -171,7 +176,10 @@ class Reading:
         """
         if isinstance(self.ledger.path, Address):
             return None
-        found = os.stat(self.ledger.path)
+        try:
+            found = os.stat(self.ledger.path)
+        except OSError:  # to read it says what is wrong
+            return 0, 0, 0, False
         is_old = time.time_ns() - found.st_mtime_ns > _TICKS
         return found.st_ino, found.st_size, found.st_mtime_ns, is_old
 
@@ -216,11 +224,20 @@ class Reading:
             self._read()
             return self._questions.get((account, question))
 
-    def charge(self, reservation: str | None) -> Entry:
-        """The reservation of this hash."""
+    def charge(self, reservation: str | None) -> Entry | None:
+        """The reservation of this hash; None: the ledger has none, since it was restored."""
         with self._lock:
             self._read()
-            return self._charges[reservation or ""]
+            return self._charges.get(reservation or "")
+
+    def holds(self, paid: str | None, answer: int | None) -> bool:
+        """Whether it has what a job is about: a reservation and its answer, or one on record."""
+        with self._lock:
+            self._read()
+            found = self._answers.get(answer or 0)
+            if answer is None:
+                return paid in self._charges
+            return found is not None and paid in (found.hash, found.reservation)
 
     def closing(self, reservation: str | None) -> Entry | None:
         """What answers a reservation, or closes it without an answer; None: it is open."""
@@ -232,7 +249,7 @@ class Reading:
         """All that are in force, as they are today."""
         with self._lock:
             self._read()
-            key = self._last, int(time.time()) // _DAY
+            key = "" if self._last is None else self._last.hash, int(time.time()) // _DAY
             if self._allowances[0] != key:
                 self._allowances = key, self.ledger.allowances()
             return self._allowances[1]

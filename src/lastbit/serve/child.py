@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import queue
@@ -17,7 +18,8 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Message: TypeAlias = dict[str, Any]
@@ -27,6 +29,24 @@ _LATER, _STARTING = 3600.0, 120.0
 
 class Gone(Exception):
     """The child has ended, or was ended: it took too long, or too much."""
+
+
+class Unchanged:
+    """Files that children read when they start, as they are now: all have read the same."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._digests = {path: _digest(path) for path in paths}
+
+    @property
+    def hold(self) -> bool:
+        """Whether none of them has changed since."""
+        return all(_digest(path) == digest for path, digest in self._digests.items())
+
+
+def _digest(path: Path) -> str | None:
+    with contextlib.suppress(OSError):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    return None
 
 
 class Child:
@@ -167,8 +187,11 @@ def limited(*, memory: int | None, nice: int = 0) -> None:
         os.nice(nice)
 
 
-def seconds_left(seconds: int) -> None:
-    """From now on use the processor for this many seconds at most; then the system ends us."""
+def seconds_left(seconds: int | None) -> None:
+    """Use the processor for this many seconds from now, then the system ends us; None: no end."""
+    if seconds is None:
+        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))

@@ -28,8 +28,9 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -39,7 +40,7 @@ from lastbit.sampling import secure_bits
 from lastbit.serve.catalogue import AnswerLine, Catalogue, Served
 from lastbit.serve.child import Message
 from lastbit.serve.identity import Identity
-from lastbit.serve.planning import Planner
+from lastbit.serve.planning import Planner, Turns
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, State
 from lastbit.serve.settings import Settings
 from lastbit.serve.slots import Line, either, until
@@ -49,6 +50,8 @@ from lastbit.tables import Cost
 
 _LOG = logging.getLogger("lastbit.serve")
 _LONGEST_KEY, _FAILURES, _FAULT = 200, 3, 60.0
+_SHARE, _LEAST_SHARE = 4, 4
+"""Which part of a line one principal may have, and how many questions at least."""
 _LOOKING, _EVERY = 30.0, 180.0
 """Seconds from a look at the source until what it found is shown, and until the next one."""
 _NEVER = (
@@ -80,9 +83,9 @@ class Desk:
             for served in catalogue.tables.values()
         }
         self._items: dict[str, _Question] = {}
-        self._keys: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}
+        self._keys = Turns()
         self._taking: set[asyncio.Task[Job]] = set()
-        self._entering = dict.fromkeys(catalogue.tables, 0)
+        self._entering: Counter[tuple[str, str]] = Counter()
         self._lock: int | None = None
         self._lines: dict[str, Line] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -152,7 +155,16 @@ class Desk:
             ) from None
 
     def _resume(self) -> None:
-        """Jobs that were not finished are put into their lines again, in their order."""
+        """Jobs that were not finished are put into their lines again, in their order.
+
+        Those whose charge or answer the ledger does not have are forgotten: a backup was restored,
+        and their numbers may be those of other answers by now.
+        """
+        reading = self.catalogue.reading
+        with self.store.transaction() as all_of:
+            found = all_of.execute("SELECT id, reservation, entry FROM jobs").fetchall()
+            lost = [(id,) for id, paid, entry in found if not reading.holds(paid, entry)]
+            all_of.executemany("DELETE FROM jobs WHERE id = ?", lost)
         rows = self.store.connection().execute(
             "SELECT * FROM jobs WHERE state IN ('waiting', 'running') ORDER BY sequence"
         )
@@ -165,8 +177,8 @@ class Desk:
             self._add(_Question(self, served, row))
         accounts = {served.account_name for served in self.catalogue.tables.values()}
         ledger = self.catalogue.ledger
-        lost = (entry for name in sorted(accounts) for entry in ledger.unanswered(name))
-        self.unclaimed = tuple(entry for entry in lost if entry.hash not in claimed)
+        unanswered = (entry for name in sorted(accounts) for entry in ledger.unanswered(name))
+        self.unclaimed = tuple(entry for entry in unanswered if entry.hash not in claimed)
 
     async def _watch(self, served: Served) -> None:
         """Look at the source from time to time, in a process of its own, off the table's line."""
@@ -216,7 +228,7 @@ class Desk:
         """What the answer would cost, how far off it would be, what would be left."""
         self._check_running()
         served, data = await asyncio.to_thread(self._version, table, who)
-        told = await self._planner.preview(table, question, data)
+        told = await self._planner.preview(table, question, data, who.principal)
         return await asyncio.to_thread(self._previewed, served, question, who, told)
 
     def _version(self, table: str, who: Identity) -> tuple[Served, str | None]:
@@ -265,7 +277,7 @@ class Desk:
         """The record of an answer on made-up rows: free, and of nothing that is there."""
         self._check_running()
         served, _ = await asyncio.to_thread(self._version, table, who)
-        return await self._maker.made_up(served.name, question)
+        return await self._maker.made_up(served.name, question, who.principal)
 
     # ------------------------------------------------------------ paying
 
@@ -286,40 +298,24 @@ class Desk:
     async def _taken(
         self, served: Served, question: Question, who: Identity, key: str | None
     ) -> Job:
-        async with self._keyed(who.principal, key):
+        async with self._keys.of((who.principal, key)) if key is not None else nullcontext():
             if key is not None:
                 known = await asyncio.to_thread(self._job_of_key, who.principal, key)
                 if known is not None:
                     return self._same(known, served, question)
-            self._check_open(served)
-            self._entering[served.name] += 1
+            self._check_open(served, who)
+            self._entering[served.name, who.principal] += 1
             try:
                 paid = await self._planner.reserve(served.name, question, who.principal)
                 row = await asyncio.to_thread(self._written, served, question, who, key, paid)
                 item = _Question(self, served, row)
                 self._add(item)
             finally:
-                self._entering[served.name] -= 1
+                self._entering[served.name, who.principal] -= 1
         price = "nothing, recorded" if item.cost is None else json.dumps(item.cost)
         words = json.dumps(question.sql)  # one line, whatever it holds
         _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, words)
         return self._job(row)
-
-    @asynccontextmanager
-    async def _keyed(self, principal: str, key: str | None) -> AsyncIterator[None]:
-        """One submission at a time under a key."""
-        if key is None:
-            yield
-            return
-        lock, users = self._keys.get((principal, key), (asyncio.Lock(), 0))
-        self._keys[principal, key] = lock, users + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._keys.pop((principal, key))
-            if users > 1:
-                self._keys[principal, key] = lock, users - 1
 
     def _job_of_key(self, principal: str, key: str) -> sqlite3.Row | None:
         rows = self.store.connection().execute(
@@ -340,7 +336,7 @@ class Desk:
             detail = "the server cannot answer now; nothing was charged; ask again later"
             self._refuse(503, "Not now", detail, self.unwell)
 
-    def _check_open(self, served: Served) -> None:
+    def _check_open(self, served: Served, who: Identity) -> None:
         """Refuse, before anything is charged, what could not be answered soon."""
         self._check_running()
         if served.data() is None or served.changed():
@@ -349,9 +345,15 @@ class Desk:
                 "steward look at them, and accept them"
             )
             self._refuse(409, "The data have changed", detail, "data-changed")
-        waiting = len(self._lines[served.name]) + self._entering[served.name]
-        if waiting >= self.settings.most_waiting:
-            detail = "too many questions wait for this table; nothing was charged; ask again later"
+        entering = {name: n for (table, name), n in self._entering.items() if table == served.name}
+        waiting = len(self._lines[served.name]) + sum(entering.values())
+        here = (item for item in self._items.values() if item.served is served)
+        mine = sum(item.principal == who.principal for item in here)
+        mine += entering.get(who.principal, 0)
+        most = self.settings.most_waiting
+        if waiting >= most or mine >= max(most // _SHARE, _LEAST_SHARE):
+            whose = "too many questions" if waiting >= most else "too many questions of yours"
+            detail = f"{whose} wait for this table; nothing was charged; ask again later"
             later = {"Retry-After": str(math.ceil(served.slot))}
             self._refuse(503, "Too many questions wait", detail, "queue-full", later)
 
@@ -511,7 +513,7 @@ class _Question:
         self.reason: str | None = row["reason"]
         self._desk = desk
         self._reservation: str | None = row["reservation"]
-        self._principal: str = row["principal"]
+        self.principal: str = row["principal"]
         self._question = json.loads(row["question"])
         self._data: str | None = None
         self._changed = False
@@ -538,7 +540,7 @@ class _Question:
             "do": "answer",
             "question": self._question,
             "reservation": self._reservation,
-            "principal": self._principal,
+            "principal": self.principal,
         }
         return await self._desk.worker(self.served).ready(request)
 
@@ -566,7 +568,9 @@ class _Question:
         closing = reading.closing(self._reservation)
         if closing is None:
             paid = reading.charge(self._reservation)
-            closing = reading.ledger.fail(paid, words=_NEVER, who=self._principal)
+            if paid is None:  # the ledger was restored meanwhile
+                return
+            closing = reading.ledger.fail(paid, words=_NEVER, who=self.principal)
         if closing.kind == "settled":
             self.entry, self.reason = closing.sequence, None
 

@@ -266,6 +266,13 @@ class Gate:
             alive = f"SELECT COUNT(*) FROM tokens WHERE {alive}"
             if rows.execute(alive, (owner, now)).fetchone()[0] >= _MOST_TOKENS:
                 raise _wrong(f"There are {_MOST_TOKENS} tokens already; revoke one that is unused.")
+            # who makes and revokes tokens all day must not fill the disk: the audit log has them
+            rows.execute(
+                "DELETE FROM tokens WHERE digest IN (SELECT digest FROM tokens WHERE principal = ? "
+                "AND (revoked IS NOT NULL OR expires <= ?) ORDER BY made DESC, rowid DESC "
+                "LIMIT -1 OFFSET ?)",
+                (owner, now, _MOST_TOKENS),
+            )
             made: dict[str, Any] = {
                 "digest": _digest(token),
                 "id": _secret()[:16],
@@ -285,7 +292,7 @@ class Gate:
         return token, _line(made)
 
     def tokens(self, principal: str) -> list[TokenLine]:
-        """A principal's tokens, the newest first, revoked and expired ones too."""
+        """A principal's tokens, the newest first, the last of those that have ended too."""
         rows = self.store.connection().execute(
             "SELECT * FROM tokens WHERE principal = ? ORDER BY made DESC, rowid DESC", (principal,)
         )

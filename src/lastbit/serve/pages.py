@@ -362,7 +362,7 @@ async def made_up(request: Request) -> Response:
         title=f"Made-up rows of {served.name}",
         made_up=True,
         table=served.name,
-        answer=parts_of(record),
+        answer=await to_thread(parts_of, record),
         empty=EMPTY,
         same=[(name, text) for name, text in form.items() if name in _KEPT],
     )
@@ -582,7 +582,7 @@ async def answer(request: Request) -> Response:
         entry=number,
         when=line["when"],
         principal=line["principal"],
-        answer=parts_of(record),
+        answer=await to_thread(parts_of, record),
         empty=EMPTY,
         files=_FILES,
         problem=await to_thread(_problem, record),

@@ -4,7 +4,9 @@ Law      a preview is a function of the question, the card, the ledger and publi
          and planning happen in a child that may take a few seconds of time and a fixed amount of
          memory; past these it is ended, the question is refused, and nothing is charged. A price is
          committed by a child that has planned and rehearsed the question before, and is not ended
-         while it does so
+         while it does so. A price is at least a 10,000th of the account's budget, so that the time
+         at which answers appear (`slots.py`) tells only so often. Children have the cards that the
+         server was started with: once a card's file is another one, no child is started
 Theorem  what is said of a question before its reservation, and when, does not depend on a row
 Proof    children read cards, ledgers and public tables (`release/paying.py`, (d))
 Differs  tables on servers: names and types of their columns are looked up, never a row
@@ -24,7 +26,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, NotAllowed
+from lastbit.exact import exact_text
 from lastbit.ledger import Ledger
 from lastbit.release import (
     checked,
@@ -35,8 +38,8 @@ from lastbit.release import (
     reserved,
 )
 from lastbit.report import plan_words
-from lastbit.serve.child import Child, Gone, Message, Parent, limited, seconds_left
-from lastbit.serve.questions import Question, Refusal
+from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited, seconds_left
+from lastbit.serve.questions import LATER, Question, Refusal, names_ledger
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 PATIENCE, PATIENCE_CHECKED, PATIENCE_MADE_UP = 2.0, 6.0, 20.0
@@ -45,6 +48,8 @@ made-up rows."""
 MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
 _MOST_KEPT = 2000
+_LEAST_SHARE = 10_000
+_MOST_TURNS = 20
 
 
 def plan_of(question: Question, card: DataCard) -> Plan:
@@ -64,6 +69,7 @@ def plan_of(question: Question, card: DataCard) -> Plan:
 def previewed(question: Question, card: DataCard, data: str | None) -> Message:
     """What is said of a plan, but for what the ledger says."""
     plan = plan_of(question, card)
+    _check_least(plan)
     words = plan_words(plan)
     weights: Any = question.weights
     prices = price_rows(plan.query, card, delta=question.delta, weights=weights)
@@ -79,6 +85,20 @@ def previewed(question: Question, card: DataCard, data: str | None) -> Message:
     }
 
 
+def _check_least(plan: Plan) -> None:
+    """Refuse prices so small that a budget would buy questions without end."""
+    budget = plan.card.budget
+    if budget is None:
+        return
+    whole = {"epsilon": budget.epsilon, "rho": budget.rho or budget.epsilon**2 / 100}
+    for name, most in whole.items():
+        least = most / _LEAST_SHARE
+        if 0 < getattr(plan.cost, name) < least:
+            problem = f"is less than a {_LEAST_SHARE:,}th of the budget of {plan.card.account_name}"
+            remedy = f"ask for {name} = {exact_text(least, 16)} or more"
+            raise InvalidParameter("price", problem=problem, remedy=remedy)
+
+
 # ---------------------------------------------------------------- the child
 
 
@@ -90,13 +110,14 @@ class _Planning:
         self.planned: tuple[Plan, Question] | None = None
 
     def answer(self, request: Message) -> Message:
-        seconds_left(int(PATIENCE_MADE_UP))
+        seconds_left(None if request["do"] == "reserve" else int(PATIENCE_MADE_UP))
         match request["do"]:
             case "preview":
                 return previewed(*self._asked(request), request["data"])
             case "plan":
                 question, card = self._asked(request)
                 plan = plan_of(question, card)
+                _check_least(plan)
                 checked(plan)
                 self.planned = plan, question
                 return {"cost": plan.cost.to_json()}
@@ -114,6 +135,12 @@ class _Planning:
         assert self.planned is not None
         plan, question = self.planned
         self.planned = None
+        users = plan.card.users
+        if users is not None and principal not in users:
+            raise NotAllowed(
+                f"the card of {plan.card.name} does not name {principal} among its users; nothing "
+                "was charged; let a steward add the name to the card, and start the server again"
+            )
         paid = reserved(
             plan,
             books=Ledger.existing(str(plan.card.ledger)),
@@ -123,7 +150,9 @@ class _Planning:
             fresh=question.fresh,
         )
         if paid.recorded is not None:
-            return {"recorded": paid.recorded["entry"]["sequence"], "part": paid.shown is not None}
+            place = paid.recorded["entry"]
+            told = {"recorded": place["sequence"], "reservation": place["hash"]}
+            return {**told, "part": paid.shown is not None}
         assert paid.entry is not None
         return {"reservation": paid.entry.hash, "cost": plan.cost.to_json()}
 
@@ -149,8 +178,37 @@ def card_at(path: Path) -> DataCard:
 # ---------------------------------------------------------------- its parent
 
 
+class Turns:
+    """One after the other by name: nobody has all children, and no key is paid for twice."""
+
+    def __init__(self) -> None:
+        self._locks: dict[object, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, name: object, *, most: int | None = None) -> AsyncIterator[None]:
+        """Wait for the turn of this name; refused if so many wait already."""
+        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
+        if most is not None and users >= most:
+            detail = f"{most} requests of yours are not finished; wait for them"
+            later = {"retry-after": "1"}
+            raise Refusal(
+                status=429, title="Too many at once", detail=detail, kind="too-many", headers=later
+            )
+        self._locks[name] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(name)
+            if users > 1:
+                self._locks[name] = lock, users - 1
+
+
 class Planner:
-    """A few children that plan; previews are kept, by the question and the data's version."""
+    """A few children that plan; previews are kept, by the question and the data's version.
+
+    A principal has one of them at a time.
+    """
 
     def __init__(self, cards: tuple[Path, ...], *, size: int = 2) -> None:
         self._children = [
@@ -158,6 +216,7 @@ class Planner:
         ]
         self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
         self._kept: OrderedDict[str, Message] = OrderedDict()
+        self._cards, self._turns = Unchanged(cards), Turns()
         for child in self._children:
             self._idle.put_nowait(child)
 
@@ -169,13 +228,15 @@ class Planner:
         """End them."""
         await asyncio.gather(*(child.end() for child in self._children))
 
-    async def preview(self, table: str, question: Question, data: str | None) -> Message:
+    async def preview(
+        self, table: str, question: Question, data: str | None, principal: str
+    ) -> Message:
         """What `previewed` says."""
         request = {"do": "preview", "table": table, "question": question.to_json(), "data": data}
         key = json.dumps(request, sort_keys=True)
         found = self._kept.get(key)
         if found is None:
-            found = await self._asked(request, PATIENCE)
+            found = await self._asked(request, PATIENCE, principal)
             self._kept[key] = found
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
@@ -184,7 +245,7 @@ class Planner:
     async def reserve(self, table: str, question: Question, principal: str) -> Message:
         """The reservation of a question, whose price is committed then; or what is recorded."""
         request = {"do": "plan", "table": table, "question": question.to_json()}
-        async with self._child() as child:
+        async with self._turns.of(principal), self._child() as child:
             _told(await _asked(child, request, PATIENCE_CHECKED))
             try:
                 await child.say({"do": "reserve", "principal": principal})
@@ -198,15 +259,17 @@ class Planner:
                     kind="interrupted",
                 ) from None
 
-    async def made_up(self, table: str, question: Question) -> dict[str, Any]:
+    async def made_up(self, table: str, question: Question, principal: str) -> dict[str, Any]:
         """The record of an answer on made-up rows."""
         request = {"do": "made up", "table": table, "question": question.to_json()}
-        record: dict[str, Any] = (await self._asked(request, PATIENCE_MADE_UP))["record"]
+        found = await self._asked(request, PATIENCE_MADE_UP, principal)
+        record: dict[str, Any] = found["record"]
         return record
 
-    async def _asked(self, request: Message, patience: float) -> Message:
+    async def _asked(self, request: Message, patience: float, principal: str) -> Message:
         async def asked() -> Message:
-            async with self._child() as child:
+            turn = self._turns.of(principal, most=_MOST_TURNS)
+            async with turn, self._child() as child:
                 return _told(await _asked(child, request, patience))
 
         # to the end, also if the client goes away: to end the child for it would cost more
@@ -216,6 +279,14 @@ class Planner:
     async def _child(self) -> AsyncIterator[Child]:
         child = await self._idle.get()
         try:
+            if not child.is_up and not self._cards.hold:
+                raise Refusal(
+                    status=503,
+                    title="Not possible now",
+                    detail="a card is not the one that the server was started with; nothing was "
+                    "charged; let a steward start the server again",
+                    kind="card-changed",
+                )
             with suppress(Gone):
                 await child.start()
             yield child
@@ -251,10 +322,14 @@ def _told(message: Message) -> Message:
     """What a child says; an error of its becomes a refusal."""
     if "error" not in message:
         return message
-    status, title, kind = _KINDS.get(message["error"], (422, "Refused", "refused"))
-    if not message["words"]:  # an error that is not ours: a fault of the program
+    error, words = message["error"], message["words"]
+    if error == "InvalidParameter" and names_ledger(words):
+        error = "LedgerDamaged"
+    status, title, kind = _KINDS.get(error, (422, "Refused", "refused"))
+    if not words:  # an error that is not ours: a fault of the program
         status, title, kind = 500, "A fault of the server", "fault"
-    raise Refusal(status=status, title=title, detail=message["words"], kind=kind)
+    detail = words if status < 500 else LATER
+    raise Refusal(status=status, title=title, detail=detail, kind=kind)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from lastbit.errors import (
     LedgerDamaged,
     NotAllowed,
 )
-from lastbit.serve.questions import Refusal
+from lastbit.serve.questions import LATER, Refusal, names_ledger
 
 MEDIA_TYPE = "application/problem+json"
 FAILED = Refusal(
@@ -45,9 +45,11 @@ def refusal_of(error: Exception) -> Refusal:
     """What is told of an error: its own words if the asker can do something about it."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, InvalidParameter) and names_ledger(str(error)):
+        error = LedgerDamaged("")  # it is gone, or cannot be read: not of the asker's making
     for kind, (status, name, title) in _KINDS.items():
         if isinstance(error, kind):
-            detail = str(error) if status < 500 else "try again later, or tell the steward"
+            detail = str(error) if status < 500 else LATER
             return Refusal(status=status, title=title, detail=detail, kind=name)
     return FAILED
 

@@ -92,6 +92,15 @@ class Refusal(Exception):
         return f"{self.title}: {self.detail}"
 
 
+LATER = "try again later, or tell the steward"
+"""Instead of words that may say where ledger and data are."""
+
+
+def names_ledger(words: str) -> bool:
+    """Whether an error about a parameter is about the ledger itself, and says where it is."""
+    return words.startswith("the ledger ")
+
+
 LONGEST_SQL = 16 << 10
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?(/[0-9]+|[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _LONGEST_NUMBER, _MOST_NAMED = 60, 100

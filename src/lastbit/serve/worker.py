@@ -26,7 +26,7 @@ from lastbit.errors import LastbitError, NotAllowed
 from lastbit.ledger import Ledger
 from lastbit.release import Paid, answered, checked, made_up, released
 from lastbit.serve.catalogue import examples_of
-from lastbit.serve.child import Child, Gone, Message, Parent, limited
+from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited
 from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
 from lastbit.tables import DataCard, fingerprint, one_database, sealed
@@ -41,6 +41,7 @@ class Worker:
 
     def __init__(self, card: Path, *, memory: int) -> None:
         self._child = Child("lastbit.serve.worker", str(card), str(memory))
+        self._card = Unchanged((card,))
         self._start: asyncio.Task[None] | None = None
         self.failures = 0
         """How often in a row it could not be started."""
@@ -64,6 +65,8 @@ class Worker:
     async def _started(self) -> None:
         while not self._child.is_up:
             try:
+                if not self._card.hold:  # it would answer by another card than was paid for
+                    raise Gone
                 await self._child.start()
                 self.failures = 0
             except Gone:
