@@ -280,6 +280,27 @@ def test_changed_data_stop_answers_until_a_steward_accepts_them(tmp_path):
         ] == "stella"
 
 
+def test_changed_data_are_noticed_before_somebody_pays(tmp_path, monkeypatch):
+    monkeypatch.setattr("lastbit.serve.desk._LOOKING", 4.0)
+    monkeypatch.setattr("lastbit.serve.desk._EVERY", 0.0)
+    with running(written(tmp_path)) as desk:
+        table = desk.desk.catalogue.tables["visits"]
+
+        def waited(wanted: bool) -> None:
+            deadline = time.monotonic() + 90
+            while table.changed() is not wanted:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+        assert table.changed() is None
+        waited(False)
+        write_rows(tmp_path, units=50)
+        waited(True)
+        with pytest.raises(Refusal, match="nothing was charged"):
+            desk.asked()
+        assert spent(desk) == 0
+
+
 def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
     with running(written(tmp_path)) as desk:
         job = desk.asked(f"{COUNT} WHERE cost < 1")

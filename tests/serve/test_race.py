@@ -12,7 +12,7 @@ CLIENTS, PRICE, LEFT = 32, Fraction(1, 2), Fraction(13, 4)
 
 
 def test_of_32_clients_exactly_as_many_pay_as_fit(tmp_path):
-    with asking(tmp_path) as server:
+    with asking(tmp_path, most_waiting=4 * CLIENTS) as server:
         limit = Limit(epsilon=LEFT)
         server.ledger.set_allowance("patients", "ana", limit, by="stella")
         together = Barrier(CLIENTS)

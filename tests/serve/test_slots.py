@@ -209,6 +209,36 @@ def test_an_answer_on_record_has_the_slots_that_it_had(asked, k):
     assert seen == fresh
 
 
+@pytest.mark.parametrize("step", ["taken", "process", "ready", "settle", "close", "appear"])
+def test_an_error_of_one_item_does_not_stop_the_line(step):
+    """As when disk or ledger fail for a moment: the others go on, and it is told."""
+    loop, seen, faults = MadeUpClock(), [], []
+
+    async def asking() -> None:
+        line, stopped = Line(Slots(seconds=T)), asyncio.Event()
+        ended = [0.0] if step == "process" else []
+        bad = Asked(0, NEVER if step == "close" else 0.0, seen, ended)
+        good = Asked(1, 0.0, seen, [])
+
+        def broken(*_: Any) -> Any:
+            raise OSError("no space left")
+
+        setattr(bad, step, broken)
+        for item in (bad, good):
+            line.add(item)
+        working = asyncio.ensure_future(line.run(stopped, faults.append))
+        await good.appeared.wait()
+        stopped.set()
+        await working
+
+    try:
+        loop.run_until_complete(asking())
+    finally:
+        loop.close()
+    assert [type(error) for error in faults] == [OSError]
+    assert [event[1] for event in seen if event[2] == "appeared"] == [1]
+
+
 class Hasty(Line):
     """A mutant: what is ready appears."""
 

@@ -30,7 +30,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -115,7 +115,7 @@ class Desk:
         self.stopping = True
         await asyncio.gather(*self._taking, return_exceptions=True)
         self._stopped.set()
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         children = (self._planner.stop(), self._maker.stop())
         workers = (*self._workers.values(), *self._lookers.values())
         await asyncio.gather(*children, *(worker.end() for worker in workers))
@@ -182,23 +182,27 @@ class Desk:
 
     async def _watch(self, served: Served) -> None:
         """Look at the source from time to time, in a process of its own, off the table's line."""
-        looker = self._lookers[served.name]
         shown_after = max(_LOOKING, served.slots.length(None))
         while not self._stopped.is_set():
-            begin, data = _now(), served.data()
-            found: Message = {}
+            begin = _now()
             try:
-                async with asyncio.timeout_at(begin + shown_after):
-                    await looker.up()
-                    if await looker.ready({"do": "look", "data": data}):
-                        found = await looker.settle()
-            except TimeoutError:
-                pass
-            await looker.end()
-            await either(until(begin + shown_after), self._stopped.wait())
-            if "changed" in found and data is not None:
-                served.note_changed(data, changed=bool(found["changed"]))
+                await self._looked(served, begin + shown_after)
+            except Exception as error:
+                self._fault(error)
             await either(until(begin + max(_EVERY, 2 * shown_after)), self._stopped.wait())
+
+    async def _looked(self, served: Served, end: float) -> None:
+        """One look, whose finding is shown at this time; none if it is not ready then."""
+        looker, data, found = self._lookers[served.name], served.data(), {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(end):
+                await looker.up()
+                if await looker.ready({"do": "look", "data": data}):
+                    found = await looker.settle()
+        await looker.end()
+        await either(until(end), self._stopped.wait())
+        if "changed" in found and data is not None:
+            served.note_changed(data, changed=bool(found["changed"]))
 
     def _add(self, item: _Question) -> None:
         self._items[item.id] = item

@@ -176,18 +176,21 @@ class Line:
         An error that an item lets through is a fault of the program, or of disk and ledger.
         """
         while (item := await self._next(stopped)) is not None:
-            start = max(item.submitted, self._end)
-            if not item.taken():
-                await either(item.process(), stopped.wait())
-                if stopped.is_set():
-                    return
-                start = max(start, _now())
-            self.running = item, start
             try:
-                await self._done(item, start)
+                await self._turn(item, stopped)
             except Exception as error:
                 fault(error)
             self.running = None
+
+    async def _turn(self, item: Item, stopped: asyncio.Event) -> None:
+        start = max(item.submitted, self._end)
+        if not item.taken():
+            await either(item.process(), stopped.wait())
+            if stopped.is_set():
+                return
+            start = max(start, _now())
+        self.running = item, start
+        await self._done(item, start)
 
     async def _done(self, item: Item, start: float) -> None:
         self._end = start + self.slots.length(item.fixed)
