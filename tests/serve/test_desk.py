@@ -320,6 +320,12 @@ def test_a_stopped_server_goes_on_where_it_was(tmp_path):
         assert [desk.desk.job(job.id, ANA) for job in found] == [
             replace(job, slot=1.0) for job in found
         ]
+        desk.do(desk.desk.stop())
+        assert desk.desk.unwell == "stopping" and desk.desk.jobs(ANA)  # pages are still shown
+        for refused in (desk.desk.preview, desk.desk.submit):
+            with pytest.raises(Refusal, match="nothing was charged") as caught:
+                desk.do(refused("visits", Question(sql=COUNT, epsilon="1"), ANA))
+            assert (caught.value.status, caught.value.kind) == (503, "stopping")
 
 
 def test_one_server_for_a_folder_of_state(tmp_path):

@@ -57,12 +57,10 @@ def callers(server: Serving) -> Iterator[Caller]:
         yield Caller(role, token=token, cookie=cookie, api=rights, page=rights)
         yield Caller(f"{role} by a token on pages", token=token, api=rights)
         yield Caller(f"{role} by a cookie in the API", cookie=cookie, page=rights)
-        for right in sorted(rights - {"open"}):
-            short, _ = gate.token_made(NAMES[role], name=right, days=1, rights=[right])
-            only = frozenset([right])
-            yield Caller(
-                f"{role}, {right} only", short, gate.session_of(short), api=only, page=only
-            )
+    for right in sorted(RIGHTS["steward"] - {"open"}):
+        short, _ = gate.token_made(NAMES["steward"], name=right, days=1, rights=[right])
+        only = frozenset([right])
+        yield Caller(f"steward, {right} only", short, gate.session_of(short), api=only, page=only)
     steward = gate.identity_of(
         {
             "path": f"{API}/x",

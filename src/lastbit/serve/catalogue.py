@@ -11,6 +11,7 @@ source is still that version is found by the table's worker, at the end of a slo
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -43,6 +44,7 @@ _SHARE = 5
 _MOST_EXAMPLES, _MOST_KEYS = 5, 20
 _DAY = 86400
 _STALE = 0.5  # seconds for which a ledger on a server is not asked again
+_TICKS = 100_000_000  # nanoseconds: some ticks of the clock that stamps files
 _CALIBRATION = 900.0
 
 
@@ -136,6 +138,7 @@ class Reading:
     def _forget(self) -> None:
         self._last: Entry | None = None
         self._looked = 0.0
+        self._stamp: tuple[int, int, int, bool] | None = None
         self._accounts: dict[str, Account] = {}
         self._charges: dict[str, Entry] = {}
         self._closings: dict[str, Entry] = {}
@@ -147,8 +150,11 @@ class Reading:
 
     def _read(self) -> None:
         """Take in what is new."""
-        now = time.monotonic()
-        if isinstance(self.ledger.path, Address) and now - self._looked < _STALE:
+        now, stamp = time.monotonic(), self._stamped()
+        if stamp is None:
+            if now - self._looked < _STALE:
+                return
+        elif self._stamp == stamp and stamp[-1]:
             return
         newest, last = self.ledger.entries(last=1)[-1], self._last
         if newest != last:
@@ -160,7 +166,22 @@ class Reading:
             for entry in came:
                 self._take(entry)
             self._last = came[-1]
-        self._looked = now
+        self._looked, self._stamp = now, stamp
+
+    def _stamped(self) -> tuple[int, int, int, bool] | None:
+        """By what a change of the ledger's file is seen, and whether that can be relied on.
+
+        A change within a tick of the clock may have the stamp of the one before: so a stamp counts
+        once it is old. A ledger on a server has none.
+        """
+        if isinstance(self.ledger.path, Address):
+            return None
+        try:
+            found = os.stat(self.ledger.path)
+        except OSError:  # to read it says what is wrong
+            return 0, 0, 0, False
+        is_old = time.time_ns() - found.st_mtime_ns > _TICKS
+        return found.st_ino, found.st_size, found.st_mtime_ns, is_old
 
     def _take(self, entry: Entry) -> None:
         state = entry.state
@@ -180,7 +201,7 @@ class Reading:
 
     def again(self) -> None:
         """Look at the ledger at the next question, however lately that was done."""
-        self._looked = 0.0
+        self._looked, self._stamp = 0.0, None
 
     def account(self, name: str) -> Account | None:
         """The account as it is."""

@@ -49,7 +49,7 @@ from lastbit.serve.worker import Worker
 from lastbit.tables import Cost
 
 _LOG = logging.getLogger("lastbit.serve")
-_LONGEST_KEY, _FAILURES = 200, 3
+_LONGEST_KEY, _FAILURES, _FAULT = 200, 3, 60.0
 _SHARE, _LEAST_SHARE = 2, 4
 """Which part of a line one principal may have, and how many questions at least."""
 _LOOKING, _EVERY = 30.0, 180.0
@@ -91,6 +91,7 @@ class Desk:
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping, self._stopped = False, asyncio.Event()
         self._unwell: str | None = "not started"
+        self._well_again: float | None = None
 
     # ------------------------------------------------------------ start and stop
 
@@ -127,6 +128,8 @@ class Desk:
         """In a word, why questions are not answered as they should be; None: all is well."""
         if self.stopping:
             return "stopping"
+        if self._well_again is not None and _now() > self._well_again:
+            self._well_again = self._unwell = None
         return "worker" if self.without_worker else self._unwell
 
     @property
@@ -202,8 +205,9 @@ class Desk:
         self._lines[item.served.name].add(item)
 
     def _fault(self, error: Exception) -> None:
-        """Something that should not happen: the job stays as it is, for the next start."""
+        """Disk or ledger fail, or the program: the job stays as it is, for the next start."""
         self._unwell = "ledger" if isinstance(error, LastbitError) else "fault"
+        self._well_again = _now() + _FAULT
         _LOG.error("a job was left: %s", type(error).__name__)
 
     # ------------------------------------------------------------ before paying

@@ -43,6 +43,7 @@ from lastbit.serve.store import Store
 from lastbit.tables import read_card
 
 OURS = "lastbit.serve"
+BACKLOG = 2048
 LINE = "\n"
 ADDRESS = "address"
 """The file of the state folder that says where the server is found, for `lastbit serve --link`."""
@@ -189,6 +190,7 @@ def _listening(settings: Settings) -> Iterator[tuple[socket.socket, Settings]]:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((settings.host, settings.port))
             settings = replace(settings, port=listener.getsockname()[1])
+        listener.listen(BACKLOG)  # two may bind to one port as long as neither listens
         listener.setblocking(False)  # noqa: FBT003
     except OSError as error:
         if listener is not None:
