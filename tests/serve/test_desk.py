@@ -391,7 +391,7 @@ def test_prices_that_would_buy_questions_without_end_are_refused(tmp_path, budge
 
 
 def test_one_principal_has_a_part_of_the_line(tmp_path):
-    with running(written(tmp_path), most_waiting=20, slot=3.0) as desk:
+    with running(written(tmp_path), most_waiting=10, slot=3.0) as desk:
         first = desk.answer()
         found = desk.all(*(desk.desk.submit("visits", first.question, ANA) for _ in range(9)))
         refused = [one for one in found if isinstance(one, Refusal)]

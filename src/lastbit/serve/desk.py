@@ -50,7 +50,7 @@ from lastbit.tables import Cost
 
 _LOG = logging.getLogger("lastbit.serve")
 _LONGEST_KEY, _FAILURES, _FAULT = 200, 3, 60.0
-_SHARE, _LEAST_SHARE = 4, 4
+_SHARE, _LEAST_SHARE = 2, 4
 """Which part of a line one principal may have, and how many questions at least."""
 _LOOKING, _EVERY = 30.0, 180.0
 """Seconds from a look at the source until what it found is shown, and until the next one."""
