@@ -102,7 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=late)
 
 
-SERVERS = ("tests/engines/", "tests/faults/test_lost_servers.py", "tests/serve/test_killed.py")
+SERVERS = ("tests/engines/", "tests/faults/test_lost_servers.py", "tests/serve/")
 """Tests of other engines and of servers: of these `make check` leaves all evidence to `make
 evidence`, since a Spark session takes half a second for a statement."""
 

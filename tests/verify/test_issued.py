@@ -56,6 +56,14 @@ def naive(value, u):
     return value + math.log(2 * u) if u < 0.5 else value - math.log(2 - 2 * u)
 
 
+def noisy_max(run, queries):
+    run.emit(run.largest([query + run.laplace(2) for query in queries]))
+
+
+def box_muller(u, v):
+    return 10.0 * (math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v))
+
+
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/4", region=(-8, 8))
 
 
@@ -109,6 +117,16 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
     "verify/declared.py:certificate": (
         "rounding",
         lambda: verify.declared_certificate(logistic, rate=1, uniform=Grid(53, first=1), **SETTING),
+    ),
+    "verify/gaussian.py:certificate": (
+        "gaussian",
+        lambda: verify.gaussian_certificate(
+            box_muller, sensitivity=1, epsilon=1, cell=1, region=(-100, 100)
+        ),
+    ),
+    "verify/coupling.py:certificate": (
+        "coupling",
+        lambda: verify.coupled(noisy_max, inputs=2, epsilon=1),
     ),
     "release/release.py:certificate_of": (
         "release",
