@@ -118,6 +118,7 @@ def test_two_askers_of_one_open_question_get_one_answer(desk):
     found = [desk.finished(job, STELLA) for job in jobs]
     assert len({job.id for job in found}) == 3 and len({job.entry for job in found}) == 1
     assert {job.slots for job in found} == {found[0].slots} and spent(desk) == before + 1
+    assert [job.cost is None for job in found].count(False) == 1  # one was charged, and is told so
 
 
 # ---------------------------------------------------------------- who sees what

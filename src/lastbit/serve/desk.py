@@ -367,7 +367,7 @@ class Desk:
         self, served: Served, question: Question, who: Identity, key: str | None, paid: Message
     ) -> sqlite3.Row:
         """The row of a new job."""
-        recorded = paid.get("recorded")
+        recorded, reservation = paid.get("recorded"), paid.get("reservation")
         values = {
             "id": secure_bits().fill(16).tobytes().hex(),
             "table_name": served.name,
@@ -376,13 +376,16 @@ class Desk:
             "idempotency": key,
             "submitted": time.time(),
             "state": "waiting",
-            "reservation": paid.get("reservation"),
+            "reservation": reservation,
             "cost": None if recorded is not None else json.dumps(paid["cost"]),
             "entry": recorded,
             "reason": _PART if paid.get("part") else None,
         }
         names, marks = ", ".join(values), ", ".join("?" * len(values))
         with self.store.transaction() as rows:
+            told = "SELECT 1 FROM jobs WHERE reservation = ? AND cost IS NOT NULL"
+            if rows.execute(told, (reservation,)).fetchone() is not None:
+                values["cost"] = None  # charged for an earlier job, which waits as well
             rows.execute(
                 f"INSERT INTO jobs (sequence, {names}) SELECT "
                 f"COALESCE(MAX(sequence), 0) + 1, {marks} FROM jobs",

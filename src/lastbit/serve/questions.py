@@ -67,7 +67,7 @@ class Job:
     submitted: float
     state: State
     cost: Mapping[str, str] | None = None
-    """What was charged for it; None: nothing, the answer was on record."""
+    """What was charged for it; None: nothing, it is on record, or another job has paid."""
     due: float | None = None
     """When to look next, in seconds since 1970: the end of a slot."""
     slot: float | None = None
