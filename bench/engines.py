@@ -148,6 +148,8 @@ def page(record: dict[str, Any]) -> str:
         cells += [f"{ratio:.2f}", _seconds(jobs[OURS]["cpu"]), _seconds(walls["whole answer"])]
         text += f"{start}| {' | '.join(cells)} |\n"
     text += "\n" + "\n".join(f"- {line}" for line in _remarks(runs, record["peers"])) + "\n"
+    if "remark" in record:  # written into the file by whoever measured
+        text += f"- {record['remark']}\n"
     return text + _estimate(runs)
 
 
