@@ -364,17 +364,17 @@ def test_the_chain_is_read_for_roles_when_they_change(
     copy = tmp_path / "copy"
     copy.write_bytes((tmp_path / "ledger").read_bytes())
     for number in range(3):
-        here.ledger.accept_data("visits", "visits", f"{number}")
+        here.ledger.accept_data("visits", "visits", f"{number}", who="stella")
         assert (role("ana"), len(reads)) == ("analyst", 1)
-    here.ledger.accept_data("visits", "visits", "3")
+    here.ledger.accept_data("visits", "visits", "3", who="stella")
     here.ledger.set_principal("ana", "auditor", by="stella")
-    here.ledger.accept_data("visits", "visits", "4")
+    here.ledger.accept_data("visits", "visits", "4", who="stella")
     assert (role("ana"), role("ana"), len(reads)) == ("auditor", "auditor", 2)
     (tmp_path / "ledger").write_bytes(copy.read_bytes())  # a backup is restored: it is shorter
     assert (role("ana"), len(reads)) == ("analyst", 3)
     here.ledger.set_principal("ana", None, by="stella")
     for number in range(5):  # and another chain, as long as it was
-        here.ledger.accept_data("visits", "visits", f"other {number}")
+        here.ledger.accept_data("visits", "visits", f"other {number}", who="stella")
     assert (role("ana"), len(reads)) == (None, 4)
 
 
