@@ -520,6 +520,32 @@ def test_there_are_not_endless_sessions(here: Place) -> None:
     assert by_cookie(here.gate, other)
 
 
+def test_sessions_are_listed_and_ended_by_their_owner_alone(here: Place) -> None:
+    token, line = here.gate.token_made("ana", name="laptop", days=1)
+    by_link, by_its = signed_in(here, "ana"), here.gate.session_of(token)
+    stella = signed_in(here, "stella")
+    ana = _there(by_cookie(here.gate, by_link))
+    newest, oldest = here.gate.sessions(ana)
+    assert (newest.token, newest.current, oldest.token, oldest.current) == (
+        *("laptop", False),
+        *(None, True),
+    )
+    assert by_its not in str(newest) and newest.id not in by_its
+    for other in (_there(by_cookie(here.gate, stella)), ana):
+        wrong = newest.id if other is not ana else "x"
+        with pytest.raises(Refusal, match="You have no such session"):
+            here.gate.session_revoked(wrong, other)
+    assert by_cookie(here.gate, by_its) is not None
+    here.gate.session_revoked(newest.id, ana)
+    assert by_cookie(here.gate, by_its) is None and by_cookie(here.gate, by_link) is not None
+    here.gate.session_of(token)
+    assert len(here.gate.sessions(ana)) == 2
+    here.gate.token_revoked(line.id, ana)
+    assert here.gate.sessions(ana) == [oldest]  # a session of a revoked token acts as nobody
+    here.gate.session_revoked(oldest.id, ana)
+    assert by_cookie(here.gate, by_link) is None
+
+
 def test_a_session_has_what_its_token_has(here: Place) -> None:
     token, _ = here.gate.token_made(
         "stella", name="x", days=1, rights=["browse", "self"], tables=["visits"]

@@ -115,7 +115,7 @@ def shown_once(
     request: Request, secret: str, *, heading: str, words: str, back: str
 ) -> HTMLResponse:
     """The page of a secret that the server does not keep."""
-    told = {"secret": secret, "heading": heading, "words": words, "back": back}
+    told: dict[str, Any] = {"secret": secret, "heading": heading, "words": words, "back": back}
     return render(request, "secret.html", title=heading, **told)
 
 

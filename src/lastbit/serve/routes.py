@@ -97,6 +97,7 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/me", "signing.me", "self", "One's own tokens and sessions"),
     _page("POST", "/me/tokens", "signing.token_made", "self", "Make a token, shown once"),
     _page("POST", "/me/tokens/{token}/revoke", "signing.token_revoked", "self", "Revoke a token"),
+    _page("POST", "/me/sessions/{session}/end", "signing.session_ended", "self", "End a session"),
     _page("GET", "/tables/{table}", "tables.table", "browse", "Columns, bounds, keys, examples"),
     _page("POST", "/tables/{table}/accept", "tables.data_accepted", "data", "Accept the data"),
     _page("GET", "/tables/{table}/ask", "asking.ask", "preview", "The editor"),

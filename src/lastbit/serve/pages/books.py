@@ -123,4 +123,6 @@ async def audit(request: Request) -> Response:
         for row in rows[:MOST_LINES]
     ]
     older = rows[MOST_LINES - 1]["sequence"] if len(rows) > MOST_LINES else None
-    return render(request, "audit.html", title="Audit log", lines=lines, older=older)
+    keep_days = request.app.state.settings.keep_days
+    told = {"lines": lines, "older": older, "keep_days": keep_days}
+    return render(request, "audit.html", title="Audit log", **told)

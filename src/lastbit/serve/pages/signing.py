@@ -88,7 +88,7 @@ def _onward(path: str | None) -> str:
 
 
 async def me(request: Request) -> Response:
-    """One's own tokens."""
+    """One's own tokens and sessions."""
     gate, who = request.app.state.gate, who_asks(request)
     now = time()
     lines = [
@@ -103,6 +103,16 @@ async def me(request: Request) -> Response:
         }
         for line in await to_thread(gate.tokens, who.principal)
     ]
+    sessions = [
+        {
+            "id": line.id,
+            "by": "a link" if line.token is None else f"the token {line.token}",
+            "made": moment(line.made),
+            "ends": moment(line.expires),
+            "current": line.current,
+        }
+        for line in await to_thread(gate.sessions, who)
+    ]
     choices = [(right, words) for right, words in MAY.items() if right in who.rights]
     return render(
         request,
@@ -111,6 +121,7 @@ async def me(request: Request) -> Response:
         rights=[words for _, words in choices],
         choices=choices,
         tokens=lines,
+        sessions=sessions,
         tables=[served.name for served in await tables_seen(request)],
         address=request.app.state.settings.address,
         said=said(request),
@@ -149,3 +160,10 @@ async def token_revoked(request: Request) -> Response:
     gate = request.app.state.gate
     await to_thread(gate.token_revoked, request.path_params["token"], who_asks(request))
     return see("/me?done=token")
+
+
+async def session_ended(request: Request) -> Response:
+    """Signs out wherever this session is."""
+    gate = request.app.state.gate
+    await to_thread(gate.session_revoked, request.path_params["session"], who_asks(request))
+    return see("/me?done=session")
