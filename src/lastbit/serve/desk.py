@@ -248,8 +248,8 @@ class Desk:
             begin = _now()
             try:
                 await self._looked(served, begin + shown_after)
-            except Exception as error:
-                self._fault(error)
+            except Exception as error:  # it is tried again, and questions ask the ledger themselves
+                _LOG.error("a look at %s failed: %s", served.name, type(error).__name__)
             await either(until(begin + max(_EVERY, 2 * shown_after)), self._stopped.wait())
 
     async def _looked(self, served: Served, end: float) -> None:
