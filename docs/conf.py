@@ -40,7 +40,8 @@ html_theme = "furo"
 html_title = f"lastbit {release}"
 html_static_path = ["_static"]
 html_css_files = ["lastbit.css"]
-html_copy_source = html_show_sphinx = html_use_index = False
+html_favicon = "../src/lastbit/serve/static/icon.svg"
+html_copy_source = html_show_copyright = html_show_sphinx = html_use_index = False
 html_additional_pages = {"index": "entrance.html"}
 templates_path = ["_templates"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ |> "
