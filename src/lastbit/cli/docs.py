@@ -40,7 +40,7 @@ PLAIN = "text/plain; charset=utf-8"
 POLICY = "default-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'"
 HEADERS = {
     "Content-Security-Policy": POLICY,
-    "Cache-Control": "no-cache",
+    "Cache-Control": "max-age=60",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
