@@ -60,7 +60,7 @@ def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
     """Read the documentation in a browser, without a network.
 
     Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
-    that of the page named PAGE (tutorial, theory/laplace), or of a search for these words.
+    that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
     """
     site = Site(_folder())
     if check:
