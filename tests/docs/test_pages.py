@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import broken_links, executable, run
+from tests.docs.pages import broken_links, executable, run, unknown_names
 from tests.evidence import late
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,11 @@ def test_page_shows_what_happens(page, tmp_path):
 @pytest.mark.parametrize("page", LINKED, ids=name)
 def test_links_lead_somewhere(page):
     assert broken_links(page, ROOT) == []
+
+
+@pytest.mark.parametrize("page", EXECUTED, ids=name)
+def test_names_of_code_exist(page):
+    assert unknown_names(page.read_text("utf-8"), ROOT) == []
 
 
 def test_the_read_me_is_executed():
