@@ -1,4 +1,4 @@
-"""Reads a Markdown page and runs what it shows.
+"""Reads a Markdown page and runs what it shows; as a program, the page it is given, here.
 
     ```python     executed top to bottom, one namespace a page; `>>>` examples must print what
                   is shown (`...` stands for anything), other code must run
@@ -273,3 +273,7 @@ def _without_fences(page: str) -> str:
         length = len(fence.text.splitlines())
         lines[fence.line - 1 : fence.line - 1 + length] = [""] * length
     return "\n".join(lines)
+
+
+if __name__ == "__main__":  # `make dist` runs the front page where only the wheel is installed
+    run(Path(sys.argv[1]).read_text("utf-8"), name=sys.argv[1], directory=Path.cwd())

@@ -8,8 +8,9 @@ from tests.docs.pages import broken_links, executable, run, unknown_names
 from tests.evidence import late
 
 ROOT = Path(__file__).parents[2]
-EXECUTED = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-LINKED = sorted([*EXECUTED, ROOT / "CHANGELOG.md", ROOT / "tests" / "README.md"])
+EXECUTED = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+OTHERS = ("CHANGELOG.md", "SECURITY.md", "bench/README.md", "tests/README.md")
+LINKED = sorted([*EXECUTED, *(ROOT / name for name in OTHERS)])
 
 
 def name(page: Path) -> str:
