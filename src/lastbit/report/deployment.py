@@ -400,18 +400,15 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
         source="certificates",
     )
     rejected = [one for one in about.answers if one.problem is not None]
-    many = _many(len(about.answers), "answer")
     yield Item(
         question="Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {len(about.accepted)} of "
-        f"{many}: sensitivity, noise and price are derived a second time.",
+        known=f"The independent checker accepts the certificates of {_accepted(about)}: "
+        "sensitivity, noise and price are derived a second time.",
         source="lastbit check",
-        people="".join(f" Entry {one.entry} is not accepted: {one.problem}." for one in rejected)[
-            1:
-        ],
+        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
     yield Item(question="How is floating point kept out?", known=_EXACT, source="lastbit")
-    made = sorted({str(one.record["lastbit"]) for one in about.accepted})
+    made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
         question="Which versions were used?",
         known=f"lastbit {listed(made)}." if made else "",
@@ -422,6 +419,10 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
         question="Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
     )
+
+
+def _accepted(about: Deployment) -> str:
+    return f"{len(about.accepted)} of {_many(len(about.answers), 'answer')}"
 
 
 def _mechanisms(about: Deployment) -> str:
@@ -553,8 +554,8 @@ def _entry(about: Deployment) -> dict[str, Any]:
             },
             "administrative": {
                 "sources": "",
-                "notes": f"{len(about.accepted)} of {_many(len(about.answers), 'answer')} have a "
-                f"certificate that an independent checker accepts. The ledger's head: {about.head}",
+                "notes": f"An independent checker accepts the certificates of {_accepted(about)}. "
+                f"The ledger's head: {about.head}",
                 "registry_authors": [""],
             },
         },
