@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -74,7 +74,7 @@ lint: $(READY) ## style and likely bugs (ruff)
 types: $(READY) ## static types (mypy --strict)
 	@$(BIN)/mypy
 
-anchors: $(VENV)/.anchored ## install the accountant of another library that tests compare ours with
+anchors: $(VENV)/.anchored ## install another library's accountant, for tests, and a public table that pages use
 
 engines: $(VENV)/.engines ## install drivers and servers of other engines, for their tests
 
@@ -95,6 +95,9 @@ site: $(VENV)/.site ## build the documentation site to build/site, and check it;
 
 reference: $(READY) ## write docs/reference/cli.md from the commands' own help
 	@$(BIN)/python docs/generate_cli.py
+
+comparison: $(READY) ## write docs/comparison.md from the saved benchmarks
+	@$(BIN)/python bench/comparison.py
 
 format: $(READY) ## let ruff format the code and fix what it can
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -139,7 +142,7 @@ $(VENV)/.locked: requirements.lock
 	@touch $@
 
 $(VENV)/.anchored: $(READY) requirements-anchors.lock
-	@echo "Installing requirements-anchors.lock, for comparison ..."
+	@echo "Installing requirements-anchors.lock, for comparisons and pages ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-anchors.lock
 	@touch $@
 

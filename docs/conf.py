@@ -93,7 +93,15 @@ def with_navigation(app: Any, docname: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n" + option + "\n" + "\n".join(entries) + "\n```\n"
 
 
+def without_leftovers(app: Any, exception: Exception | None) -> None:
+    """Remove what themes ship and no page loads: the site is part of the wheel."""
+    for pattern in ("**/*.map", "basic.css", "debug.css", "skeleton.css", "*.png"):
+        for file in (Path(app.outdir) / "_static").glob(pattern):
+            file.unlink()
+
+
 def setup(app: Any) -> dict[str, bool]:
     """What Sphinx asks for."""
     app.connect("source-read", with_navigation)
+    app.connect("build-finished", without_leftovers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,7 +40,7 @@ PLAIN = "text/plain; charset=utf-8"
 POLICY = "default-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'"
 HEADERS = {
     "Content-Security-Policy": POLICY,
-    "Cache-Control": "no-cache",
+    "Cache-Control": "max-age=60",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
@@ -55,7 +55,7 @@ def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
     """Read the documentation in a browser, without a network.
 
     Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
-    that of the page named PAGE (tutorial, theory/laplace), or of a search for these words.
+    that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
     """
     site = Site(_folder())
     if check:
