@@ -147,7 +147,7 @@ def measured(benchmark: Benchmark, seconds: float) -> Row:
         }
         for name, error in (("sure", ERROR), ("at_90", THEIR_ERROR))
     }
-    better = best_of_theirs(benchmark.name)
+    better = best_of_theirs({"mechanism": benchmark.name})
     needed = None
     if better is not None and float(stated["at_90"]["epsilon_lower"]) < better < math.inf:
         needed = runs_needed(cells, Fraction(better), THEIR_ERROR)
@@ -212,8 +212,8 @@ def curators(seconds: float) -> tuple[AuditResult, AuditResult]:
 # ---------------------------------------------------------------- showing
 
 
-def best_of_theirs(mechanism: str) -> float | None:
-    theirs = THEIRS.get(mechanism, Theirs())
+def best_of_theirs(row: Row) -> float | None:
+    theirs = THEIRS.get(row["mechanism"], Theirs())
     known = [bound for bound in (theirs.sniper, theirs.statdp) if bound is not None]
     return max(known, default=None)
 
@@ -299,23 +299,22 @@ def wrong_cells(row: Row) -> list[str]:
     ]
 
 
-def missed(rows: list[Row], at: str) -> list[Row]:
+def certified(row: Row, at: str) -> float:
+    """Sure to 1e-6, or at 90 %; a row of an older run has only the first."""
+    return float(row.get(at, row)["epsilon_lower"])
+
+
+def missed(rows: list[Row], at: str = "at_90") -> list[Row]:
     """Where the best of theirs is above ours by samples.
 
     What we know by law does not count here: they are black-box auditors, and had no law.
     """
-    return [
-        row
-        for row in rows
-        if (best_of_theirs(row["mechanism"]) or 0.0) > float(row[at]["epsilon_lower"])
-    ]
+    return [row for row in rows if (best_of_theirs(row) or 0.0) > certified(row, at)]
 
 
 def far(rows: list[Row], at: str, optimum: str) -> list[Row]:
     """Where ours is below 85 % of what these runs could certify."""
-    return [
-        row for row in rows if float(row[at]["epsilon_lower"]) < CLOSE * float(row[at][optimum])
-    ]
+    return [row for row in rows if certified(row, at) < CLOSE * float(row[at][optimum])]
 
 
 def accused(rows: list[Row]) -> list[Row]:
@@ -361,7 +360,7 @@ were measured at. Given are lower bounds on ε, so more is better.
   wrong with probability at most 10⁻⁶. At 90 % the same audit states what it counted with an error
   of 0.1 (`--confidence 0.9`): a claim of its own, for comparison with others.
 - **of**: the attainable optimum, what an auditor who knew the law would certify with as many runs.
-  It is the greatest bound over all pairs and all events at the expected counts, with all of the runs
+  It is the greatest bound over all pairs and events at the expected counts, with all of the runs
   counted, half on each input, and the whole error in one statement: by the Neyman–Pearson lemma it
   is enough to try the events {{likelihood ratio ≥ c}}. The laws are in `bench/auditing/optimum.py`,
   numerical, to about three digits. Float Laplace has no closed law: its optimum is that of the best
@@ -448,7 +447,7 @@ def _remarks(rows: list[Row]) -> Iterator[str]:
     fate = f"these were refuted, which is an error: {wrong}" if wrong else "none was refuted"
     yield f"All rows together took {minutes:.0f} minutes of sampling. Of the true claims {fate}."
     yield ""
-    compared = sum(best_of_theirs(row["mechanism"]) is not None for row in rows)
+    compared = sum(best_of_theirs(row) is not None for row in rows)
     for at, name in (("at_90", "At 90 %"), ("sure", "Sure to 10⁻⁶")):
         level = compared - len(missed(rows, at))
         near = [len(rows) - len(far(rows, at, of)) for of in ("optimum", "optimum_counted")]
@@ -470,7 +469,7 @@ def _remarks(rows: list[Row]) -> Iterator[str]:
 
 def _why(row: Row) -> str:
     """Too few runs for anybody, or what the search gave away."""
-    theirs, ours = best_of_theirs(row["mechanism"]) or 0.0, row["at_90"]
+    theirs, ours = best_of_theirs(row) or 0.0, row["at_90"]
     facts = f"{below(ours['epsilon_lower'])} against {below(theirs)}."
     if math.isinf(theirs):
         return f"{facts} No number of runs certifies ∞; theirs is an estimate."
