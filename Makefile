@@ -88,8 +88,10 @@ contracts: $(READY) ## which room may import which (import-linter)
 docs: $(READY) ## execute the pages, check their links and the command-line reference
 	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest tests/docs
 
-reference: $(READY) ## write docs/reference/cli.md from the commands' own help
-	@$(BIN)/python docs/generate_cli.py
+reference: $(READY) ## write docs/reference/ from the docstrings, the errors and the commands' own help
+	@$(BIN)/python -m docs.generate_api
+	@$(BIN)/python -m docs.generate_errors
+	@$(BIN)/python -m docs.generate_cli
 
 format: $(READY) ## let ruff format the code and fix what it can
 	@$(BIN)/ruff check --fix --quiet . || true

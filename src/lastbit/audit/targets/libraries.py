@@ -258,3 +258,4 @@ LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingPro
         "tumult": tumult_targets,
     }
 )
+"""What makes the targets of each library; `targets` asks it."""
