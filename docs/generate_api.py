@@ -506,7 +506,7 @@ def without_example() -> list[str]:
 def section(entry: Entry) -> str:
     """The part of a page about one name."""
     known: set[str] = set()
-    call = call_of(entry)
+    call = re.sub(r"'([^'\"]*)'", r'"\1"', call_of(entry))  # as ruff would write it
     parts = [
         f"## {entry.heading}",
         " · ".join(f"`{path}`" for path in entry.paths),
