@@ -89,8 +89,9 @@ docs: $(READY) ## execute the pages, check their links and the command-line refe
 	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest tests/docs
 
 site: $(VENV)/.site ## build the documentation site to build/site, and check it; read it with: lastbit docs
+	@rm -rf build/site
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
-	    --conf-dir docs --doctree-dir build/doctrees . build/site
+	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
 	@$(BIN)/lastbit docs --check
 
 reference: $(READY) ## write docs/reference/cli.md from the commands' own help
