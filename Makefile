@@ -118,9 +118,11 @@ dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try 
 	@rm -rf dist src/lastbit/site build/try && cp -r build/site src/lastbit/site
 	@$(BIN)/python -m hatchling build || { rm -rf src/lastbit/site; exit 1; }
 	@rm -rf src/lastbit/site
-	@$(PYTHON) -m venv build/try
-	@build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install dist/*.whl
-	@cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check
+	@for built in dist/*.whl dist/*.tar.gz; do \
+	    echo "Trying $$built in an empty environment ..." && $(PYTHON) -m venv --clear build/try && \
+	    build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install $$built && \
+	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check) || exit 1; \
+	done
 	@ls -l dist
 
 clean: ## remove the environment, builds and caches
