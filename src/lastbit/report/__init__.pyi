@@ -45,6 +45,12 @@ from lastbit.report.charts import (
     powers_of_ten as powers_of_ten,
     raised as raised,
 )
+from lastbit.report.deployment import (
+    checklist_markdown as checklist_markdown,
+    checklist_page as checklist_page,
+    deployment_of as deployment_of,
+    registry_entry as registry_entry,
+)
 from lastbit.report.figures import (
     admissible_figure as admissible_figure,
     composition_curve_figure as composition_curve_figure,
