@@ -4,6 +4,8 @@
                   is shown (`...` stands for anything), other code must run
     ```console    `$ lastbit ...` is run and must print what is shown, up to white space;
                   commands that set things up (make, git, pip) are not run
+    ```toml       or python: with a first line `# card.toml` it is saved under that name, and
+                  that line stays in the file
     ```           any other fence is only shown, but may not hide a command under another name
 
 A command that ends with an error must show it: the last line of its output is `[exit 2]`.
@@ -35,6 +37,7 @@ OPT_OUT = re.compile(r"^<!-- not executed: \S.* -->$")
 LINK = re.compile(
     r"\[[^\]]*\]\(<?(?P<inline>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]: *(?P<reference>\S+)", re.M
 )
+SAVED = re.compile(r"# (?P<name>\w+\.(toml|py))\n")
 EXIT_STATUS = re.compile(r"^\[exit (?P<status>\d+)\]\s*\Z", re.M)
 HEADING = re.compile(r"^#+ +(?P<title>.*?) *#*$", re.M)
 
@@ -107,8 +110,15 @@ def executable(page: str) -> list[Fence]:
     return [
         fence
         for fence in fences(page)
-        if fence.language in {"python", "console"} and not fence.left_out
+        if fence.language in {"python", "console"} and not (fence.left_out or saved_as(fence))
     ]
+
+
+def saved_as(fence: Fence) -> str | None:
+    """The name of the file that a fence shows."""
+    found = SAVED.match(fence.text)
+    ending = {"toml": ".toml", "python": ".py"}.get(fence.language)
+    return found["name"] if found and ending and found["name"].endswith(ending) else None
 
 
 def run(page: str, *, name: str, directory: Path) -> None:
@@ -118,8 +128,12 @@ def run(page: str, *, name: str, directory: Path) -> None:
         if fence.language in MISNAMED:
             raise PageBroken(f"{name}:{fence.line}: call it python or console, so that it runs")
     with contextlib.chdir(directory):
-        for fence in executable(page):
-            if fence.language == "console":
+        for fence in fences(page):
+            if saved := not fence.left_out and saved_as(fence):
+                Path(saved).write_text(fence.text, "utf-8")
+            elif fence.left_out or fence.language not in {"python", "console"}:
+                continue
+            elif fence.language == "console":
                 for command in commands(fence):
                     _run_command(command, name, directory)
             elif re.search(r"^>>>", fence.text, re.M):
