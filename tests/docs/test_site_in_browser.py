@@ -1,4 +1,4 @@
-"""The built site in a real browser, as `lastbit docs` serves it; skips where it has not been built."""
+"""The built site in a real browser, as `lastbit docs` serves it; skips where it is not built."""
 
 from __future__ import annotations
 

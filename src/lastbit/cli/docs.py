@@ -17,6 +17,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import click
@@ -28,22 +29,26 @@ from lastbit.cli.output import Heading, show
 INSTALLED = Path(__file__).parents[1] / "site"
 CHECKOUT = Path(__file__).parents[3]
 FIRST = "/docs/index.html"
-KINDS = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-}
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        ".css": "text/css; charset=utf-8",
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".png": "image/png",
+        ".svg": "image/svg+xml",
+    }
+)
 PLAIN = "text/plain; charset=utf-8"
 # The theme switches colours before the page is painted, by a script and styles in the page itself.
 POLICY = "default-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'"
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Cache-Control": "max-age=60",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": POLICY,
+        "Cache-Control": "max-age=60",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
 
 
 @command("docs verify --open")
