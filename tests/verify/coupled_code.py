@@ -89,14 +89,11 @@ def prefix_sums(run, values):
 
 def smart_sums(run, values):
     """Blocks of two: a value is in the sum of its block, and alone in front of it."""
-    whole, part = 0, 0
-    for k, value in enumerate(values):
-        if k % 2:
-            whole, part = whole + (values[k - 1] + value + run.laplace(2)), 0
-            run.emit(whole)
-        else:
-            part = value + run.laplace(2)
-            run.emit(whole + part)
+    whole = 0
+    for one, two in zip(values[::2], values[1::2], strict=True):
+        run.emit(whole + (one + run.laplace(2)))
+        whole = whole + (one + two + run.laplace(2))
+        run.emit(whole)
 
 
 def response(run, bits):
@@ -321,22 +318,18 @@ def prefix_twice(run, values):
 
 def smart_little(run, values):
     whole = 0
-    for k, value in enumerate(values):
-        if k % 2:
-            whole = whole + (values[k - 1] + value + run.laplace(2))
-            run.emit(whole)
-        else:
-            run.emit(whole + value + run.laplace(1))
+    for one, two in zip(values[::2], values[1::2], strict=True):
+        run.emit(whole + one + run.laplace(1))
+        whole = whole + (one + two + run.laplace(2))
+        run.emit(whole)
 
 
 def smart_bare(run, values):
     whole = 0
-    for k, value in enumerate(values):
-        if k % 2:
-            whole = whole + (values[k - 1] + value)
-            run.emit(whole)
-        else:
-            run.emit(whole + value + run.laplace(2))
+    for one, two in zip(values[::2], values[1::2], strict=True):
+        run.emit(whole + one + run.laplace(2))
+        whole = whole + (one + two)
+        run.emit(whole)
 
 
 def smart_kept(run, values):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +21,7 @@ from lastbit.verify.rounded_code import certified_code
 from lastbit.verify.rounding import Query, rounding_certificate, traced
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.tracing.trace import trace
-from tests.mutants import copied, replaced
+from tests.mutants import at, copied, leaves, own_leaves, replaced, variants
 from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-4, 4))
@@ -87,47 +86,9 @@ def test_mechanisms_and_queries_are_accepted():
 # ---------------------------------------------------------------- changed
 
 
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    if isinstance(value, dict):
-        for key in value:
-            yield from leaves(value[key], (*path, key))
-    elif isinstance(value, list):
-        for place, part in enumerate(value):
-            yield from leaves(part, (*path, place))
-    else:
-        yield path
-
-
-def at(value: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        value = value[key]
-    return value
-
-
 def changed(sealed: dict[str, Any], path: tuple[Any, ...], new: Any) -> dict[str, Any]:
     mutant: dict[str, Any] = replaced(sealed, path, new)
     return mutant
-
-
-def variants(old: Any) -> list[Any]:
-    """A leaf with one digit or letter changed."""
-    if isinstance(old, bool) or old is None:
-        return ["0"]
-    if isinstance(old, int):
-        return [old + 1, old - 1]
-    try:
-        value = Fraction(old)
-    except (ValueError, ZeroDivisionError):
-        return sorted({old.lower(), old[::-1], old + "X", ""} - {old})
-    near = value * (1 + Fraction(1, 1 << 30)) if value else Fraction(1, 1 << 60)
-    numbers = {value + 1, value - 1, near, value * (1 - Fraction(1, 1 << 30)), -value}
-    return [str(number) for number in sorted(numbers - {value})]
-
-
-def own_leaves(sealed: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Everything but the insides of the error derivations."""
-    found = [path for path in leaves(sealed) if path[0] in ("claim", "body")]
-    return [path for path in found if "proof" not in path]
 
 
 def is_harmless(sealed: dict[str, Any], path: tuple[Any, ...], new: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -11,13 +12,17 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker import Rejected, check, names_code
+from lastbit.checker import Rejected, check, coupling as checker, names_code, problem_of
 from lastbit.checker.coupling import followed
 from lastbit.checker.dispatch import check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified
 from lastbit.report.certificate import certificate_page, claim_of
-from lastbit.verify import coupled, digest
+from lastbit.verify import coupled, coupling, digest
+from lastbit.verify.tracing.screening import Screened
+from tests.laws.frequency import assert_frequency
+from tests.mutants import at, own_leaves, replaced, variants
 from tests.verify import coupled_code as code
+from tests.verify.sloppy import programs as sloppy
 
 WRONG = [(w, n, k, s) for n, k, wrong in code.PROGRAMS.values() for w, s in wrong.items()]
 BITS: dict[str, Any] = {"inputs": 1, "epsilon": "1.1", "neighbours": "one", "values": [0, 1]}
@@ -98,13 +103,13 @@ class Enumerated:
         return float(self.chosen.pop(0))
 
     def emit(self, value):
-        self.emitted.append(float(value))
+        self.emitted.append(value)
 
     def largest(self, values):
         return max(range(len(values)), key=lambda k: (values[k], -k))
 
 
-def masses(program, inputs, reach, chosen=(), weight=1.0):
+def masses(program, inputs, reach, chosen=(), weight=1.0, told=float):
     """Outputs with their weights exp(-|noise|/scale), all draws within reach(scale)."""
     run = Enumerated(chosen)
     try:
@@ -114,10 +119,11 @@ def masses(program, inputs, reach, chosen=(), weight=1.0):
         wide = reach(more.scale)
         for noise in range(-wide, wide + 1):
             part = weight * math.exp(-abs(noise) / more.scale)
-            for output, mass in masses(program, inputs, reach, (*chosen, noise), part).items():
+            below = masses(program, inputs, reach, (*chosen, noise), part, told)
+            for output, mass in below.items():
                 found[output] = found.get(output, 0.0) + mass
         return found
-    return {tuple(run.emitted): weight}
+    return {tuple(told(float(value)) for value in run.emitted): weight}
 
 
 def moves(count, neighbours):
@@ -160,6 +166,116 @@ def test_few_rounds_of_a_wrong_loop_are_private_by_composition():
     assert coupled(code.svt6, inputs=4, epsilon=1).cost <= 1
     with pytest.raises(NotCertified):
         coupled(code.svt6, inputs=6, epsilon=1)
+
+
+# ---------------------------------------------------------------- code that is two things
+
+SLOPPY = [(one, {"inputs": 1, "epsilon": 1}) for one in sloppy.LAPLACE]
+SLOPPY += [(one, {**BITS, "epsilon": "1/100"}) for one in sloppy.UNIFORM]
+
+
+@pytest.mark.parametrize("screens", ["prover", "checker"])
+@pytest.mark.parametrize(("program", "settings"), SLOPPY, ids=name_of)
+def test_sloppy_programs_are_refused_by_prover_and_checker(program, settings, screens, monkeypatch):
+    """Each is another thing on floats than on symbols: code, sums that round, or signs of zeros."""
+    if screens == "checker":
+        monkeypatch.setattr(coupling, "screened", lambda *_, **__: Screened())
+    with pytest.raises((LastbitError, AttributeError)):
+        coupled(program, **settings)
+
+
+def randomly(stream, depth, leaves):
+    """The text of a sum of these, with signs where they can hurt."""
+    if not depth or not stream.randrange(4):
+        return stream.choice(leaves)
+    one, two = (randomly(stream, depth - 1, leaves) for _ in range(2))
+    return stream.choice([f"({one} + {two})", f"({one} - {two})", f"(-{one})"])
+
+
+def generated(stream, *lines):
+    """A program of these lines, where E is a sum of inputs and draws, and O what may be put out."""
+    leaves, scope = ["q[0]", "n", "m", "0", "1", "2.0**53"], {}
+    text = "\n    ".join(("def program(run, q):", *lines))
+    while "E" in text:
+        text = text.replace("E", randomly(stream, 2, leaves[stream.randrange(2) :]), 1)
+    while "O" in text:
+        told = stream.choice(["q[0]", "(q[0] + n)", "(-q[0] - n)", "(n + q[0] + m)", "(m - q[0])"])
+        text = text.replace("O", stream.choice(["0", "1", told, f"(-{told})", f"({told} + 0)"]), 1)
+    exec(text, scope)  # noqa: S102 - the generator's own
+    return scope["program"], text
+
+
+def told_apart(program, cost):
+    """Whether an output, to the last bit, is likelier than exp(cost) allows from one of two inputs.
+
+    P(first, noise within K) <= exp(cost) P(second, noise within K + 3), noise moving by 3 at most.
+    """
+    for one, two in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+        before = masses(program, (one,), lambda scale: 5, told=repr)
+        after = masses(program, (two,), lambda scale: 8, told=repr)
+        if any(m > math.exp(cost) * after.get(o, 0.0) * (1 + 1e-9) for o, m in before.items()):
+            return True
+    return False
+
+
+SHAPES = [
+    ("n, m = run.laplace(2), run.laplace(2)", "run.emit(O)", "run.emit(O)"),
+    ("n, m = run.laplace(2), run.laplace(2)", "run.emit(O if E >= E else O)"),
+    ("n, m = run.laplace(2), run.laplace(2)", "run.emit(run.largest([E, E, E]))", "run.emit(O)"),
+]
+
+
+def found_false(stream, tries):
+    """How many generated programs were proved, and those of them that are not as private."""
+    proved_, false = 0, []
+    for k in range(tries):
+        program, text = generated(stream, *SHAPES[k % len(SHAPES)])
+        try:
+            found = coupled(program, inputs=1, epsilon=3)
+        except LastbitError:
+            continue
+        proved_ += 1
+        if told_apart(program, found.cost):
+            false.append(text)
+    return proved_, false
+
+
+def test_generated_programs_that_are_proved_are_private_to_the_last_bit(extent):
+    tries = extent.number(60, 1500)
+    count, false = found_false(random.Random(18), tries)
+    assert not false
+    assert count > tries // 10
+
+
+def test_the_generator_finds_signs_of_zeros(monkeypatch):
+    """What was proved before the rule about -0.0 was there."""
+    monkeypatch.setattr(checker, "_unsigned", lambda rows, signed: True)
+    _, false = found_false(random.Random(18), 60)
+    assert any("-q[0] - n" in text for text in false)
+
+
+# ---------------------------------------------------------------- released
+
+
+def test_released_outputs_have_the_law_of_the_program():
+    """P(put out = input) of the two coins is 3/4, of noise alone its discrete law."""
+    found = coupled(code.two_coins, **BITS)
+    told = [found.release([1]) for _ in range(2000)]
+    assert set(told) == {(0.0,), (1.0,)}
+    assert_frequency(
+        told.count((1.0,)), trials=2000, probability=Fraction(3, 4), false_alarm=2**-40,
+        detects=Fraction(1, 6),
+    )  # fmt: skip
+    grid = coupled(halves, inputs=1, epsilon=1, grid="1/2")
+    assert all((2 * x).is_integer() for _ in range(50) for x in grid.release([3.5]))
+
+
+@pytest.mark.parametrize("inputs", [[], [1, 2], ["1/2"], [2**41], [math.inf]])
+def test_inputs_outside_the_claim_are_not_released(inputs):
+    with pytest.raises(LastbitError):
+        proved(code.laplace).release(inputs)
+    with pytest.raises(LastbitError):
+        coupled(code.response, **BITS).release([2])
 
 
 # ---------------------------------------------------------------- floats
@@ -282,6 +398,27 @@ MUTANTS = {
 def test_mutants_are_rejected(mutant):
     with pytest.raises(Rejected):
         check_apart_from_code(resealed(sealed(code.above_threshold), MUTANTS[mutant]))
+
+
+@pytest.mark.parametrize("program", [code.numeric, code.noisy_max, code.two_coins], ids=name_of)
+def test_a_changed_number_is_rejected(program, extent):
+    """Every leaf of claim and body, in several ways: rejected, or a proof of what it then says."""
+    settings = BITS if program in code.RESPONSES else {"inputs": 2, "epsilon": 1}
+    found = coupled(program, **settings)
+    whole, rejected = found.certificate(), 0
+    changes = [(path, new) for path in own_leaves(whole) for new in variants(at(whole, path))]
+    tried = extent.cases(changes, one_in=8)
+    for path, new in tried:
+        mutant = replaced(whole, path, new)
+        mutant["digest"] = digest(mutant)
+        if problem_of(mutant) is not None:
+            rejected += 1
+        elif path[-1] == "epsilon":
+            assert Fraction(new) >= (Fraction("1.0986") if settings is BITS else found.cost)
+        else:
+            named = ("delta", "bound", "grid", "cap", *(["sensitivity"] * (settings is BITS)))
+            assert path[-1] in named or "shifts" in path, (path, new)
+    assert rejected > len(tried) / 2
 
 
 def test_neighbours_matter():

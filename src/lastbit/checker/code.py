@@ -87,7 +87,7 @@ def check_records(claim: Json, query: Any) -> None:
 def check_code(claim: Json) -> None:
     """Reject unless the code that the records name is here, unchanged, and takes their steps."""
     for record in claim["code"]:
-        function = _imported(record["function"])
+        function = imported(record["function"])
         _check_same(record, function)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,7 +97,8 @@ def check_code(claim: Json) -> None:
 # ---------------------------------------------------------------- the same code
 
 
-def _imported(name: Any) -> types.FunctionType:
+def imported(name: Any) -> types.FunctionType:
+    """The plain function that a certificate names."""
     require(isinstance(name, str) and bool(_NAME.fullmatch(name)), "the function has no name")
     module, _, attribute = name.partition(":")
     try:
@@ -108,14 +109,25 @@ def _imported(name: Any) -> types.FunctionType:
     return found  # type: ignore[no-any-return]
 
 
-def _check_same(record: Record, function: types.FunctionType) -> None:
+def screened(
+    function: types.FunctionType, methods: frozenset[str] = frozenset()
+) -> dict[types.FunctionType, dict[str, str]]:
+    """Every Python function that code can run, with what it reads; rejects what may not run.
+
+    Attributes of values are not asked for, but for methods of these names, which are called.
+    """
     found: dict[types.FunctionType, dict[str, str]] = {}
     todo = [function]
     while todo:
         one = todo.pop()
         if one not in found:
             found[one] = {}
-            todo.extend(_Reader(one, found[one]).called())
+            todo.extend(_Reader(one, found[one], methods).called())
+    return found
+
+
+def _check_same(record: Record, function: types.FunctionType) -> None:
+    found = screened(function)
     texts = {text for reads in found.values() for text in reads.values()}
     libraries = {"lastbit" for text in texts if text in _OURS}
     libraries |= {"numpy" for text in texts if text.startswith("built-in numpy.")}
@@ -285,9 +297,13 @@ _OURS = ("lastbit clamp", "lastbit round_to")
 class _Reader:
     """Reads a function's instructions: refuses what may not run, notes what names lead to."""
 
-    def __init__(self, function: types.FunctionType, reads: dict[str, str]) -> None:
-        self.function = function
-        self.reads = reads
+    def __init__(
+        self,
+        function: types.FunctionType,
+        reads: dict[str, str],
+        methods: frozenset[str] = frozenset(),
+    ) -> None:
+        self.function, self.reads, self.methods = function, reads, methods
         self.found: list[types.FunctionType] = []
         self.made = _made_inside(function.__code__)
         self.last = ""
@@ -324,6 +340,8 @@ class _Reader:
             empty = rest[0] in ("BUILD_LIST", "BUILD_TUPLE") and read[k + 1].arg == 0
             null = (stays or empty) and _has_null(at, read[k - 1].opname if k else "", rest[0])
             follows = name in ("LOAD_ATTR", "LOAD_METHOD")
+            if follows and module is None and null and argument in self.methods:
+                continue
             require(follows == (module is not None), "the code asks for an attribute of a value")
             usable = null or rest[0] == "RAISE_VARARGS"
             if name == "LOAD_GLOBAL":

@@ -2,41 +2,52 @@
 
 The claim has the program as a tree: comparisons of sums, choices of a largest, and leaves with what
 is put out; its draws; how inputs of neighbours differ; and epsilon and delta. If it names code, the
-code is imported and followed here, on marks, and must have that tree. The body gives, for each leaf
-and each draw, by how much the draw of the second run is shifted against that of the first.
+code is imported, screened as all code is (`code.py`: but for the four methods of what it draws
+from), followed here on marks, and must have that tree; then it is run on floats, and must put out
+what the tree says. The body gives, for each leaf and each draw, by how much the draw of the second
+run is shifted against that of the first.
 
 * EXACT. Inputs, constants and draws are multiples of the grid, a power of two, and no sum exceeds
   2**53 of it, as long as no draw exceeds the cap: so binary64 computes every sum exactly, and
   compares as real numbers do. That a draw exceeds the cap has the probability that delta pays for.
-* LAPLACE. A draw has P(k grid) ~ exp(-k grid/scale). Shifting it by s, a multiple of the grid that
-  depends on the inputs and the leaf alone, is one to one and costs at most |s|/scale.
+* LAPLACE. A draw has P(k grid) ~ exp(-|k| grid/scale). Shifting it by s, a multiple of the grid
+  that depends on the inputs and the leaf alone, is one to one and costs at most |s|/scale.
 * CASE. A comparison that leads to the leaf in the first run must do so in the second: what it
   compares moves, by the shifts and the inputs, only the way that it holds. CHOICE: the same for a
   largest, the first of equal ones.
-* EMIT. What the leaf puts out does not move at all.
+* EMIT. What the leaf puts out does not move at all, and is never -0.0, which would tell a zero of
+  one input from that of another: a sum is -0.0 only if both parts are, a difference only if its
+  first part is.
 * SEQ. The costs of all draws add up, for inputs that differ most: "each" by the sensitivity, or
   "one", which all together differ by it. Both are the same for either run as the first.
 
 So P(first run ends in the leaf with output o) <= exp(cost) P(second run does); summed over the
 leaves that put out o, this is the claim (Barthe and others 2016: pointwise coupling).
 
-* UNIFORM. Where all draws are uniform on (0, 1), compared with numbers alone, and inputs have
-  finitely many values, P(u < p) = p gives both laws, and their ratios are compared.
+* UNIFORM. Where all draws are uniform on (0, 1), themselves compared with numbers (a sum with a
+  draw would be rounded), and inputs have finitely many values for which every step of every sum is
+  a float, P(u < p) = p gives both laws, and their ratios are compared.
 
-Believed: the draws are exact and independent; code does with floats what it does with marks.
+A mark knows + and -, negation and comparisons, and refuses all else: to be equal, a truth value, an
+index, a text. Screened code can do nothing else to a float without an error (`code.py`); lists of
+numbers it compares by identity first, which is equality for floats that are not NaN. So the code
+does with floats what it does with marks, and the runs on floats only try that.
+
+Believed: the draws are exact and independent; Python does what its instructions say.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
+import hashlib
+import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
-from .code import running_code
+from .code import imported, running_code, screened
 from .numbers import Json, Rejected, exp_bounds, is_power_of_two, ln_bounds, number, require
 
 Form: TypeAlias = dict[str, Fraction]
@@ -46,9 +57,11 @@ _CLAIM = frozenset({
     "code", "tree", "draws", "inputs", "values", "neighbours", "sensitivity", "grid", "bound",
     "epsilon", "delta",
 })  # fmt: skip
-_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
+_LIBRARIES = ("built-in builtins.", "built-in math.", "built-in fractions.", "function ")
 _MOST_LEAVES = 1 << 12
 _FARTHEST = Fraction(1000)
+_TRIED = 64
 
 
 def check_coupling(claim: Json, body: Json) -> None:
@@ -57,20 +70,21 @@ def check_coupling(claim: Json, body: Json) -> None:
     if claim["code"] is None:
         return
     name, stated = claim["code"]["function"], claim["code"]
-    require(isinstance(name, str) and bool(_NAME.fullmatch(name)), "the function has no name")
-    module, _, attribute = name.partition(":")
-    try:
-        function = vars(importlib.import_module(module))[attribute]
-    except (Exception, SystemExit) as failure:  # whatever somebody's module raises
-        raise Rejected(f"the function {name} cannot be imported; verify it again") from failure
+    function = imported(name)
     here = {"function": name, **running_code(function)}
     require(here == stated, f"the code is not the one that was certified: {name} changed")
+    for one, reads in screened(function, _METHODS).items():
+        for read, text in reads.items():
+            value = not text.startswith(("built-in", "function", "lastbit"))
+            fine = value or text.startswith(_LIBRARIES)
+            require(fine, f"{one.__name__} calls {read}, which may not know marks")
     try:
         tree, draws = followed(function, list(claim["inputs"]))
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as failure:
         problem = f"the function {name} cannot be followed ({type(failure).__name__})"
         raise Rejected(f"{problem}; verify it again") from failure
     require(tree == claim["tree"] and draws == claim["draws"], "the code has another program")
+    _check_plays(function, claim)
 
 
 def check_coupling_steps(claim: Json, body: Json) -> None:
@@ -78,6 +92,7 @@ def check_coupling_steps(claim: Json, body: Json) -> None:
     require(set(claim) == _CLAIM, "a part is missing or unknown")
     draws = {draw["name"]: draw for draw in claim["draws"]}
     names = list(claim["inputs"])
+    require(isinstance(claim["inputs"], list), "the inputs are not listed")
     distinct = len({*draws, *names}) == len(claim["draws"]) + len(names)
     require(distinct and "" not in {*draws, *names}, "two inputs or draws have one name")
     leaves = list(_leaves(claim["tree"]))
@@ -227,10 +242,30 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
                 continue  # a number of the program itself: it may lie off the grid
             still = not moved(_exact(rows, known, limits, grid))
             require(still, "what is put out may differ in the second run")
+            require(_unsigned(rows, inputs), _SIGNED)
     beyond = sum(
         (2 * exp_bounds(-min(cap / scale, _FARTHEST))[1] for scale in scales.values()), Fraction(0)
     )
     require(number(claim["delta"]) >= beyond, "delta does not pay for draws beyond the cap")
+
+
+_SIGNED = "what is put out may be -0.0, or not, by what was put in: write 0.0 + it"
+
+
+def _unsigned(rows: Any, signed: Sequence[str]) -> bool:
+    """Whether a sum is never -0.0, if of its inputs and draws only these can be."""
+    found: list[bool] = []
+    for rule, *parts in rows:
+        match rule:
+            case "VAR":
+                found.append(parts[0] in signed)
+            case "ADD":
+                found.append(found[parts[0]] and found[parts[1]])
+            case "SUB":
+                found.append(found[parts[0]])
+            case _:
+                found.append(rule == "NEG")
+    return not found[-1]
 
 
 def _minus(form: Form) -> Form:
@@ -274,18 +309,19 @@ def _check_uniform(claim: Json, draws: Mapping[str, Any], leaves: list[_Leaf]) -
         isinstance(values, list) and 2 <= len(values) <= 64, "the inputs' values are not listed"
     )
     numbers = [number(value) for value in values]
+    require(len({*numbers}) == len(numbers), "a value is listed twice")
+    positive = all(number(claim[name]) > 0 for name in ("grid", "bound", "sensitivity", "epsilon"))
+    require(positive, "a number is not above 0")
     inputs = list(claim["inputs"])
-    known = frozenset({*inputs, *draws})
     require(len(numbers) ** len(inputs) * len(leaves) <= 1 << 14, "there are too many inputs")
     laws = {}
     for place in product(numbers, repeat=len(inputs)):
         here = dict(zip(inputs, place, strict=True))
         law: dict[tuple[Fraction, ...], Fraction] = {}
         for leaf in leaves:
-            share = _share(leaf, here, draws, known)
-            forms = [_form(rows, known)[-1] for rows in leaf.emitted]
-            require(all(set(f) <= {"", *inputs} for f in forms), "a uniform draw is put out")
-            output = tuple(_at(form, here) for form in forms)
+            share = _share(leaf, here, draws)
+            require(all(_unsigned(rows, ()) for rows in leaf.emitted), _SIGNED)
+            output = tuple(_float(rows, here) for rows in leaf.emitted)
             law[output] = law.get(output, Fraction(0)) + share
         require(sum(law.values()) == 1, "the ends do not have all the probability")
         laws[place] = law
@@ -302,24 +338,30 @@ def _check_uniform(claim: Json, draws: Mapping[str, Any], leaves: list[_Leaf]) -
     require(number(claim["delta"]) >= 0, "delta is below 0")
 
 
-def _share(leaf: _Leaf, here: Form, draws: Mapping[str, Any], known: frozenset[str]) -> Fraction:
+def _float(rows: Any, here: Form) -> Fraction:
+    """A sum of inputs of these values, if each of its steps is a float: then none is rounded."""
+    found = [_at(form, here) for form in _form(rows, frozenset(here))]
+    fine = all(Fraction(float(value)) == value for value in found)
+    require(fine, "a sum of inputs and numbers is rounded in floats")
+    return found[-1]
+
+
+def _share(leaf: _Leaf, here: Form, draws: Mapping[str, Any]) -> Fraction:
     """The probability of a leaf: uniforms below and above numbers, and inputs compared."""
     ends = {name: [Fraction(0), Fraction(1)] for name in draws}
     for left, right, relation in leaf.asked:
-        form = added(_form(left, known)[-1], _form(right, known)[-1], -1)
-        used = [name for name in form if name in draws]
-        rest = _at({k: s for k, s in form.items() if k not in draws}, here)
-        if not used:
-            holds = {">=": rest >= 0, ">": rest > 0, "<": rest < 0, "<=": rest <= 0}[relation]
+        bare = [[*map(list, rows)] in [[["VAR", name]] for name in draws] for rows in (left, right)]
+        require(not all(bare), "two uniforms are compared")
+        if not any(bare):
+            one, two = _float(left, here), _float(right, here)
+            holds = {">=": one >= two, ">": one > two, "<": one < two, "<=": one <= two}[relation]
             if not holds:
                 return Fraction(0)
             continue
-        (name,) = used
-        require(abs(form[name]) == 1, "a uniform is compared with more than a number")
-        at = -rest / form[name]  # the number that the uniform is compared with
-        require(0 <= at <= 1 and Fraction(float(at)) == at, "a uniform is compared with no float")
+        name, at = (left if bare[0] else right)[0][1], _float(right if bare[0] else left, here)
+        require(0 <= at <= 1, "a uniform is compared with a number beyond 0 and 1")
         turned = {">": "<", ">=": "<=", "<": ">", "<=": ">="}[relation]
-        way = relation if form[name] > 0 else turned
+        way = relation if bare[0] else turned
         # of "u < a" and "u >= a" the model knows the share exactly, of others up to one float
         require(way in ("<", ">="), "write a comparison of a uniform as u < number")
         low, high = ends[name]
@@ -423,6 +465,7 @@ def _mark(run: _Run, value: Any) -> _Mark:
     if isinstance(value, _Mark):
         return value
     require(type(value) in (int, float, Fraction), "the code mixes numbers with something else")
+    require(value != 0 or math.copysign(1, value) > 0, "the code has -0.0; write 0.0")
     return _Mark(run, ("CONST", str(Fraction(value))))
 
 
@@ -446,7 +489,8 @@ def followed(
     """The tree of a program, and all draws that some run makes."""
     run = _Run(before)
     try:
-        function(run, [_Mark(run, ("VAR", name)) for name in inputs])
+        told = function(run, [_Mark(run, ("VAR", name)) for name in inputs])
+        require(told is None, "the code returns something: what it puts out is what it emits")
     except _Ask as asked:
         found = [followed(function, inputs, (*before, answer)) for answer in asked.answers]
         draws = []
@@ -457,3 +501,87 @@ def followed(
             return {**asked.question, "then": parts[0], "else": parts[1]}, draws
         return {**asked.question, "cases": parts}, draws
     return {"emitted": run.emitted}, run.draws
+
+
+# ---------------------------------------------------------------- code, run on floats
+
+
+class _Played:
+    """What code draws from when it is run on floats: numbers that were chosen beforehand."""
+
+    def __init__(self, chosen: Iterator[int], grid: Fraction) -> None:
+        self.chosen, self.grid = chosen, grid
+        self.values: dict[str, Fraction] = {}
+        self.emitted: list[Any] = []
+
+    def laplace(self, scale: Any) -> float:
+        return self._drawn(str(Fraction(scale)).replace("/", "_"), _wide(self.chosen) * self.grid)
+
+    def uniform(self) -> float:
+        return self._drawn("uniform", Fraction(next(self.chosen) >> 11, 1 << 53))
+
+    def _drawn(self, law: str, value: Fraction) -> float:
+        self.values[f"draw{len(self.values) + 1}_{law}"] = value
+        return float(value)
+
+    def emit(self, value: Any) -> None:
+        self.emitted.append(value)
+
+    def largest(self, values: Sequence[Any]) -> int:
+        return max(range(len(values)), key=lambda k: (values[k], -k))
+
+
+def _wide(chosen: Iterator[int]) -> int:
+    """A whole number of any size up to 2**40, of either sign, more often a small one."""
+    size, number_ = next(chosen) % 41, next(chosen)
+    return (number_ >> 1) % (1 << size) * (1 if number_ % 2 else -1)
+
+
+def _check_plays(function: Callable[..., Any], claim: Json) -> None:
+    """Reject code that puts out something else on floats than its tree does on fractions."""
+
+    def numbers(block: bytes) -> Iterator[int]:
+        while True:
+            block = hashlib.sha256(block).digest()
+            yield from (int.from_bytes(block[k : k + 8], "big") for k in range(0, 32, 8))
+
+    chosen = numbers(json.dumps([claim["code"], claim["inputs"], claim["draws"]]).encode())
+    grid = number(claim["grid"])
+    most = int(number(claim["bound"]) / grid)
+    listed = None if claim["values"] is None else [number(value) for value in claim["values"]]
+    for _ in range(_TRIED):
+        run = _Played(chosen, grid)
+        inputs = [
+            listed[next(chosen) % len(listed)]
+            if listed
+            else max(-most, min(_wide(chosen), most)) * grid
+            for _ in claim["inputs"]
+        ]
+        told = function(run, [float(value) for value in inputs])
+        wanted = _put_out(
+            claim["tree"], run.values | dict(zip(claim["inputs"], inputs, strict=True))
+        )
+        same = [type(x) in (int, float, Fraction) and Fraction(x) for x in run.emitted] == wanted
+        fine = (
+            told is None
+            and same
+            and not any(x == 0 and math.copysign(1, x) < 0 for x in run.emitted)
+        )
+        require(fine, "the code puts out something else on floats than when it is followed")
+
+
+def _put_out(tree: Any, here: Form) -> list[Fraction]:
+    """What a tree puts out for these inputs and draws."""
+
+    def value(rows: Any) -> Fraction:
+        return _at(_form(rows, frozenset(here))[-1], here)
+
+    while "emitted" not in tree:
+        if "if" in tree:
+            left, relation, right = tree["if"]
+            one, two = value(left), value(right)
+            tree = tree["then" if one > two or (relation == ">=" and one == two) else "else"]
+        else:
+            values = [value(rows) for rows in tree["largest"]]
+            tree = tree["cases"][values.index(max(values))]
+    return [value(rows) for rows in tree["emitted"]]

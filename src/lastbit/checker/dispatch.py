@@ -103,13 +103,15 @@ _COUPLING = (
     "as the claim says. The floats are those of IEEE 754's binary64.",
     "Laplace draws have exactly the discrete law of their scale on the grid, uniforms u exactly "
     "P(u < a) = a for floats a; all are independent of one another and of the inputs.",
-    "A choice of the largest takes the first of equal ones; nothing else than what is put out is "
-    "seen, running time included.",
+    "A choice of the largest takes the first of equal ones; what is put out is seen as floats, "
+    "zero without a sign, and nothing else is, running time included.",
     _BITS,
 )
 _FOLLOWED = (
-    "The code that runs is the code named here, and does with floats what it does with the marks "
-    "on which the checker follows it; a loop takes the number of rounds that was followed."
+    "The code that runs is the code named here, and is called with a list of Python's own floats. "
+    "It was screened for anything that it could do otherwise with floats than with the marks on "
+    "which it is followed, and tried at finitely many points; a loop takes the number of rounds "
+    "that was followed."
 )
 _CODE = (
     "The code that runs is the code named here, with these constants and on this machine, and is "

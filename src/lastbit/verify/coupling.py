@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +10,10 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter, NotCertified, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
 from lastbit.exact import Number, arb_of, ends, positive, rational, upper, whole, working_precision
 from lastbit.privacy import ApproxDP, PureDP
+from lastbit.sampling import discrete_laplace, uniform_below
 from lastbit.verify.certificate import certify
 from lastbit.verify.language.expressions import (
     Add,
@@ -24,10 +26,14 @@ from lastbit.verify.language.expressions import (
     text,
 )
 from lastbit.verify.tracing.binding import running_code
+from lastbit.verify.tracing.screening import screened
+from lastbit.verify.tracing.trace import plain_function
 
 Form: TypeAlias = dict[str, Fraction]
 """A sum of multiples of inputs and draws, and of 1 under the name of nothing."""
 
+_METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
+_LIBRARIES = frozenset({"builtins", "fractions", "math"})
 _PRECISION = 128
 _MOST_LEAVES = 1 << 12
 _MOST_QUESTIONS = 64
@@ -99,6 +105,8 @@ def _expression(value: object) -> Expression:
     if isinstance(value, Symbol):
         return value.expression
     if type(value) in (int, float, Fraction):
+        if value == 0 and math.copysign(1, value) < 0:
+            raise _refused("has -0.0", "write 0.0")
         return Constant(rational(value, "program"))
     raise WrongType("program", problem="adds something else than numbers", remedy="use + and -")
 
@@ -127,6 +135,8 @@ class _Run:
         self.emitted.append(_expression(value))
 
     def largest(self, values: Sequence[object]) -> int:
+        if not values:
+            raise _refused("chooses among nothing", "pass values")
         asked = tuple(_expression(value) for value in values)
         return int(self.answer(("largest", asked), range(len(asked))))
 
@@ -173,7 +183,7 @@ def _followed(
     """The program as a tree of questions, and its draws; `left` holds how many ends it may have."""
     run = _Run(before)
     try:
-        program(run, [Symbol(run, Variable(name)) for name in inputs])
+        told = program(run, [Symbol(run, Variable(name)) for name in inputs])
     except _Asked as asked:
         if len(before) > _MOST_QUESTIONS:
             problem = f"compares more than {_MOST_QUESTIONS} times"
@@ -184,6 +194,13 @@ def _followed(
             draws += [draw for draw in some if draw not in draws]
         trees = [tree for tree, _ in found]
         return {"asked": asked.question, "below": trees}, draws
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as failure:
+        if isinstance(failure, LastbitError):
+            raise
+        problem = f"raises {type(failure).__name__} when it is followed"
+        raise _refused(problem, "use + - and comparisons on inputs and draws") from failure
+    if told is not None:
+        raise _refused("returns something", "put it out by run.emit, and return nothing")
     left[0] -= 1
     if left[0] < 0:
         problem = f"has more than {_MOST_LEAVES} ends"
@@ -241,6 +258,28 @@ def _added(one: Form, two: Form, factor: Fraction | int = 1) -> Form:
     return {name: share for name, share in both.items() if share}
 
 
+class _Exact:
+    """What a program draws from when it is released."""
+
+    def __init__(self, grid: Fraction) -> None:
+        self.grid, self.emitted = grid, list[float]()
+
+    def laplace(self, scale: Number) -> float:
+        return float(self.grid * discrete_laplace(positive(scale, "scale") / self.grid))
+
+    def uniform(self) -> float:
+        """A uniform real, rounded down to a float: P(u < a) = a, a being a multiple of 2**-1074."""
+        drawn = uniform_below(1 << 1074)
+        over = max(drawn.bit_length() - 53, 0)
+        return math.ldexp(drawn >> over, over - 1074)
+
+    def emit(self, value: float) -> None:
+        self.emitted.append(float(value) + 0.0)
+
+    def largest(self, values: Sequence[float]) -> int:
+        return max(range(len(values)), key=lambda k: (values[k], -k))
+
+
 # ---------------------------------------------------------------- the proof
 
 
@@ -272,6 +311,7 @@ class Coupling:
     epsilon: Fraction
     cost: Fraction
     code: Mapping[str, str] | None = None
+    function: Program | None = field(default=None, repr=False, compare=False)
 
     @property
     def cap(self) -> Fraction:
@@ -291,6 +331,25 @@ class Coupling:
     @property
     def guarantee(self) -> ApproxDP | PureDP:
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    def release(self, inputs: Sequence[Number]) -> tuple[float, ...]:
+        """What the program puts out for these inputs, with draws of their exact laws.
+
+        Law      that of the certificate: inputs that it is not about are refused, and numbers are
+                 put out as floats, zero without a sign
+        Checked  tests/verify/test_coupling.py
+        """
+        exact = [rational(value, "inputs") for value in inputs]
+        fine = len(exact) == len(self.inputs) and self.function is not None
+        for value in exact:
+            on = (value / self.grid).denominator == 1 and abs(value) <= self.bound
+            fine = fine and (on if self.values is None else value in self.values)
+        if not fine or self.function is None:
+            problem = "are more or fewer than were followed, off the grid or beyond the bound"
+            raise InvalidParameter("inputs", problem=problem, remedy="pass inputs of the claim")
+        run = _Exact(self.grid)
+        self.function(run, [float(value) for value in exact])
+        return tuple(run.emitted)
 
     def text(self) -> str:
         """The derivation, a line for each step."""
@@ -349,7 +408,8 @@ def coupled(
     `program(run, inputs)` is ordinary code on floats: it draws discrete Laplace noise on the grid
     by `run.laplace(scale)` or a uniform of (0, 1) by `run.uniform()`, adds, subtracts, compares,
     chooses by `run.largest(values)` (the first of equal ones) and puts out by `run.emit(value)`. It
-    is followed for this number of inputs. Neighbours differ in "each" input by at most the
+    is screened, as code for `certified_code` is, and followed for this number of inputs, a list of
+    floats; `Coupling.release` runs it. Neighbours differ in "each" input by at most the
     sensitivity, or in "one" input. `values` lists what inputs can be, where draws are uniform.
 
     Theorem  `Coupling`
@@ -365,7 +425,11 @@ def coupled(
         ...
     lastbit.errors.NotCertified: SEQ: where the program puts out (0) the cheapest coupling ...
     """
-    asked = positive(epsilon, "epsilon")
+    asked, plain = positive(epsilon, "epsilon"), plain_function(program)
+    other = screened(plain, methods=_METHODS).libraries - _LIBRARIES
+    if other:
+        problem = f"calls functions of {', '.join(sorted(other))}"
+        raise _refused(problem, "use + - and comparisons on inputs and draws")
     if neighbours not in ("each", "one"):
         problem, remedy = "are unknown", 'pass "each" or "one"'
         raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
@@ -387,6 +451,7 @@ def coupled(
         epsilon=asked,
         cost=asked,
         code=_named(program),
+        function=program,
     )
     uniform = [draw["law"] == "uniform" for draw in draws]
     if any(uniform) != (finite is not None) or (any(uniform) and not all(uniform)):

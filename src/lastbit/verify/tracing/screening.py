@@ -117,15 +117,19 @@ class Screened:
     libraries: set[str] = field(default_factory=set)
 
 
-def screened(function: types.FunctionType) -> Screened:
-    """The functions that code can run, or `Untraceable` with file, line and remedy."""
+def screened(function: types.FunctionType, *, methods: frozenset[str] = frozenset()) -> Screened:
+    """The functions that code can run, or `Untraceable` with file, line and remedy.
+
+    `methods` are names of methods that it may call, on whatever value: of those that it can hold
+    only what it draws from has them.
+    """
     found = Screened()
     todo = [function]
     while todo:
         one = todo.pop()
         if one not in found.functions:
             found.functions[one] = {}
-            reader = _Reader(one, found)
+            reader = _Reader(one, found, methods)
             reader.screen()
             todo.extend(reader.called)
     return found
@@ -163,6 +167,7 @@ class _Reader:
 
     function: types.FunctionType
     found: Screened
+    methods: frozenset[str]
     called: list[types.FunctionType] = field(default_factory=list)
     line: int = 0
     inner: frozenset[str] = frozenset()
@@ -232,6 +237,8 @@ class _Reader:
                     self.refuse(what, "define it before")
                 return self.led(f"closure {name}", value, follow[0], called=called)
             case "LOAD_ATTR" | "LOAD_METHOD":
+                if path is None and name in self.methods and called:
+                    return None
                 if path is None:
                     self.refuse(f"asks for .{name}", _LIBRARY)
                 module_name, module, module_called = path
