@@ -241,7 +241,7 @@ def found_false(stream, tries):
 
 
 def test_generated_programs_that_are_proved_are_private_to_the_last_bit(extent):
-    tries = extent.number(60, 1500)
+    tries = extent.number(60, 600)
     count, false = found_false(random.Random(18), tries)
     assert not false
     assert count > tries // 10
