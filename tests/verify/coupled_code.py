@@ -40,6 +40,11 @@ def above_twice(run, queries, scale=8):
             return
 
 
+def monotone(run, queries):
+    """SVT of queries that all move the same way: half the noise will do."""
+    above_twice(run, queries, scale=4)
+
+
 def fresh_limit(run, queries):
     """SVT 2: the limit is drawn again after each that is above."""
     limit, count = 10 + run.laplace(4), 0
@@ -197,6 +202,10 @@ def svt3(run, queries):
 def svt4(run, queries):
     """SVT 4: noise of the queries that does not grow with how many may be above."""
     above_twice(run, queries, scale=4)
+
+
+def monotone_little(run, queries):
+    above_twice(run, queries, scale=2)
 
 
 def svt5(run, queries):
@@ -410,6 +419,7 @@ PROGRAMS = {
     above_threshold: (6, "each", {svt3: "SEQ", svt5: "CASE", svt6: "SEQ", bare_limit: "SEQ",
                                   limit_told: "SEQ"}),
     above_twice: (6, "each", {svt4: "SEQ", svt5: "CASE", svt6: "SEQ"}),
+    monotone: (6, "same", {monotone_little: "SEQ", svt3: "SEQ", svt5: "CASE", bare_limit: "SEQ"}),
     fresh_limit: (6, "each", {svt3: "SEQ", svt5: "CASE", svt6: "SEQ"}),
     numeric: (6, "each", {numeric_same: "SEQ", numeric_little: "SEQ", numeric_all: "SEQ"}),
     gap: (6, "each", {gap_to_ten: "SEQ", gap_below: "SEQ", gap_little: "SEQ"}),

@@ -350,7 +350,12 @@ def gaussian(
 @click.argument("function", metavar=CODE.upper())
 @option("--epsilon", "The loss that is promised.", required=True)
 @option("--inputs", "How many inputs the program is followed for.", int, required=True)
-@option("--neighbours", "Whether each input differs, or one.", ("each", "one"), default="each")
+@option(
+    "--neighbours",
+    "Whether each input differs, one, or each the same way, up or down.",
+    ("each", "one", "same"),
+    default="each",
+)
 @option("--sensitivity", "How far an input can differ.", default="1")
 @option("--grid", "Inputs, numbers and noise are multiples of L.", default="1", metavar="L")
 @option("--bound", "Inputs lie within ±bound.", default=str(1 << 40))

@@ -189,10 +189,11 @@ def _inputs(count: int) -> str:
 
 def _coupling(claim: Json, _: Json) -> Claim:
     delta, count = number(claim["delta"]), len(claim["inputs"])
-    inputs = "each input" if claim["neighbours"] == "each" else "one input"
+    inputs = "one input" if claim["neighbours"] == "one" else "each input"
     apart = exact(claim["sensitivity"])
     if claim["values"] is None:
         differ = f"in {inputs} by at most {apart}"
+        differ += ", all of them up or all of them down" if claim["neighbours"] == "same" else ""
         limits = f"multiples of {exact(claim['grid'])} within ±{exact(claim['bound'])}"
     else:
         differ = f"in {inputs}"
