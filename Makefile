@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -33,7 +33,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
-check: lint types contracts anchors engines serve-tests ## everything CI runs; the tests come last
+check: lint types contracts anchors engines serve-tests site ## everything CI runs; the tests come last
 	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
@@ -74,7 +74,7 @@ lint: $(READY) ## style and likely bugs (ruff)
 types: $(READY) ## static types (mypy --strict)
 	@$(BIN)/mypy
 
-anchors: $(VENV)/.anchored ## install the accountant of another library that tests compare ours with
+anchors: $(VENV)/.anchored ## install another library's accountant, for tests, and a public table that pages use
 
 engines: $(VENV)/.engines ## install drivers and servers of other engines, for their tests
 
@@ -88,8 +88,16 @@ contracts: $(READY) ## which room may import which (import-linter)
 docs: $(READY) ## execute the pages, check their links and the command-line reference
 	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest tests/docs
 
+site: $(VENV)/.site ## build the documentation site to build/site, and check it; read it with: lastbit docs
+	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
+	    --conf-dir docs --doctree-dir build/doctrees . build/site
+	@$(BIN)/lastbit docs --check
+
 reference: $(READY) ## write docs/reference/cli.md from the commands' own help
 	@$(BIN)/python docs/generate_cli.py
+
+comparison: $(READY) ## write docs/comparison.md from the saved benchmarks
+	@$(BIN)/python bench/comparison.py
 
 format: $(READY) ## let ruff format the code and fix what it can
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -103,6 +111,16 @@ lock: ## resolve requirements.lock anew from pyproject.toml
 	@build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --group dev \
 	    --generate-hashes --no-header --no-annotate pyproject.toml > build/lock/body
 	@cat build/lock/header build/lock/body > requirements.lock
+
+# What people install: built, then tried from another folder, in an environment that has nothing else.
+dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try them in an empty environment
+	@rm -rf dist src/lastbit/site build/try && cp -r build/site src/lastbit/site
+	@$(BIN)/python -m hatchling build || { rm -rf src/lastbit/site; exit 1; }
+	@rm -rf src/lastbit/site
+	@$(PYTHON) -m venv build/try
+	@build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install dist/*.whl
+	@cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check
+	@ls -l dist
 
 clean: ## remove the environment, builds and caches
 	@rm -rf $(VENV) bench/.venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -124,7 +142,7 @@ $(VENV)/.locked: requirements.lock
 	@touch $@
 
 $(VENV)/.anchored: $(READY) requirements-anchors.lock
-	@echo "Installing requirements-anchors.lock, for comparison ..."
+	@echo "Installing requirements-anchors.lock, for comparisons and pages ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-anchors.lock
 	@touch $@
 
@@ -136,6 +154,11 @@ $(VENV)/.engines: $(READY) requirements-engines.lock
 $(VENV)/.browser: $(READY) requirements-serve.lock
 	@echo "Installing requirements-serve.lock: what tests of the server need ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-serve.lock
+	@touch $@
+
+$(VENV)/.site: $(READY) requirements-site.lock
+	@echo "Installing requirements-site.lock: what builds the site ..."
+	@$(PIP) install --no-deps --require-hashes -r requirements-site.lock
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml

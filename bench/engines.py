@@ -4,7 +4,8 @@
     python bench/engines.py --huge        10^8 rows too, on DuckDB and Spark
     python bench/engines.py --no-peers    without Tumult
     python bench/engines.py --rows 100000 a quick look: nothing is saved
-    python bench/engines.py --page        only writes docs/engines-benchmarks.md anew
+    python bench/engines.py --only DuckDB that engine; the other rows stay, and the page says so
+    python bench/engines.py --page        only writes docs/engines-benchmarks.md
 
 Each engine runs in a process of its own (`engines_jobs.py`); its jobs take turns, so their ratios
 are of one run. One core is the engine's own setting: threads, workers, local[1].
@@ -17,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from typing import Any
 
 import report
@@ -44,6 +46,7 @@ Run = dict[str, Any]
 
 def run(engine: str, rows: int, cores: int) -> Run:
     """What one process measured."""
+    load = os.getloadavg()[0]
     calls = "2" if rows >= HUGE else "5" if rows > SIZES[0] else "15"
     path = table_file("visits", rows)
     command = [sys.executable, HERE / "engines_jobs.py", engine, str(cores), path, calls]
@@ -60,10 +63,11 @@ def run(engine: str, rows: int, cores: int) -> Run:
         result = json.loads(found.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as failure:
         result = {"reason": f"its process ended with {type(failure).__name__}"}
-    return {"engine": engine, "rows": rows, "cores": cores, **result}
+    when = {"date": date.today().isoformat(), "load": round(load, 1)}
+    return {"engine": engine, "rows": rows, "cores": cores, **when, **result}
 
 
-def lines(runs: list[Run], peers: dict[int, Any]) -> list[Measurement]:
+def lines(runs: list[Run], peers: dict[int, dict[str, Any]]) -> list[Measurement]:
     """What is held to a target, on all cores; the rest stands on the page."""
     found = []
     for one in runs:
@@ -100,14 +104,14 @@ def _line(one: Run, ours: str, other: str, limit: float | None) -> Measurement:
     )
 
 
-def _beside(one: Run, peer: Any) -> Measurement:
+def _beside(one: Run, peer: dict[str, Any]) -> Measurement:
     return Measurement(
         section=_section(one),
-        what=f"whole answer, against {peer.label}, warm",
+        what=f"whole answer, against {peer['label']}, warm",
         ours=_wall(one, "whole answer"),
-        reference=None if peer.warm is None else peer.warm * SECOND,
+        reference=None if peer["warm"] is None else peer["warm"] * SECOND,
         target=Target(limit=1 / TUMULT_FASTER, of="ratio"),
-        note=one.get("reason", "") or peer.reason,
+        note=one.get("reason", "") or peer["reason"],
         peer=True,
     )
 
@@ -116,7 +120,7 @@ def _beside(one: Run, peer: Any) -> Measurement:
 
 HEAD = """# Engines compared
 
-Written by `make bench-engines`; do not edit. {date}; {machine}, load {load:.1f}.
+Written by `make bench-engines`; do not edit. {machine}. {when}
 
 Rows and mean cost for each of 100 groups, with N/10 units of which each counts for at most 10 rows
 (`bench/tables_data.py`). *No bounding* is the question without privacy; *row_number()* keeps 10
@@ -134,7 +138,7 @@ def page(record: dict[str, Any]) -> str:
     """The page, from the figures alone."""
     runs = record["runs"]
     machine = f"{record['machine']['cpu']}, {record['machine']['cores']} cores"
-    text = HEAD.format(date=record["date"][:10], machine=machine, load=record["load"])
+    text = HEAD.format(machine=machine, when=_when(record))
     for one in runs:
         jobs = one.get("jobs")
         name = f"{one['engine']} {one.get('version', '')}".strip()
@@ -151,6 +155,16 @@ def page(record: dict[str, Any]) -> str:
     if "remark" in record:  # written into the file by whoever measured
         text += f"- {record['remark']}\n"
     return text + _estimate(runs)
+
+
+def _when(record: dict[str, Any]) -> str:
+    """The day and the load before it, of every engine whose rows were measured on their own."""
+    found: dict[str, list[str]] = {}
+    for one in record["runs"]:
+        day, load = one.get("date", record["date"][:10]), one.get("load", record["load"])
+        found.setdefault(f"{day}, load {load:.1f} before it", []).append(one["engine"])
+    parts = [f"{', '.join(dict.fromkeys(names))}: {day}" for day, names in found.items()]
+    return "; ".join(parts) + "."
 
 
 def _remarks(runs: list[Run], peers: list[dict[str, Any]]) -> list[str]:
@@ -209,38 +223,52 @@ def _seconds(value: float) -> str:
 # ---------------------------------------------------------------- the command
 
 
+def _with_kept(runs: list[Run]) -> tuple[list[Run], list[dict[str, Any]], float]:
+    """These runs among the saved ones, which keep their own days and loads."""
+    saved = json.loads(RESULTS.read_text("utf-8"))
+    usual = {"date": saved["date"][:10], "load": saved["load"]}
+    places = {_place(one): {**usual, **one} for one in saved["runs"]}
+    places |= {_place(one): one for one in runs}
+    return [places[place] for place in sorted(places)], saved["peers"], saved["load"]
+
+
+def _place(one: Run) -> tuple[int, int, int]:
+    return one["rows"], ENGINES.index(one["engine"]), one["cores"]
+
+
 def main() -> None:
     """Run, show and save."""
     parser = argparse.ArgumentParser(description="Measure the standard question on each engine.")
     parser.add_argument("--no-peers", action="store_true", help="leave Tumult out")
     parser.add_argument("--huge", action="store_true", help="10^8 rows too")
     parser.add_argument("--rows", type=int, nargs="+", help="a quick look; nothing is saved")
+    parser.add_argument("--only", choices=ENGINES, help="one engine; other rows are kept")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args()
     console = Console(highlight=False)
     if not options.page:
         load = os.getloadavg()[0]
         sizes = options.rows or [*SIZES, *([HUGE] if options.huge else [])]
-        runs, peers = [], {}
+        runs, peers = [], []
         for rows in sizes:
             for engine in ENGINES if rows < HUGE else ("DuckDB", "Spark"):
-                for cores in CORES:
+                for cores in CORES if options.only in (None, engine) else ():
                     console.print(f"{_size(rows)}, {engine}, {cores} cores ...")
                     runs.append(run(engine, rows, cores))
-            if rows < HUGE and not options.no_peers:
+            if rows < HUGE and not options.no_peers and not options.only:
                 console.print(f"{_size(rows)}, Tumult ...")
-                peers[rows] = run_peer("Tumult", rows)
-        measurements = lines(runs, peers)
+                found = run_peer("Tumult", rows)
+                told = {"label": found.label, "warm": found.warm, "reason": found.reason}
+                peers.append({"rows": rows, **told})
+        if options.only and not options.rows:
+            runs, peers, load = _with_kept(runs)
+        measurements = lines(runs, {peer["rows"]: peer for peer in peers})
         report.show(console, TITLE, measurements)
         if options.rows:
             return
         path = report.write("engines", measurements)
         saved = json.loads(path.read_text("utf-8"))
-        told = [
-            {"rows": rows, "label": peer.label, "warm": peer.warm, "reason": peer.reason}
-            for rows, peer in peers.items()
-        ]
-        saved |= {"runs": runs, "peers": told, "load": load}
+        saved |= {"runs": runs, "peers": peers, "load": load}
         path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(page(json.loads(RESULTS.read_text("utf-8"))), "utf-8")
     console.print(f"Page: {PAGE.relative_to(report.ROOT)}")

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias
 
 from flint import arb
@@ -60,22 +61,23 @@ class Thresholded:
 
     def law(self, queries: Sequence[Fraction]) -> dict[tuple[int, ...], Ball]:
         """The probability of every pattern."""
-        with working_precision(_PRECISION):
-            integrals = _Integrals(self._unit)
-            found = self._patterns(queries, (), self._start(queries))
-            return {
-                pattern: Ball(sum(map(integrals.of, pieces), arb(0))) for pattern, pieces in found
-            }
+        return _law(self, tuple(queries))
 
     @property
-    def _unit(self) -> Fraction:
+    def unit(self) -> Fraction:
         """All rates are whole multiples of this."""
         rates = 1 / self.threshold_scale, 1 / self.query_scale
         over = math.lcm(*(rate.denominator for rate in rates))
         return Fraction(math.gcd(*(int(rate * over) for rate in rates)), over)
 
     def _rate(self, scale: Fraction) -> int:
-        return int(1 / scale / self._unit)
+        return int(1 / scale / self.unit)
+
+    def patterns(
+        self, queries: tuple[Fraction, ...]
+    ) -> Iterator[tuple[tuple[int, ...], list[_Piece]]]:
+        """Each pattern, and the function of the threshold's noise whose integral is its chance."""
+        return self._patterns(queries, (), self._start(queries))
 
     def _start(self, queries: Sequence[Fraction]) -> list[_Piece]:
         """The density of the threshold's noise, cut where anything changes its form."""
@@ -111,6 +113,14 @@ class Thresholded:
         rate = self._rate(self.query_scale) * (1 if left else -1)
         tail = {rate: arb_of(_HALF) * arb_of(move if left else -move).exp()}
         return tail if left else _other(tail)
+
+
+@cache  # the same inputs come in many pairs
+def _law(vector: Thresholded, queries: tuple[Fraction, ...]) -> dict[tuple[int, ...], Ball]:
+    with working_precision(_PRECISION):
+        integrals = _Integrals(vector.unit)
+        found = vector.patterns(queries)
+        return {pattern: Ball(sum(map(integrals.of, pieces), arb(0))) for pattern, pieces in found}
 
 
 def _other(chance: Terms) -> Terms:

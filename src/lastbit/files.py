@@ -10,10 +10,14 @@ to stays as it was, and another name (a hard link) of the old file keeps the old
 **Spared.** What a command reads, and its ledger, are not written over, by whatever name: files are
 compared by device and inode, names of files that are not there yet by folder and, without regard to
 case, by name.
+
+**CSV.** A text that a spreadsheet would take for a formula is written with an apostrophe in front
+(`plain_cell`), in answers and registers; numbers are left as they are.
 """
 
 from __future__ import annotations
 
+import csv
 import errno
 import fnmatch
 import glob
@@ -23,9 +27,11 @@ import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import date
 from itertools import count
 from pathlib import Path
-from typing import IO, TypeAlias
+from types import SimpleNamespace
+from typing import IO, Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 
@@ -34,6 +40,7 @@ Spared: TypeAlias = Mapping[str, Iterable[Place]]
 """What must not be written over: files by what they are, in words. Paths may be patterns."""
 
 _PATTERN = re.compile(r"[*?\[]")
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
@@ -161,6 +168,32 @@ def written_over(path: Place, content: str | bytes) -> None:
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with open(handle, "wb") as file:
             file.write(data)
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """A line for each row; days and truth values as our own reader takes them, None as nothing."""
+    lines: list[str] = []
+    # the writer quotes what its line ends hold: a lone carriage return would be read as one
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
+    writer.writerows(map(_csv_cell, row) for row in rows)
+    return "".join(f"{line[:-2]}\n" for line in lines)
+
+
+def _csv_cell(cell: object) -> object:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return cell.isoformat() if isinstance(cell, date) else cell
+
+
+def plain_cell(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula, by an apostrophe in front of such a text.
+
+    Texts that have one there already get another: to take one away gives every text back.
+
+    >>> [plain_cell(cell) for cell in ("=1+1", "'=1+1", "'s-Hertogenbosch", "-", -5)]
+    ["'=1+1", "''=1+1", "'s-Hertogenbosch", "'-", -5]
+    """
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 @contextmanager

@@ -16,6 +16,7 @@ SET_UP_FILES = (
     "requirements-anchors.lock",
     "requirements-engines.lock",
     "requirements-serve.lock",
+    "requirements-site.lock",
     "Makefile",
     ".ci/run",
     "pyproject.toml",
@@ -116,6 +117,7 @@ def test_the_version_is_said_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert lastbit.__version__ == project["version"]
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 @pytest.fixture

@@ -1,13 +1,19 @@
 """The exact law of a sparse vector: a distribution, the right one, and what its parts say."""
 
+import contextlib
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
-from bench.auditing.benchmarks import benchmark
+from bench.auditing.benchmarks import benchmark, benchmarks
 from bench.auditing.laws import Thresholded, low_tail_loss, pattern_loss
+from bench.auditing.optimum import attainable, runs_needed, true_loss
+from lastbit.audit.blackbox.sampled import ratio_lower
+from lastbit.audit.bounds import epsilon_lower
+from lastbit.errors import InvalidParameter
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency
 
@@ -133,3 +139,47 @@ def test_answers_add_their_own_noise():
     x, y = [Fraction(1)] * 3, [Fraction(2)] * 3
     alone, more = pattern_loss(law, x, y), pattern_loss(law, x, y, answer_scale=Fraction(60))
     assert alone < more <= alone + 2 / 60
+
+
+# ---------------------------------------------------------------- the most that counting certifies
+
+
+@pytest.mark.thinned(one_in=7)
+@pytest.mark.parametrize("found", benchmarks(), ids=lambda b: b.name)
+def test_cells_are_laws_and_lose_what_the_exact_laws_lose(found):
+    """Two ways to each loss: balls and closed forms, and cells in floats."""
+    losses = []
+    for pair in found.pairs:
+        cells = found.cells(*pair)
+        assert np.abs(cells.sum(axis=1) - 1).max() < 1e-3
+        losses.append(true_loss([cells]))
+        assert true_loss([cells[::-1]]) == losses[-1]  # it tries both orders
+    if found.exact is None:
+        return
+    exact = []
+    for x, y in found.pairs:
+        for ordered in ((x, y), (y, x)):
+            with contextlib.suppress(InvalidParameter):  # no closed form for this pair
+                exact.append(float(found.exact(*ordered)))
+    assert max(losses) == pytest.approx(max(exact), rel=0.01)
+
+
+def test_no_event_certifies_more_than_those_of_a_likelihood_ratio():
+    """All events of four outputs, by the exact bounds; with two intervals, and by the ratio."""
+    cells, each, error = np.array([[10, 5, 3, 2], [5, 6, 3, 6]]) / 20, 200, Fraction(1, 1000)
+    best = 0.0
+    for event in product((False, True), repeat=4):
+        p, q = (round(each * float(side[list(event)].sum())) for side in cells)
+        hits, others = max(p, q), min(p, q)  # the other order certifies nothing
+        apart = epsilon_lower(hits, each, others, each, error=error)
+        best = max(best, apart, ratio_lower(hits, others, error=error))
+    assert attainable([cells], 2 * each, error) == best > 0
+
+
+def test_a_claim_falls_from_the_runs_needed_on():
+    cells, error = [benchmark("histogram 1").cells([0.0], [10 / 0.99])], Fraction(1, 10**6)
+    needed = runs_needed(cells, Fraction(1), error)
+    assert attainable(cells, needed, error) > 1 > attainable(cells, needed * 10 // 12, error)
+    # by a half-line: 4 z**2 (1 + e**epsilon) / gap**2
+    assert needed == pytest.approx(4 * (4.753 * 99) ** 2 * (1 + math.e), rel=0.15)
+    assert runs_needed(cells, Fraction(2), error) == 0  # its loss is 1/0.99

@@ -146,6 +146,16 @@ def test_too_little_noise_is_certified_and_the_command_says_so_again() -> None:
     assert "refuted" in certified(*shlex.split(again)[2:])
 
 
+def test_a_confidence_is_one_minus_the_error_and_is_said() -> None:
+    out = certified("mechanisms:counted", "--epsilon", "1", *QUICK, "--confidence", "0.9")
+    assert "certified at 90 % confidence: wrong with probability at most 0.1" in " ".join(
+        out.split()
+    )
+    assert "--error 0.1" in " ".join(out.split())
+    found = json.loads(certified("mechanisms:counted", "--epsilon", "1", *QUICK, "--json"))
+    assert found["confidence"] == "999999/1000000"
+
+
 def test_honest_noise_is_not_accused() -> None:
     out = succeeded("audit", "mechanisms:honest", "--epsilon", "1", *QUICK)
     assert "nothing found" in out
@@ -284,6 +294,8 @@ def test_what_a_mechanism_prints_is_not_the_answer() -> None:
         (("mechanisms:plain", "--epsilon", "1", "--delta", "1"), "--delta"),
         (("mechanisms:plain", "--epsilon", "1", "--error", "0"), "--error"),
         (("mechanisms:plain", "--epsilon", "1", "--error", "1"), "--error"),
+        (("mechanisms:plain", "--epsilon", "1", "--confidence", "90"), "--confidence"),
+        (("mechanisms:plain", "--epsilon", "1", "--confidence", ".9", "--error", ".1"), "one of"),
         (("mechanisms:plain", "--epsilon", "1", "--seconds", "0"), "--seconds"),
         (("mechanisms:plain", "--epsilon", "1", "--seconds", "1e400"), "--seconds"),
         (("mechanisms:plain", "--epsilon", "1", "--samples", "0"), "--samples"),

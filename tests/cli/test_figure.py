@@ -11,6 +11,7 @@ from tests.cli.running import refused, succeeded
 NAMES = (
     "posterior",
     "poll",
+    "count",
     "laplace",
     "uniform",
     "gaussian-curve",

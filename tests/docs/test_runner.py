@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.docs.pages import PageBroken, anchors, broken_links, executable, fences, run
+from tests.docs.pages import (
+    PageBroken,
+    anchors,
+    broken_links,
+    executable,
+    fences,
+    run,
+    unknown_names,
+)
 
 
 def fence(language: str, *lines: str) -> str:
@@ -87,3 +95,18 @@ def test_links(tmp_path):
 
 def test_anchors():
     assert anchors("# One, two\n## `code` and more #\n") == {"one-two", "code-and-more"}
+
+
+def test_names_of_code(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").touch()
+    known = (
+        "lastbit.Laplace lastbit.PureDP.group lastbit.verify.rounding:Query tests/test_x.py::test"
+    )
+    wrong = "lastbit.Laplacian lastbit.PureDP.grouped lastbit.verify:Quarry tests/test_y.py::test"
+    page = " ".join(
+        f"`{code}`" for code in (*known.split(), "lastbit check x.json", "lastbit.ledger(x)")
+    )
+    assert unknown_names(page, tmp_path) == []
+    page = " ".join(f"`{code}`" for code in wrong.split())
+    assert unknown_names(page + "\n```text\n`lastbit.shown`\n```\n", tmp_path) == wrong.split()

@@ -73,6 +73,24 @@ def test_a_ledger_without_principals_is_as_it_always_was(tmp_path):
     assert asked(ledger, principal="ada").principal == "ada" and ledger.problems() == []
 
 
+def test_only_a_steward_changes_a_budget_or_accepts_data(ledger):
+    more, before = replace(TEN, epsilon=Fraction(20)), everything(ledger)
+    for who in ("ben", "eve", "zoe", None):  # None: the user who runs this
+        for decide in (
+            lambda: ledger.set_budget("visits", more, who=who),  # noqa: B023
+            lambda: ledger.set_budget("visits", TEN, who=who),  # noqa: B023  # as it is
+            lambda: ledger.accept_data("visits", "visits", "f", who=who),  # noqa: B023
+        ):
+            with pytest.raises(NotAllowed, match="is not a steward of the ledger"):
+                decide()
+    assert everything(ledger) == before
+    assert ledger.set_budget("visits", more, who="ada").budget == more
+    assert ledger.accept_data("visits", "visits", "f", who="ada").who == "ada"
+    ledger.set_principal(ledger.user, "steward", by="ada")
+    assert ledger.accept_data("visits", "visits", "g").who == ledger.user
+    assert ledger.accepted_data("visits", "visits") == "g" and ledger.problems() == []
+
+
 def test_every_charge_names_a_principal_who_may_ask(ledger):
     for name, problem in (
         (None, "the charge names none; ask as one of them: lastbit user list shows them"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 import subprocess
 import sys
 from datetime import date
@@ -18,6 +21,7 @@ from lastbit.release.intervals import Cell
 from lastbit.report.answer import table_of
 from lastbit.tables.plan.price import Cost
 from lastbit.tables.query.expression import Constant, to_json
+from tests.tables.csv_oracles import ours
 
 HOSTILE = "<script>'\"\n,\x1b[31m"
 
@@ -118,6 +122,24 @@ def test_files(tmp_path: Path) -> None:
     ANSWER.save(tmp_path / "a.json")
     assert Answer.load(tmp_path / "a.json").record == ANSWER.record
     assert json.loads(ANSWER.to_json()) == ANSWER.record
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "''=1")
+PLAIN = ("'s-Hertogenbosch", "north", "a=1", "'", "a\rb", '"=1"')
+
+
+def test_no_key_of_a_csv_file_is_taken_for_a_formula_and_every_one_can_be_read_back() -> None:
+    numbers = [cell(-3, -40, 34), cell(-2.5, -3.0, 3.25)]
+    record = record_of([([key, None], numbers) for key in (*FORMULAS, *PLAIN)])
+    record["columns"][2]["name"] = "=HYPERLINK(1)"
+    text = Answer(record).to_csv()
+    names, *found = ours(text.encode(), 10)
+    keys = [str(row[0]) for row in found]
+    assert names[2] == "'=HYPERLINK(1)" and {row[2] for row in found} == {"-3"}
+    assert keys == [*(f"'{key}" for key in FORMULAS), *PLAIN]
+    undone = [re.sub(r"^'('*[=+\-@\t\r\n＝＋－＠])", r"\1", key) for key in keys]
+    assert undone == [*FORMULAS, *PLAIN]
+    assert [row[:1] for row in csv.reader(io.StringIO(text, newline=""))][1:] == [[k] for k in keys]
 
 
 def test_huge_counts_and_other_keys() -> None:

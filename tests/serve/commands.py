@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lastbit.cli.demo import CARD, write_visits
 
@@ -30,7 +31,7 @@ def hospital(folder: Path, card: str = CARD, rows: int = ROWS) -> Path:
 class Process:
     """A command that runs, and what it has printed so far."""
 
-    def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, words: tuple[str, ...], **files: Any) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-u", "-m", "lastbit", *words],
             cwd=folder,
@@ -38,6 +39,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
+            **files,
         )
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -86,9 +88,9 @@ class Process:
 
 
 @contextmanager
-def running(folder: Path, *words: str) -> Iterator[Process]:
+def running(folder: Path, *words: str, **files: Any) -> Iterator[Process]:
     """A command that goes on until it is ended, by the test or after it."""
-    one = Process(folder, words)
+    one = Process(folder, words, **files)
     try:
         yield one
     finally:

@@ -150,6 +150,7 @@ def running(cards: tuple[Path, ...], **settings: Any) -> Iterator[Running]:
         async def started() -> Desk:
             desk = Desk(Catalogue(chosen, store), store, chosen)
             await desk.start()
+            await desk.up.wait()
             return desk
 
         found = Running(asyncio.run_coroutine_threadsafe(started(), loop).result(120), loop)

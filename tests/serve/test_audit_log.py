@@ -66,7 +66,40 @@ def test_every_action_is_written_once_wherever_it_is_done(tmp_path: Path) -> Non
         assert {action for _, action, _ in told} | _SIGNING == set(get_args(Action))
 
 
-_SIGNING = {"signed in", "signed out", "first steward", "token made", "token revoked"}
+_SIGNING = {
+    *("signed in", "signed out", "session ended"),
+    *("first steward", "token made", "token revoked"),
+}
+
+
+def test_what_is_over_is_forgotten_in_time_but_not_what_waits_nor_the_ledger(
+    tmp_path: Path,
+) -> None:
+    with asking(tmp_path) as server:
+        entry, books = _answered(server, server.tokens["analyst"]), server.gate.ledger
+        server.session("analyst")
+        server.gate.link_made("ana")
+        before = books.entries()
+        rows = server.store.connection()
+        rows.execute(
+            "INSERT INTO jobs SELECT 'w', sequence + 1, table_name, principal, question, NULL, 0, "
+            "'waiting', reservation, cost, started, slots, entry, reason FROM jobs"
+        )
+
+        def left() -> dict[str, int]:
+            names = ("jobs", "audit", "sessions", "links", "tokens")
+            return {n: rows.execute(f"SELECT count(*) FROM {n}").fetchone()[0] for n in names}
+
+        now, all_of = time.time(), left()
+        assert all_of["jobs"] == 2 and min(all_of.values()) > 0
+        server.store.swept(now, keep_days=1)
+        assert left() == all_of
+        server.store.swept(now + 13 * 3600, keep_days=1)
+        assert left() == {**all_of, "sessions": 0, "links": 0}  # which had expired
+        server.store.swept(now + 900 * 86_400, keep_days=366)
+        assert left() == {"jobs": 1, "audit": 0, "sessions": 0, "links": 0, "tokens": 0}
+        assert rows.execute("SELECT id, state FROM jobs").fetchone()[:] == ("w", "waiting")
+        assert books.entries() == before and books.entry(entry).record is not None
 
 
 def _answered(server: Serving, token: str) -> int:

@@ -1,5 +1,6 @@
 """The tables of a server: examples, slots that are calibrated, the ledger as it grows."""
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,12 +10,13 @@ from lastbit.errors import CardRefused
 from lastbit.ledger import Ledger, Limit
 from lastbit.serve.catalogue import Catalogue, Reading, examples_of
 from lastbit.serve.planning import plan_of
+from lastbit.serve.questions import Refusal
 from lastbit.serve.settings import Settings
 from lastbit.serve.slots import DECLARED
 from lastbit.serve.store import Store
 from lastbit.serve.worker import slowest, within_memory
 from lastbit.tables import Cost, read_card
-from tests.serve.desks import ANA, BEN, COUNT, STELLA, written
+from tests.serve.desks import ANA, BEN, COUNT, STELLA, running, written
 from tests.tables import cards
 
 
@@ -50,17 +52,29 @@ def test_about_how_many_rows_there_are_is_said_on_the_card():
             cards.read(said.replace("5000", wrong))
 
 
-def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path, monkeypatch):
+def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path):
     (path,) = written(tmp_path)
     text = path.read_text().replace("[unit]", "rows = 2000\n[unit]")
     path.write_text(text)
-    (tmp_path / "visits.parquet").unlink()  # nothing of the data is looked at
+    rows = (tmp_path / "visits.parquet").rename(tmp_path / "away")  # no row is looked at
     settings, store = Settings(cards=(path,), state=tmp_path / "state"), Store(tmp_path / "state")
-    served = Catalogue(settings, store).tables["visits"]
+    with running((path,), slot=None) as desk:
+        tables = desk.desk.catalogue.tables
+        if tables["visits"].slot is None:  # pages are up, and no price is taken
+            for work in (desk.asked, lambda: desk.do(desk.desk.accept("visits", STELLA))):
+                with pytest.raises(Refusal, match="is being measured on made-up rows"):
+                    work()
+        while tables["visits"].slot is None:
+            time.sleep(0.05)
+        served = tables["visits"]
+        with pytest.raises(Refusal, match="the data of visits are not where its card says"):
+            desk.asked()
+        rows.rename(tmp_path / "visits.parquet")
+        assert desk.ledger.spent("patients").epsilon == 0
+        assert desk.answer().state == "answered"
     assert served.slot in (1.0, 2.0, 5.0, 10.0, 20.0) and not served.slots.strict
     kept = store.connection().execute("SELECT * FROM slots").fetchall()
     assert [tuple(row) for row in kept] == [("visits", served.slot, "made-up rows: 2000")]
-    monkeypatch.setattr("lastbit.serve.catalogue.subprocess.run", pytest.fail)
     strict = replace(settings, strict=True)
     again = Catalogue(strict, store).tables["visits"]
     assert again.slot == served.slot and again.slots.strict

@@ -28,6 +28,7 @@ PARTS = {
     "name": "ana",
     "code": "A" * 43,
     "token": "x",
+    "session": "x",
     "job": "j",
     "entry:int": "1",
     "file": "answer.csv",
@@ -216,7 +217,7 @@ def test_the_application_has_the_routes_of_the_list_and_no_other(tmp_path: Any) 
 def test_a_route_without_a_handler_cannot_be_served() -> None:
     assert all(iscoroutinefunction(app._handler(route)) for route in ROUTES)
     with pytest.raises(AttributeError, match="nothing"):
-        app._handler(replace(ROUTES[0], handler="nothing"))
+        app._handler(replace(ROUTES[0], handler="tables.nothing"))
 
 
 @pytest.mark.parametrize("right", ["", None, "everything", "Browse"])

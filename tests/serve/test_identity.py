@@ -364,17 +364,17 @@ def test_the_chain_is_read_for_roles_when_they_change(
     copy = tmp_path / "copy"
     copy.write_bytes((tmp_path / "ledger").read_bytes())
     for number in range(3):
-        here.ledger.accept_data("visits", "visits", f"{number}")
+        here.ledger.accept_data("visits", "visits", f"{number}", who="stella")
         assert (role("ana"), len(reads)) == ("analyst", 1)
-    here.ledger.accept_data("visits", "visits", "3")
+    here.ledger.accept_data("visits", "visits", "3", who="stella")
     here.ledger.set_principal("ana", "auditor", by="stella")
-    here.ledger.accept_data("visits", "visits", "4")
+    here.ledger.accept_data("visits", "visits", "4", who="stella")
     assert (role("ana"), role("ana"), len(reads)) == ("auditor", "auditor", 2)
     (tmp_path / "ledger").write_bytes(copy.read_bytes())  # a backup is restored: it is shorter
     assert (role("ana"), len(reads)) == ("analyst", 3)
     here.ledger.set_principal("ana", None, by="stella")
     for number in range(5):  # and another chain, as long as it was
-        here.ledger.accept_data("visits", "visits", f"other {number}")
+        here.ledger.accept_data("visits", "visits", f"other {number}", who="stella")
     assert (role("ana"), len(reads)) == (None, 4)
 
 
@@ -518,6 +518,32 @@ def test_there_are_not_endless_sessions(here: Place) -> None:
     made = [here.gate.session_of(token) for _ in range(53)]
     assert [by_cookie(here.gate, one) is not None for one in made] == [False] * 3 + [True] * 50
     assert by_cookie(here.gate, other)
+
+
+def test_sessions_are_listed_and_ended_by_their_owner_alone(here: Place) -> None:
+    token, line = here.gate.token_made("ana", name="laptop", days=1)
+    by_link, by_its = signed_in(here, "ana"), here.gate.session_of(token)
+    stella = signed_in(here, "stella")
+    ana = _there(by_cookie(here.gate, by_link))
+    newest, oldest = here.gate.sessions(ana)
+    assert (newest.token, newest.current, oldest.token, oldest.current) == (
+        *("laptop", False),
+        *(None, True),
+    )
+    assert by_its not in str(newest) and newest.id not in by_its
+    for other in (_there(by_cookie(here.gate, stella)), ana):
+        wrong = newest.id if other is not ana else "x"
+        with pytest.raises(Refusal, match="You have no such session"):
+            here.gate.session_revoked(wrong, other)
+    assert by_cookie(here.gate, by_its) is not None
+    here.gate.session_revoked(newest.id, ana)
+    assert by_cookie(here.gate, by_its) is None and by_cookie(here.gate, by_link) is not None
+    here.gate.session_of(token)
+    assert len(here.gate.sessions(ana)) == 2
+    here.gate.token_revoked(line.id, ana)
+    assert here.gate.sessions(ana) == [oldest]  # a session of a revoked token acts as nobody
+    here.gate.session_revoked(oldest.id, ana)
+    assert by_cookie(here.gate, by_link) is None
 
 
 def test_a_session_has_what_its_token_has(here: Place) -> None:

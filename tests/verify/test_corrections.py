@@ -32,6 +32,19 @@ def test_every_row_names_a_test():
     assert all("::test_" in line for line in lines)
 
 
+def test_each_is_told_on_the_page_of_its_paper():
+    """By a link to the list, under the heading of the section that it corrects."""
+    titles = re.split(r"^## Paper (\d{3})$", PAGE.read_text("utf-8"), flags=re.M)[1:]
+    listed = {
+        (int(number), paper)
+        for paper, text in zip(titles[::2], titles[1::2], strict=True)
+        for number in re.findall(r"^\| (\d+) \|", text, re.M)
+    }
+    pages = (page.read_text("utf-8") for page in (ROOT / "docs" / "papers").glob("*.md"))
+    told = re.findall(r"\[(\d+)\]\(\.\./theory/corrections\.md#paper-(\d{3})\)", "".join(pages))
+    assert {(int(number), paper) for number, paper in told} == listed
+
+
 def test_10_the_interval_needs_the_inverse():
     """An interval of half-width Phi(0.975) sigma covers 60 percent, not 95."""
     normal = NormalDist()

@@ -24,6 +24,7 @@ from lastbit.audit.blackbox.features import (
 from lastbit.audit.bounds import (
     delta_lower as delta_lower,
     epsilon_lower as epsilon_lower,
+    error_of as error_of,
     interval as interval,
 )
 from lastbit.audit.inputs import (

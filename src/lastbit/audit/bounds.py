@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     DEFAULT_PRECISION,
     Number,
@@ -116,6 +117,24 @@ def _ends(
 def error_rate(error: Number) -> Fraction:
     """The rate of false accusations, strictly between 0 and 1."""
     return probability(error, "error", zero=False, one=False, remedy='pass, say, "1e-6"')
+
+
+def error_of(error: Number | None, confidence: Number | None) -> Fraction:
+    """The rate of false accusations, by whichever of the two is given: error = 1 - confidence.
+
+    >>> error_of(None, "0.9"), error_of(None, None) == DEFAULT_ERROR
+    (Fraction(1, 10), True)
+    """
+    if confidence is None:
+        return error_rate(DEFAULT_ERROR if error is None else error)
+    if error is not None:
+        raise InvalidParameter(
+            "confidence",
+            problem="is given beside error",
+            remedy="pass one of the two: confidence is 1 - error",
+        )
+    remedy = 'pass a share between 0 and 1, say "0.9" for 90 %'
+    return 1 - probability(confidence, "confidence", zero=False, one=False, remedy=remedy)
 
 
 def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:

@@ -231,6 +231,16 @@ class AuditResult:
         return self.error == 0 and not self._only_probed
 
     @property
+    def confidence(self) -> Fraction:
+        """The probability with which the bounds hold, at least: 1 - error."""
+        return 1 - self.error
+
+    @property
+    def sureness(self) -> str:
+        """The confidence in words, rounded down."""
+        return f"{rounded_down(100 * self.confidence, 6)} % confidence"
+
+    @property
     def _only_probed(self) -> bool:
         return self.basis == "code" and self.monotone != "proved"
 
@@ -242,7 +252,7 @@ class AuditResult:
         return self.epsilon_lower > self.epsilon or (self.delta_lower or 0.0) > self.delta
 
     def __str__(self) -> str:
-        how = f"wrong with probability at most {rounded_up(self.error, 3)}"
+        how = f"{self.sureness}: wrong with probability at most {rounded_up(self.error, 3)}"
         if self.exact:
             how = "exact"
         elif self._only_probed:
@@ -274,6 +284,7 @@ class AuditResult:
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "delta": str(self.delta),
             "error": str(self.error),
+            "confidence": str(self.confidence),
             "broken": self.broken,
             "exact": self.exact,
             "event": self.event,

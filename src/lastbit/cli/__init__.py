@@ -14,6 +14,7 @@ imports a command's file when the command is run.
 | `loading.py` | somebody's function: found, imported, and asked what it takes |
 | `card.py`, `query.py`, `budget.py`, `ledger.py` | private answers about tables, and who paid |
 | `demo.py` | a made-up hospital beside the truth |
+| `docs.py` | the documentation, served to a browser on this machine |
 | `mechanism.py` | one release, or law, theorem, noise and error |
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
 | `convert.py`, `compose.py`, `figure.py` | guarantees from kind to kind, several together, drawn |

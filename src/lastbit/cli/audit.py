@@ -42,6 +42,7 @@ from lastbit.audit import (
     contradicted,
     distinguish_by_law,
     distinguish_by_sampling,
+    error_of,
     features,
     last_place,
     law_of,
@@ -95,7 +96,7 @@ class Asked:
     seed: int
 
 
-@command("audit module:function --epsilon 1 --html report.html")
+@command("audit module:function --epsilon 1 --confidence 0.9 --html report.html")
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
 @option("--epsilon", "The loss that is claimed.", required=True)
 @option("--delta", "The claimed delta.", default="0")
@@ -121,7 +122,8 @@ class Asked:
     "Count this many runs of each input, in place of --seconds.",
     click.IntRange(1, MOST_SAMPLES),
 )
-@option("--error", "The probability with which the answer may be wrong.", default="1e-6")
+@option("--error", "The probability with which the answer may be wrong.  [default: 1e-6]")
+@option("--confidence", "1 - error, in its place: 0.9 for a bound at 90 %.")
 @option(
     "--seed",
     "What the auditor looks at; the mechanism draws its own randomness.",
@@ -140,6 +142,8 @@ def audit(
     neighbours: str | None,
     html: Path | None,
     as_json: bool,
+    error: Fraction | None,
+    confidence: Fraction | None,
     **asked: Any,
 ) -> None:
     """A certified lower bound on the epsilon of a mechanism.
@@ -154,7 +158,7 @@ def audit(
     law that they contradict is not believed. The exit status is 0 if nothing was found, 1 if a
     violation is certified or the law is not that of release, 2 if the audit could not be run.
     """
-    settings = Asked(**asked)
+    settings = Asked(error=error_of(error, confidence), **asked)
     if neighbours is not None and (dimension is None or pairs is not None):
         problem = "is about vectors that the audit makes up"
         raise refusal("--neighbours", problem, "pass --dimension with it, and no --pairs")
@@ -339,7 +343,9 @@ def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
     epsilon = _above(result.epsilon_lower, result.epsilon)
     delta = _above(result.delta_lower or 0.0, result.delta)
     risk = f"with probability at most {exact_text(result.error)}"
-    how = "worked out from its exact laws" if result.exact else f"certified, and wrong {risk}"
+    how = f"certified at {result.sureness}: wrong {risk}"
+    if result.exact:
+        how = "worked out from its exact laws"
     limits: tuple[str, ...] = (ONLY_THESE, NEIGHBOURS)
     if not result.exact:
         limits = (LIMIT, INDEPENDENT, NEIGHBOURS) if result.broken else (LIMIT, NOT_A_PROOF)
@@ -368,6 +374,8 @@ def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
     facts = [("claimed", claim), ("certified", f"ε ≥ {epsilon} at δ = {level}")]
     if result.delta_lower:
         facts.append(("", f"δ ≥ {delta} at the claimed ε"))
+    if not result.exact:
+        facts.append(("confidence", result.sureness.removesuffix(" confidence")))
     facts.append(("error", "none: exact laws" if result.exact else risk))
     facts += [("event", in_words(result.witness)), ("inputs", f"{one}  against  {two}")]
     if result.trials:

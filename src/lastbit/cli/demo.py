@@ -26,7 +26,7 @@ from lastbit.files import written_over
 from lastbit.ledger import Ledger, Limit, Role
 from lastbit.release import Answer, accept_data, released
 from lastbit.report import account_json, page, price, shown_cell
-from lastbit.serve import Settings
+from lastbit.serve import Settings, last_run
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
 
@@ -116,10 +116,11 @@ def demo(folder: Path, rows: int, serving: bool, port: int) -> None:
     start = time.monotonic()
     if serving:
         check_extra()
-    _make(folder, rows)
-    if serving:
-        _serve(folder, port)
+        before = last_run(folder / STATE)  # which is cleared with all that it was about
+        _make(folder, rows)
+        _serve(folder, port, before)
         return
+    _make(folder, rows)
     answers = [_ask(folder, number, question) for number, question in enumerate(QUESTIONS, 1)]
     _ask_more(folder, answers[0])
     _close(folder, answers, start)
@@ -146,7 +147,7 @@ def _make(folder: Path, rows: int) -> None:
     )
 
 
-def _serve(folder: Path, port: int) -> None:
+def _serve(folder: Path, port: int, before: str | None) -> None:
     """Serve the hospital until Ctrl-C: one user of each role, who come in by one-time links."""
     file = folder / "visits.toml"
     card = read_card(file)
@@ -166,6 +167,8 @@ def _serve(folder: Path, port: int) -> None:
             f"time: use private windows for the others. {analyst} may spend "
             f"ε = {exact_text(MONTHLY)} a month. Ctrl-C ends it.",
         )
+        if before is not None:
+            click.echo(f"\nThe demo before this one: {before}.")
         for name, role in USERS.items():
             click.echo(f"\n  {name}, {role}:\n  {started.links[name]}")  # not folded
         click.echo()

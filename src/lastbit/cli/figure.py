@@ -16,6 +16,7 @@ from lastbit.report import (
     admissible_figure,
     composition_curve_figure,
     composition_figure,
+    count_figure,
     gaussian_curve_figure,
     laplace_figure,
     planar_figure,
@@ -85,6 +86,18 @@ def poll(epsilons: str, out: Path) -> None:
     """The error of a poll against its size, log scales."""
     losses = _losses(epsilons)
     _draw(out, lambda: poll_figure(losses))
+
+
+@figure.command(example="count --max-rows 1,10 --out count.svg")
+@option("--max-rows", "Contribution bounds to compare.", "NUMBERS", default="1,5,20,100")
+@out_option
+def count(max_rows: str, out: Path) -> None:
+    """The error of a count against its price, log scales."""
+    bounds = [exact_number(item, "--max-rows") for item in max_rows.split(",")]
+    if any(bound.denominator > 1 or not 1 <= bound <= 10**6 for bound in bounds):
+        raise refusal("--max-rows", "is not a whole number from 1 to 1,000,000", OUTSIDE)
+    _few(bounds, MOST_CURVES - 1, "--max-rows")
+    _draw(out, lambda: count_figure([int(bound) for bound in bounds]))
 
 
 @figure.command(example="laplace --epsilon 1/2 --out laplace.svg")
@@ -200,7 +213,11 @@ def _losses(
     numbers = [exact_number(item, "--epsilons") for item in epsilons.split(",")]
     if any(not least <= number <= 100 for number in numbers):
         raise refusal("--epsilons", f"is not from {least} to 100", OUTSIDE)
-    if len(numbers) > count or len(set(numbers)) < len(numbers):
-        problem = f"are more than {count}, or one is there twice"
-        raise refusal("--epsilons", problem, "pass fewer, so that the curves can be told apart")
+    _few(numbers, count, "--epsilons")
     return sorted(numbers)
+
+
+def _few(numbers: list[Fraction], most: int, name: str) -> None:
+    if len(numbers) > most or len(set(numbers)) < len(numbers):
+        problem = f"are more than {most}, or one is there twice"
+        raise refusal(name, problem, "pass fewer, so that the curves can be told apart")

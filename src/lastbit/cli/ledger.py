@@ -300,7 +300,7 @@ def accept(card: Path) -> None:
     until a steward has accepted the new version. The acceptance is recorded for everybody to see.
     """
     read = read_card(card)
-    entry = accept_data(read, who=user_name())
+    entry = accept_data(read)
     note = "" if read.accepted_data else 'The card does not say [ledger] data = "accepted" yet.'
     facts = Facts((("accepted", printable(read.name, 40)), ("entry", str(entry.sequence))))
     show(*([facts, note] if note else [facts]))

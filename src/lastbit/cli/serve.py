@@ -44,6 +44,12 @@ NEEDED = ("starlette", "uvicorn")
 )
 @option("--slot", "Seconds of a slot. Without it: measured on made-up rows, once.")
 @flag("--strict", "Answers appear after one slot or never: 1 bit of time at most, not 2.")
+@option(
+    "--keep-days",
+    "Days for which the audit log and finished questions are kept; the ledger is kept for good.",
+    click.IntRange(1, 36_525),
+    default=366,
+)
 @flag("--open", "Open it in a browser.", dest="opening")
 @option("--link", "Print another one-time link for this user, and end.", "NAME")
 @option(
@@ -63,6 +69,7 @@ def serve(
     trusted_header: str | None,
     slot: Fraction | None,
     strict: bool,
+    keep_days: int,
     opening: bool,
     link: str | None,
     unit: str | None,
@@ -87,6 +94,7 @@ def serve(
         trusted_header=trusted_header,
         slot=None if slot is None else float(slot),
         strict=strict,
+        keep_days=keep_days,
     )
     if unit is not None:
         click.echo(UNITS[unit](settings), nl=False)
@@ -106,7 +114,11 @@ def run(
     check_extra()
     from lastbit.serve import serve as served  # needs the extra
 
-    served(settings, announce=announce, log=_line, links_for=links_for)
+    def told(started: Started) -> None:
+        with suppress(BrokenPipeError):  # as below; --link makes another link
+            announce(started)
+
+    served(settings, announce=told, log=_line, links_for=links_for)
     _line("ended; every question that was running has ended too")
 
 
@@ -125,6 +137,7 @@ def _line(words: str) -> None:
 def _announce(started: Started, *, opening: bool) -> None:
     tables = started.catalogue.tables
     facts = [("tables", ", ".join(tables)), ("ledger", str(started.catalogue.ledger.path))]
+    facts += [] if started.before is None else [("last run", started.before)]
     parts: list[Part] = [Heading("lastbit serve", started.address), Facts(facts)]
     if started.accepted:
         names = ", ".join(started.accepted)

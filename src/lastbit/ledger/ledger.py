@@ -52,6 +52,7 @@ from lastbit.ledger.principals import (
     Role,
     check_allowed,
     check_charging,
+    check_deciding,
     check_role,
     counted,
     moment_of,
@@ -164,6 +165,7 @@ class Ledger:
     def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
         """Give an account another budget, which must cover what is spent; this is recorded too.
 
+        In a ledger with principals a steward decides it: `who`, or else the user of this process.
         A budget of the kind "filter" reopens an account of plain sums: all its charges are counted
         again, by the filter's prices. One of the kind "gaussian" does so if none of them is in rho.
         """
@@ -171,6 +173,7 @@ class Ledger:
         _check_name(name)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
+            who = _decider(books, chain, who)
             found = chain.account(name)
             if found is not None and budgets_agree(found.budget, budget):
                 return found
@@ -193,11 +196,13 @@ class Ledger:
     ) -> Entry:
         """Record that a table's data of this fingerprint may be asked about; a steward decides it.
 
-        It is an entry that states the budget again, so whoever may not change that may not do this.
+        That is `who`, or else the user of this process; anybody in a ledger without principals. It
+        is an entry that states the budget again, so whoever may not change that may not do this.
         """
         _check_texts(table=table, data=fingerprint, who=who)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
+            who = _decider(books, chain, who)
             state = chain.account(account)
             if state is None:
                 raise _not_open(account)
@@ -659,6 +664,15 @@ def _new_ledger(place: Place, *, patience: float) -> bool:
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
     return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
+
+
+def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
+    """Who decides; of a ledger with principals it must be a steward."""
+    if not chain.named:
+        return who
+    decider = books.user() if who is None else who
+    check_deciding(chain.principals(), decider)
+    return decider
 
 
 def _allowed(chain: Scan, account: str, name: str | None) -> Allowance | None:

@@ -25,7 +25,6 @@ from lastbit.release.paying import (
     Paid as Paid,
     accept_data as accept_data,
     answered as answered,
-    check_steward as check_steward,
     checked as checked,
     reserved as reserved,
 )

@@ -19,8 +19,6 @@ Checked  tests/release/test_consistency.py
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +31,7 @@ from typing import TYPE_CHECKING, Any, overload
 import duckdb
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.files import Spared, replaced, written_over
+from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
@@ -83,13 +81,7 @@ def _row(row: dict[str, Any], names: tuple[str, ...]) -> Row:
 def csv_lines(record: dict[str, Any]) -> str:
     """Comma-separated text with a header; missing numbers are empty."""
     names, rows = columns_for_export(record)
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        days = (value.isoformat() if isinstance(value, date) else value for value in row)
-        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in days])
-    return out.getvalue()
+    return csv_text(map(plain_cell, row) for row in (names, *rows))
 
 
 def duckdb_relation(record: dict[str, Any]) -> Any:

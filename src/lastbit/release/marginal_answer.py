@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.files import Spared, written_over
+from lastbit.files import Spared, csv_text, plain_cell, written_over
 from lastbit.ledger import check_output
 from lastbit.report import (
     marginal_tables,
@@ -168,13 +165,9 @@ class Marginals:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text, also written to a file if one is named."""
-        rows, out = self.to_dicts(), io.StringIO(newline="")
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(rows[0])
-        for row in rows:
-            days = (v.isoformat() if isinstance(v, date) else v for v in row.values())
-            writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in days])
-        return self._written(out.getvalue(), path)
+        rows = self.to_dicts()
+        lines = (rows[0], *(row.values() for row in rows))
+        return self._written(csv_text(map(plain_cell, line) for line in lines), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""

@@ -318,18 +318,13 @@ def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     books = opened_ledger(None, card)
     if books is None:
         raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
-    check_steward(books)
+    known = {one.name: one for one in books.principals()}
+    if known:  # the ledger refuses as well, by `who`, once the source has been read
+        check_deciding(known, books.user)
     with one_database(card):
         data = _fingerprint(books, card)
     books.account(card.account_name, card.budget)
-    return books.accept_data(card.account_name, card.name, data, who=who)
-
-
-def check_steward(books: Ledger) -> None:
-    """Refuse to others what stewards decide, in a ledger that has principals."""
-    known = {one.name: one for one in books.principals()}
-    if known:
-        check_deciding(known, books.user)
+    return books.accept_data(card.account_name, card.name, data, who=who or books.user)
 
 
 def _accepted(books: Ledger, card: DataCard) -> str:

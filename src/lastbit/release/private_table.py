@@ -10,7 +10,7 @@ from datetime import date
 from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from lastbit.addresses import Secret, is_web_address
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
@@ -76,6 +76,9 @@ from lastbit.tables import (
     unit_column,
     with_column,
 )
+
+if TYPE_CHECKING:  # it imports this file
+    from lastbit.release.remote import RemoteTable
 
 _OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 _OF_A_UNIT: Mapping[str, UnitFunction] = MappingProxyType(
@@ -679,6 +682,29 @@ def _example(*columns: str) -> str:
     return f"columns={{{pairs}}}"
 
 
+@overload
+def table(source: str, *, token: str) -> RemoteTable: ...
+
+
+@overload
+def table(
+    source: Any,
+    *,
+    unit: str | None = None,
+    each_row: bool = False,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    columns: Columns | None = None,
+    keys: Mapping[str, Iterable[Any]] | None = None,
+    public: Mapping[str, Any] | None = None,
+    private: Mapping[str, Table] | None = None,
+    neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
+    budget: Budget | None = None,
+    name: str | None = None,
+    table: str | None = None,
+) -> Table: ...
+
+
 def table(
     source: Any,
     *,
@@ -695,7 +721,7 @@ def table(
     name: str | None = None,
     table: str | None = None,
     token: str | None = None,
-) -> Table:
+) -> Table | RemoteTable:
     """A table to ask: a data card, files, rows that a program holds, or one of a server.
 
     Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
@@ -736,7 +762,7 @@ def table(
             # late: it imports this file, and what speaks to servers is slow to load
             from lastbit.release.remote import remote_table
 
-            return cast(Table, remote_table(source, secret))
+            return remote_table(source, secret)
     if secret is not None:
         raise InvalidParameter("token", problem="is for https:// addresses", remedy="drop it")
     if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):

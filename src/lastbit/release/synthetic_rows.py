@@ -14,21 +14,18 @@ Checked  tests/release/test_synthetic.py
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, whole
-from lastbit.files import written_over
+from lastbit.files import csv_text, written_over
 from lastbit.ledger import Ledger, check_output
 from lastbit.release.marginal_answer import Marginals, MarginalTable
 from lastbit.release.private_table import Table
@@ -73,21 +70,11 @@ class Synthetic:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text with a header, also written to a file if one is named."""
-        out = io.StringIO(newline="")
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        for line in zip(*self.columns.values(), strict=True):
-            writer.writerow([_text(value) for value in line])
+        text = csv_text((self.columns, *zip(*self.columns.values(), strict=True)))
         if path is not None:
             check_output("path", path, self.tables.spared)
-            written_over(path, out.getvalue())
-        return out.getvalue()
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.isoformat() if isinstance(value, date) else value
+            written_over(path, text)
+        return text
 
 
 def synthetic(

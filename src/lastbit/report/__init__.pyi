@@ -45,10 +45,17 @@ from lastbit.report.charts import (
     powers_of_ten as powers_of_ten,
     raised as raised,
 )
+from lastbit.report.deployment import (
+    checklist_markdown as checklist_markdown,
+    checklist_page as checklist_page,
+    deployment_of as deployment_of,
+    registry_entry as registry_entry,
+)
 from lastbit.report.figures import (
     admissible_figure as admissible_figure,
     composition_curve_figure as composition_curve_figure,
     composition_figure as composition_figure,
+    count_figure as count_figure,
     gaussian_curve_figure as gaussian_curve_figure,
     laplace_figure as laplace_figure,
     planar_figure as planar_figure,
@@ -114,6 +121,7 @@ __all__ = [
     "claim_of",
     "composition_curve_figure",
     "composition_figure",
+    "count_figure",
     "gaussian_curve_figure",
     "laplace_figure",
     "law_picture",

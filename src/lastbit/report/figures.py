@@ -156,6 +156,30 @@ def poll_figure(
     )
 
 
+def count_figure(max_rows: Sequence[int] = (1, 5, 20, 100)) -> Markup:
+    """How far off a count of rows is, against its price, for several contribution bounds.
+
+    Law      the least w with P[|X| > w] <= 1/20, X discrete Laplace of scale max_rows/ε
+    """
+    epsilons = [Fraction(round(10 ** (3 + i / 8)), 10**5) for i in range(17)]
+    curves = []
+    for rows in sorted(max_rows):
+        off = [int(Laplace(sensitivity=rows, epsilon=e).accuracy(beta="0.05")) for e in epsilons]
+        points = tuple((float(e), float(w)) for e, w in zip(epsilons, off, strict=True))
+        label, note = f"max_rows = {rows:,}", f"± {off[-1]:,} at ε = 1"
+        curves.append(Curve(label=label, note=note, strands=(points,)))
+    top = 10 ** math.ceil(math.log10(max(y for c in curves for _, y in c.strands[0])))
+    return _drawn(
+        "How far off a count is",
+        "19 of 20 noisy counts of rows are no further off than this, if one person counts for at",
+        "most max_rows rows. Half the price, or twice the rows, is twice the error.",
+        across=_logarithmic((0.01, 1), "ε of the count"),
+        up=_logarithmic((1, float(top)), "± of the count, 95 %"),
+        curves=tuple(curves),
+        width=530,
+    )
+
+
 def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
     """The exact laws of the Laplace mechanism's output for two neighbouring inputs."""
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon)

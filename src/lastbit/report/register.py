@@ -8,19 +8,17 @@ spent as well.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from markupsafe import Markup
 
+from lastbit.files import csv_text, plain_cell
 from lastbit.ledger import Ledger, exported, one_connection
 from lastbit.report.page import price, printable, rendered
 from lastbit.report.plan import title_of
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_QUESTION = 2000
 
 
@@ -45,13 +43,8 @@ def register_csv(ledger: Ledger) -> str:
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Release))
-    for one in _releases(ledger, set()):
-        cells = (str(cell) for cell in astuple(one))
-        writer.writerow(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells)
-    return out.getvalue()
+    lines = (map(plain_cell, astuple(one)) for one in _releases(ledger, set()))
+    return csv_text(((field.name for field in fields(Release)), *lines))
 
 
 @one_connection()

@@ -1,5 +1,6 @@
 from lastbit.serve.run import (
     Started as Started,
+    last_run as last_run,
     link_for as link_for,
     serve as serve,
 )

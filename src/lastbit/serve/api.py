@@ -27,7 +27,15 @@ from lastbit.exact import rational
 from lastbit.ledger import Entry, Ledger, Limit
 from lastbit.release import Answer
 from lastbit.report import account_json, allowance_json
-from lastbit.serve.identity import Identity
+from lastbit.serve.handling import (
+    books_of,
+    noted,
+    record_asked,
+    table_asked,
+    tables_seen,
+    user_named,
+    who_asks,
+)
 from lastbit.serve.openapi import KEY, MOST, PAGED, SCHEMAS, USUAL, document, problem_in
 from lastbit.serve.questions import FINISHED, Job, Question, Refusal, asked as question_of
 from lastbit.serve.routes import API
@@ -45,48 +53,48 @@ async def openapi(request: Request) -> Response:
 
 async def tables(request: Request) -> Response:
     """Those that may be asked."""
-    cards = [served.card for served in await _seen(request)]
+    cards = [served.card for served in await tables_seen(request)]
     lines = [{"name": c.name, "account": c.account_name, "unit": c.unit} for c in cards]
     return JSONResponse({"tables": lines})
 
 
 async def table(request: Request) -> Response:
     """All that its card declares, and nothing of where the data are."""
-    served = await _served(request)
+    served = await table_asked(request)
     examples = [asdict(one) for one in served.examples]
     return JSONResponse({**card_to_json(served.card), "slot": served.slot, "examples": examples})
 
 
 async def preview(request: Request) -> Response:
     """Price and error, before anything is paid."""
-    desk, who = request.app.state.desk, _who(request)
+    desk, who = request.app.state.desk, who_asks(request)
     name, question = await _table_and_question(request)
     return JSONResponse(asdict(await desk.preview(name, question, who)))
 
 
 async def made_up(request: Request) -> Response:
     """An answer on rows that the card alone has made up."""
-    desk, who = request.app.state.desk, _who(request)
+    desk, who = request.app.state.desk, who_asks(request)
     name, question = await _table_and_question(request)
     return JSONResponse(await desk.made_up(name, question, who))
 
 
 async def asked(request: Request) -> Response:
     """Pays; the answer appears at the end of a slot, where `Location` says."""
-    desk, who, key = request.app.state.desk, _who(request), _key(request)
+    desk, who, key = request.app.state.desk, who_asks(request), _key(request)
     name, question = await _table_and_question(request)
     job = await desk.submit(name, question, who, key=key)
-    await to_thread(request.app.state.gate.audit, who, "asked", name)
+    await noted(request, "asked", name)
     headers = {"Location": f"{API}/jobs/{job.id}", **_retry(job)}
     return JSONResponse(_job(job), status_code=202, headers=headers)
 
 
 async def data_accepted(request: Request) -> Response:
     """From now on questions are about the data as they are."""
-    served = await _served(request)
-    who = _who(request)
+    served = await table_asked(request)
+    who = who_asks(request)
     await request.app.state.desk.accept(served.name, who)
-    await to_thread(request.app.state.gate.audit, who, "data accepted", served.name)
+    await noted(request, "data accepted", served.name)
     return JSONResponse({"table": served.name, "accepted": True})
 
 
@@ -95,44 +103,44 @@ async def data_accepted(request: Request) -> Response:
 
 async def jobs(request: Request) -> Response:
     """One's own, the newest first; stewards see all."""
-    found = request.app.state.desk.jobs(_who(request))
+    found = request.app.state.desk.jobs(who_asks(request))
     page, before = _page(request, "jobs", found, lambda job: job.id)
     return JSONResponse({"jobs": [_job(job) for job in page], "before": before})
 
 
 async def job(request: Request) -> Response:
     """What became of a question."""
-    found = request.app.state.desk.job(request.path_params["job"], _who(request))
+    found = request.app.state.desk.job(request.path_params["job"], who_asks(request))
     return JSONResponse(_job(found), headers=_retry(found))
 
 
 async def answers(request: Request) -> Response:
     """Of all tables that one may see, the newest first."""
-    found = await to_thread(request.app.state.desk.answers, _who(request))
+    found = await to_thread(request.app.state.desk.answers, who_asks(request))
     page, before = _page(request, "answers", found, lambda line: line.entry)
     return JSONResponse({"answers": [asdict(line) for line in page], "before": before})
 
 
 async def answer(request: Request) -> Response:
     """The record, as `lastbit check` takes it."""
-    return JSONResponse(await _record(request))
+    return JSONResponse(await record_asked(request))
 
 
 async def answer_csv(request: Request) -> Response:
     """One line a group."""
-    record = await _record(request)
+    record = await record_asked(request)
     if "columns" not in record:
         problem = "has several tables: take the JSON"
         raise _refusal(422, "not-a-table", "No CSV", f"this answer {problem}")
     name = f"answer-{request.path_params['entry']}.csv"
-    await to_thread(request.app.state.gate.audit, _who(request), "downloaded", name)
+    await noted(request, "downloaded", name)
     headers = attachment(name)
     return Response(Answer(record).to_csv(), media_type="text/csv", headers=headers)
 
 
 async def answer_certificate(request: Request) -> Response:
     """What the checker needs, without the numbers."""
-    record = await _record(request)
+    record = await record_asked(request)
     return JSONResponse(record["certificate"])
 
 
@@ -141,8 +149,8 @@ async def answer_certificate(request: Request) -> Response:
 
 async def budget(request: Request) -> Response:
     """The accounts of the tables that one may see, and one's own allowances."""
-    seen, who = await _seen(request), _who(request)
-    books = request.app.state.gate.ledger
+    seen, who = await tables_seen(request), who_asks(request)
+    books = books_of(request)
     by_account = {served.account_name: served for served in seen}
     accounts = [await to_thread(served.account) for served in by_account.values()]
     own = await to_thread(books.allowances, None, who.principal)
@@ -154,7 +162,7 @@ async def budget(request: Request) -> Response:
 
 async def ledger(request: Request) -> Response:
     """Every entry, the newest first, without the answers."""
-    books = request.app.state.gate.ledger
+    books = books_of(request)
     entries = await to_thread(_entries, books, *_cut(request, "ledger"))
     page, before = _page(request, "ledger", entries[::-1], lambda entry: entry.sequence)
     lines = [{**json.loads(entry.text), "hash": entry.hash} for entry in page]
@@ -163,13 +171,13 @@ async def ledger(request: Request) -> Response:
 
 async def users(request: Request) -> Response:
     """All principals, those that were removed too."""
-    found = await to_thread(request.app.state.gate.ledger.principals)
+    found = await to_thread(books_of(request).principals)
     return JSONResponse({"users": [_user(one) for one in found]})
 
 
 async def user_set(request: Request) -> Response:
     """Adds a principal, or changes its role."""
-    who, name = _who(request), request.path_params["name"]
+    who, name = who_asks(request), request.path_params["name"]
     role = (await _body(request, "Role"))["role"]
     gate = request.app.state.gate
     return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, role, by=who))))
@@ -177,13 +185,13 @@ async def user_set(request: Request) -> Response:
 
 async def user_removed(request: Request) -> Response:
     """The name stays taken, and nobody can use it."""
-    gate, who, name = request.app.state.gate, _who(request), await _known(request)
+    gate, who, name = request.app.state.gate, who_asks(request), await user_named(request)
     return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, None, by=who))))
 
 
 async def user_link(request: Request) -> Response:
     """Signs in whoever uses it, once."""
-    gate, who, name = request.app.state.gate, _who(request), await _known(request)
+    gate, who, name = request.app.state.gate, who_asks(request), await user_named(request)
     path = await to_thread(lambda: gate.link_made(name, by=who))
     address = f"{request.app.state.settings.address}{path}"
     return JSONResponse({"address": address}, status_code=201)
@@ -191,14 +199,14 @@ async def user_link(request: Request) -> Response:
 
 async def user_revoked(request: Request) -> Response:
     """Ends all sessions and tokens of a principal."""
-    gate, who, name = request.app.state.gate, _who(request), await _known(request)
+    gate, who, name = request.app.state.gate, who_asks(request), await user_named(request)
     await to_thread(lambda: gate.all_ended(name, by=who))
     return Response(status_code=204)
 
 
 async def allowances(request: Request) -> Response:
     """Those of all principals."""
-    found = await to_thread(request.app.state.gate.ledger.allowances)
+    found = await to_thread(books_of(request).allowances)
     return JSONResponse({"allowances": [allowance_json(one) for one in found]})
 
 
@@ -224,13 +232,13 @@ async def allowance_ended(request: Request) -> Response:
 
 async def tokens(request: Request) -> Response:
     """One's own."""
-    found = await to_thread(request.app.state.gate.tokens, _who(request).principal)
+    found = await to_thread(request.app.state.gate.tokens, who_asks(request).principal)
     return JSONResponse({"tokens": [_token(line) for line in found]})
 
 
 async def token_made(request: Request) -> Response:
     """It is in this answer and nowhere else."""
-    gate, who, wish = request.app.state.gate, _who(request), await _body(request, "TokenWish")
+    gate, who, wish = request.app.state.gate, who_asks(request), await _body(request, "TokenWish")
     rights, only = (wish.get(part) for part in ("rights", "tables"))
     secret, line = await to_thread(
         lambda: gate.token_made(
@@ -246,7 +254,7 @@ async def token_made(request: Request) -> Response:
 
 async def token_revoked(request: Request) -> Response:
     """It works no more, from the next request on."""
-    gate, who, token = request.app.state.gate, _who(request), request.path_params["token"]
+    gate, who, token = request.app.state.gate, who_asks(request), request.path_params["token"]
     await to_thread(gate.token_revoked, token, who)
     return Response(status_code=204)
 
@@ -263,27 +271,12 @@ async def audit(request: Request) -> Response:
 # ---------------------------------------------------------------- what handlers share
 
 
-def _who(request: Request) -> Identity:
-    who: Identity = request.state.identity
-    return who
-
-
 def _refusal(status: int, kind: str, title: str, detail: str) -> Refusal:
     return Refusal(status=status, kind=kind, title=title, detail=detail)
 
 
-async def _seen(request: Request) -> list[Any]:
-    found: list[Any] = await to_thread(request.app.state.desk.catalogue.seen_by, _who(request))
-    return found
-
-
-async def _served(request: Request) -> Any:
-    name = request.path_params["table"]
-    return await to_thread(request.app.state.desk.table, name, _who(request))
-
-
 async def _table_and_question(request: Request) -> tuple[str, Question]:
-    served = await _served(request)
+    served = await table_asked(request)
     return served.name, question_of(await _body(request, "Question"))
 
 
@@ -396,13 +389,6 @@ def _retry(job: Job) -> Mapping[str, str]:
     return {"Retry-After": str(max(ceil(job.due - time()), 1))}
 
 
-async def _record(request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = await to_thread(
-        request.app.state.desk.answer, request.path_params["entry"], _who(request)
-    )
-    return found
-
-
 def _entries(books: Ledger, last: int, before: int | None) -> tuple[Entry, ...]:
     """The newest entries, as far back as a part of the list and one more can reach."""
     newest = books.entries(last=1)[-1].sequence
@@ -414,24 +400,16 @@ def _user(principal: Any) -> dict[str, Any]:
     return {"name": principal.name, "role": principal.role, "active": principal.active}
 
 
-async def _known(request: Request) -> str:
-    """The name of a principal that there is."""
-    name: str = request.path_params["name"]
-    if await to_thread(request.app.state.gate.ledger.principal, name) is None:
-        raise _refusal(404, "unknown-user", "No such user", "GET /api/v1/users lists them")
-    return name
-
-
 async def _set_allowance(request: Request, limit: Limit | None) -> Any:
-    gate, who = request.app.state.gate, _who(request)
-    account, name = request.path_params["account"], await _known(request)
-    accounts = {served.account_name for served in await _seen(request)}
+    gate, who = request.app.state.gate, who_asks(request)
+    account, name = request.path_params["account"], await user_named(request)
+    accounts = {served.account_name for served in await tables_seen(request)}
     if account not in accounts:
         detail = "no table of this server has such an account; GET /api/v1/budget lists them"
         raise _refusal(404, "unknown-account", "No such account", detail)
     books = gate.ledger
     done = await to_thread(lambda: books.set_allowance(account, name, limit, by=who.principal))
-    await to_thread(gate.audit, who, "allowance set" if limit else "allowance ended", name, account)
+    await noted(request, "allowance set" if limit else "allowance ended", name, account)
     return done
 
 

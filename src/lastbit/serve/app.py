@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TypeAlias
 
 from starlette.applications import Starlette
@@ -22,9 +23,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Served
 
-from lastbit.serve import api, pages
+from lastbit.serve import api
 from lastbit.serve.desk import Desk
 from lastbit.serve.identity import Gate, Identity
+from lastbit.serve.pages.signing import refused
 from lastbit.serve.problems import problem, refusal_of
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API, ROUTES, Route
@@ -125,7 +127,12 @@ def _signed_out(route: Route) -> Refusal:
 
 
 def _handler(route: Route) -> Handler:
-    found: Handler = getattr(api if route.is_api else pages, route.handler)
+    found: Handler
+    if route.is_api:
+        found = getattr(api, route.handler)
+    else:
+        file, _, name = route.handler.partition(".")
+        found = getattr(import_module(f"lastbit.serve.pages.{file}"), name)
     return found
 
 
@@ -136,7 +143,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         _LOG.error("%s: %s", refusal.status, type(error).__name__)
     if request.url.path.startswith(f"{API}/"):
         return problem(refusal)
-    response = pages.refused(request, refusal)
+    response = refused(request, refusal)
     response.headers.update(refusal.headers)
     return response
 

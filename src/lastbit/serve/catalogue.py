@@ -6,21 +6,22 @@ a look at its last entry; money is decided by the ledger itself, which reads all
 
 A version of the data is a public fact: a steward accepted it, the ledger says when. Whether the
 source is still that version is found by the table's worker, at the end of a slot (`slots.py`).
+Whether there are files at all under the names of the card is looked at before a price is taken: no
+file is opened, and no size, time or row is looked at, so the answer is the same for all data that
+those who keep the files may put there. That they are gone is public, as every change of them is.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from glob import iglob
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,7 +46,6 @@ _MOST_EXAMPLES, _MOST_KEYS = 5, 20
 _DAY = 86400
 _STALE = 0.5  # seconds for which a ledger on a server is not asked again
 _TICKS = 100_000_000  # nanoseconds: some ticks of the clock that stamps files
-_CALIBRATION = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +295,8 @@ class Served:
     path: Path
     reading: Reading = field(repr=False)
     examples: tuple[Example, ...]
-    slots: Slots
+    slots: Slots | None
+    """None: they are still to be measured, and no question is taken."""
     _found: dict[str, bool] = field(default_factory=dict, repr=False)
 
     @property
@@ -311,9 +312,9 @@ class Served:
         return self.reading.ledger
 
     @property
-    def slot(self) -> float:
-        """Seconds of a slot."""
-        return self.slots.seconds
+    def slot(self) -> float | None:
+        """Seconds of a slot, once they are known."""
+        return None if self.slots is None else self.slots.seconds
 
     def account(self) -> Account:
         """The account as the ledger has it now."""
@@ -327,6 +328,14 @@ class Served:
     def changed(self) -> bool | None:
         """Whether the source is another one than the accepted; None: not known yet."""
         return self._found.get(self.data() or "")
+
+    def is_there(self) -> bool:
+        """Whether files have the names that the card gives; other sources are not looked for."""
+        card = self.card
+        sources = [card.source, *(one.source for one in card.private.values())]
+        sources += [one.source for one in card.public.values()]
+        paths = [path for one in sources if one.engine == "duckdb" for path in one.paths]
+        return all(os.path.exists(path) or any(iglob(path, recursive=True)) for path in paths)
 
     def note_changed(self, data: str | None, *, changed: bool) -> None:
         """What the worker has found when this version was the accepted one."""
@@ -343,18 +352,18 @@ class Catalogue:
         self.settings = settings
         first = next(iter(cards.values()))
         self.reading = Reading(Ledger.open(str(first.ledger)))
-        self.tables: Mapping[str, Served] = MappingProxyType(
-            {
-                card.name: Served(
-                    card=card,
-                    path=path,
-                    reading=self.reading,
-                    examples=examples_of(card),
-                    slots=_slots(card, path, settings, store),
-                )
-                for path, card in cards.items()
-            }
-        )
+        self.store = store
+        self._tables = {
+            card.name: Served(
+                card=card,
+                path=path,
+                reading=self.reading,
+                examples=examples_of(card),
+                slots=self._known_slots(card),
+            )
+            for path, card in cards.items()
+        }
+        self.tables: Mapping[str, Served] = MappingProxyType(self._tables)
         for card in cards.values():
             self.ledger.account(card.account_name, card.budget)
 
@@ -362,6 +371,26 @@ class Catalogue:
     def ledger(self) -> Ledger:
         """The one ledger of all tables."""
         return self.reading.ledger
+
+    def _known_slots(self, card: DataCard) -> Slots | None:
+        """The table's slots: as given, or as they were measured for as many rows."""
+        if self.settings.slot is not None:
+            return Slots(seconds=self.settings.slot, strict=self.settings.strict)
+        found = self.store.connection().execute(
+            "SELECT seconds FROM slots WHERE table_name = ? AND why = ?", (card.name, _why(card))
+        )
+        kept = found.fetchone()
+        return None if kept is None else Slots(seconds=kept[0], strict=self.settings.strict)
+
+    def measured(self, served: Served, slowest: float) -> Served:
+        """The table with slots for examples that take this long, on made-up rows; kept for good."""
+        seconds = slot_for(slowest)
+        with self.store.transaction() as rows:
+            kept = served.name, seconds, _why(served.card)
+            rows.execute("INSERT OR REPLACE INTO slots VALUES (?, ?, ?)", kept)
+        slots = Slots(seconds=seconds, strict=self.settings.strict)
+        self._tables[served.name] = replace(served, slots=slots)
+        return self._tables[served.name]
 
     def seen_by(self, identity: Identity) -> list[Served]:
         """The tables that somebody may know of: analysts those with an allowance of theirs."""
@@ -400,28 +429,10 @@ def _check_together(cards: Mapping[Path, DataCard]) -> None:
             raise InvalidParameter("cards", problem=problem, remedy=remedy)
 
 
-def _slots(card: DataCard, path: Path, settings: Settings, store: Store) -> Slots:
-    """The table's slots: as given, as they were, or calibrated on made-up rows, which is kept."""
-    if settings.slot is not None:
-        return Slots(seconds=settings.slot, strict=settings.strict)
-    rows = card.rows or DECLARED
-    why = f"made-up rows: {rows}"
-    found = store.connection().execute(
-        "SELECT seconds FROM slots WHERE table_name = ? AND why = ?", (card.name, why)
-    )
-    kept = found.fetchone()
-    if kept is not None:
-        return Slots(seconds=kept[0], strict=settings.strict)
-    command = [sys.executable, "-m", "lastbit.serve.worker", str(path)]
-    arguments = [str(settings.worker_memory), str(rows)]
-    done = subprocess.run(  # our own program, and paths that the steward named
-        [*command, *arguments], capture_output=True, timeout=_CALIBRATION, check=False
-    )
-    if done.returncode:
-        problem = f"could not be measured for {card.name}: its examples fail on made-up rows"
-        raise InvalidParameter("the slot", problem=problem, remedy="pass, say, --slot 2")
-    seconds = slot_for(float(json.loads(done.stdout)))
-    with store.transaction() as rows_of:
-        kept = card.name, seconds, why
-        rows_of.execute("INSERT OR REPLACE INTO slots VALUES (?, ?, ?)", kept)
-    return Slots(seconds=seconds, strict=settings.strict)
+def measured_rows(card: DataCard) -> int:
+    """How many made-up rows slots are measured on."""
+    return card.rows or DECLARED
+
+
+def _why(card: DataCard) -> str:
+    return f"made-up rows: {measured_rows(card)}"

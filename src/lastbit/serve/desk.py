@@ -29,7 +29,7 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -37,13 +37,13 @@ from typing import Any, NoReturn
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger import Entry
 from lastbit.sampling import secure_bits
-from lastbit.serve.catalogue import AnswerLine, Catalogue, Served
-from lastbit.serve.child import Message
+from lastbit.serve.catalogue import AnswerLine, Catalogue, Served, measured_rows
+from lastbit.serve.child import Child, Gone, Message
 from lastbit.serve.identity import Identity
 from lastbit.serve.planning import Planner, Turns
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, State
 from lastbit.serve.settings import Settings
-from lastbit.serve.slots import Line, either, until
+from lastbit.serve.slots import Line, Slots, either, until
 from lastbit.serve.store import Store
 from lastbit.serve.worker import Worker
 from lastbit.tables import Cost
@@ -52,6 +52,7 @@ _LOG = logging.getLogger("lastbit.serve")
 _LONGEST_KEY, _FAILURES, _FAULT = 200, 3, 60.0
 _SHARE, _LEAST_SHARE = 2, 4
 """Which part of a line one principal may have, and how many questions at least."""
+_DAY, _CALIBRATION = 86_400.0, 900.0
 _LOOKING, _EVERY = 30.0, 180.0
 """Seconds from a look at the source until what it found is shown, and until the next one."""
 _NEVER = (
@@ -88,6 +89,9 @@ class Desk:
         self._entering: Counter[tuple[str, str]] = Counter()
         self._lock: int | None = None
         self._lines: dict[str, Line] = {}
+        self.up = asyncio.Event()
+        """Once all children have started."""
+        self._unmeasured: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping, self._stopped = False, asyncio.Event()
         self._unwell: str | None = "not started"
@@ -96,19 +100,71 @@ class Desk:
     # ------------------------------------------------------------ start and stop
 
     async def start(self) -> None:
-        """Start the children, and put what was not finished into its line again."""
+        """Put what was not finished into its line again; children start while pages are shown."""
         self._take_lock()
         self._wall = time.time() - _now()  # the clock of lines is not set back
+        self._resume()
+        self._do(self._unless_stopped(self._started()), self._sweep())
+        for served in self.catalogue.tables.values():
+            if served.slots is None:
+                self._do(self._unless_stopped(self._measured(served)))
+            else:
+                self._open(served, served.slots)
+        self._unwell = None
+
+    def _do(self, *work: Coroutine[Any, Any, None]) -> None:
+        self._tasks += [asyncio.create_task(one) for one in work]
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this, unless the desk is stopped first; what goes wrong is logged."""
+
+        async def done() -> None:
+            try:
+                await work
+            except Exception as error:
+                self._fault(error)
+
+        await either(done(), self._stopped.wait())
+
+    async def _started(self) -> None:
+        """Start the children; who needs one sooner starts it, or waits for it."""
         await asyncio.gather(
             self._planner.start(), *(worker.up() for worker in self._workers.values())
         )
-        for served in self.catalogue.tables.values():
-            self._lines[served.name] = Line(served.slots)
-            self._tasks.append(asyncio.create_task(self._watch(served)))
-        self._resume()
-        for line in self._lines.values():
-            self._tasks.append(asyncio.create_task(line.run(self._stopped, self._fault)))
-        self._unwell = None
+        self.up.set()
+
+    def _open(self, served: Served, slots: Slots) -> None:
+        """Take questions about a table: those that waited when the server ended come first."""
+        line = self._lines[served.name] = Line(slots)
+        rows = self.store.connection().execute(
+            "SELECT * FROM jobs WHERE table_name = ? AND state IN ('waiting', 'running') "
+            "ORDER BY sequence",
+            (served.name,),
+        )
+        for row in rows.fetchall():
+            self._add(_Question(self, served, row))
+        self._do(line.run(self._stopped, self._fault), self._watch(served, slots))
+
+    async def _measured(self, served: Served) -> None:
+        """Find how long a slot must be, on made-up rows, once the other children are up."""
+        await self.up.wait()
+        _LOG.info("measuring, once, how long a slot of %s must be, on made-up rows", served.name)
+        memory = str(self.settings.worker_memory)
+        child = Child("lastbit.serve.worker", str(served.path), memory)
+        try:
+            await child.start()
+            await child.say({"do": "measure", "rows": measured_rows(served.card)})
+            slowest = float((await child.heard(_CALIBRATION))["slowest"])
+        except (Gone, LookupError):
+            self._unmeasured.add(served.name)
+            _LOG.error("the slot of %s could not be measured; pass, say, --slot 2", served.name)
+            return
+        finally:
+            await child.end()
+        found = await asyncio.to_thread(self.catalogue.measured, served, slowest)
+        assert found.slots is not None
+        self._open(found, found.slots)
+        _LOG.info("a slot of %s is %g s long", found.name, found.slots.seconds)
 
     async def stop(self) -> None:
         """Take no more questions, let the slots that run end, and end the children."""
@@ -155,7 +211,7 @@ class Desk:
             ) from None
 
     def _resume(self) -> None:
-        """Jobs that were not finished are put into their lines again, in their order.
+        """Find what was paid for and no job is about; jobs that wait are those of `_open`.
 
         Those whose charge or answer the ledger does not have are forgotten: a backup was restored,
         and their numbers may be those of other answers by now.
@@ -166,23 +222,28 @@ class Desk:
             lost = [(id,) for id, paid, entry in found if not reading.holds(paid, entry)]
             all_of.executemany("DELETE FROM jobs WHERE id = ?", lost)
         rows = self.store.connection().execute(
-            "SELECT * FROM jobs WHERE state IN ('waiting', 'running') ORDER BY sequence"
+            "SELECT table_name, reservation FROM jobs WHERE state IN ('waiting', 'running')"
         )
-        claimed = set()
-        for row in rows.fetchall():
-            served = self.catalogue.tables.get(row["table_name"])
-            if served is None:
-                continue
-            claimed.add(row["reservation"])
-            self._add(_Question(self, served, row))
+        claimed = {paid for table, paid in rows if table in self.catalogue.tables}
         accounts = {served.account_name for served in self.catalogue.tables.values()}
         ledger = self.catalogue.ledger
         unanswered = (entry for name in sorted(accounts) for entry in ledger.unanswered(name))
         self.unclaimed = tuple(entry for entry in unanswered if entry.hash not in claimed)
 
-    async def _watch(self, served: Served) -> None:
+    async def _sweep(self) -> None:
+        """Forget once a day what the store need not remember any more."""
+        while not self._stopped.is_set():
+            try:
+                keep = self.settings.keep_days
+                await asyncio.to_thread(self.store.swept, time.time(), keep_days=keep)
+            except Exception as error:
+                self._fault(error)
+            await either(until(_now() + _DAY), self._stopped.wait())
+
+    async def _watch(self, served: Served, slots: Slots) -> None:
         """Look at the source from time to time, in a process of its own, off the table's line."""
-        shown_after = max(_LOOKING, served.slots.length(None))
+        shown_after = max(_LOOKING, slots.length(None))
+        await either(self.up.wait(), self._stopped.wait())
         while not self._stopped.is_set():
             begin = _now()
             try:
@@ -212,7 +273,7 @@ class Desk:
         """Disk or ledger fail, or the program: the job stays as it is, for the next start."""
         self._unwell = "ledger" if isinstance(error, LastbitError) else "fault"
         self._well_again = _now() + _FAULT
-        _LOG.error("a job was left: %s", type(error).__name__)
+        _LOG.error("something was left undone: %s", type(error).__name__)
 
     # ------------------------------------------------------------ before paying
 
@@ -306,6 +367,7 @@ class Desk:
             self._check_open(served, who)
             self._entering[served.name, who.principal] += 1
             try:
+                await asyncio.to_thread(self._check_there, served)
                 paid = await self._planner.reserve(served.name, question, who.principal)
                 row = await asyncio.to_thread(self._written, served, question, who, key, paid)
                 item = _Question(self, served, row)
@@ -339,6 +401,7 @@ class Desk:
     def _check_open(self, served: Served, who: Identity) -> None:
         """Refuse, before anything is charged, what could not be answered soon."""
         self._check_running()
+        self._check_measured(served)
         if served.data() is None or served.changed():
             detail = (
                 "the data are not those that a steward has accepted; nothing was charged; let a "
@@ -354,8 +417,26 @@ class Desk:
         if waiting >= most or mine >= max(most // _SHARE, _LEAST_SHARE):
             whose = "too many questions" if waiting >= most else "too many questions of yours"
             detail = f"{whose} wait for this table; nothing was charged; ask again later"
-            later = {"Retry-After": str(math.ceil(served.slot))}
+            later = {"Retry-After": str(math.ceil(served.slot or 1))}
             self._refuse(503, "Too many questions wait", detail, "queue-full", later)
+
+    def _check_measured(self, served: Served) -> None:
+        """Refuse what needs the line of a table whose slots are not known yet."""
+        if served.name not in self._lines:
+            what = "is being measured on made-up rows, once; nothing was charged; ask again soon"
+            if served.name in self._unmeasured:
+                what = "could not be measured; nothing was charged; let a steward pass --slot 2"
+            detail = f"how long a slot of {served.name} must be {what}"
+            self._refuse(503, "Not yet", detail, "measuring", {"Retry-After": "5"})
+
+    def _check_there(self, served: Served) -> None:
+        """Refuse, before anything is charged, a question about files that are not there."""
+        if not served.is_there():
+            detail = (
+                f"the data of {served.name} are not where its card says; nothing was charged; tell "
+                "a steward"
+            )
+            self._refuse(503, "The data are not there", detail, "data-missing")
 
     @staticmethod
     def _refuse(
@@ -466,6 +547,7 @@ class Desk:
         served, _ = await asyncio.to_thread(self._version, table, who)
         if "data" not in who.rights:
             self._refuse(403, "Not allowed", "a steward accepts data", "not-allowed")
+        self._check_measured(served)
         item = _Acceptance(self, served, who.principal)
         self._lines[served.name].add(item)
         if not await asyncio.shield(item.done):

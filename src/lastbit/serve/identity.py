@@ -17,9 +17,9 @@ Proof    `token_made` refuses rights and tables that the maker lacks, and shorte
          roles. `_cut` only intersects, with rights of the role as it is at the request. Induction
          along `parent`
 Theorem  (revocation)  Once `token_revoked` has returned, no request acts by the token, by one that
-         descends from it, or by a session begun by one of these; once `all_ended` has, by nothing
-         that was made for the principal before
-Proof    Both are one transaction of the store, and so is `token_made`, which looks for its parent
+         descends from it, or by a session begun by one of these; once `session_revoked` has, by the
+         session; once `all_ended` has, by nothing that was made for the principal before
+Proof    Each is one transaction of the store, and so is `token_made`, which looks for its parent
          in it: a child is made before the revocation, which then finds it, or never. Tokens and
          sessions are looked up at each request
 Theorem  (guessing)  q guesses of somebody who has read the store act as another with probability at
@@ -63,6 +63,7 @@ Via: TypeAlias = Literal["session", "token", "proxy"]
 Action: TypeAlias = Literal[
     "signed in",
     "signed out",
+    "session ended",
     "link made",
     "first steward",
     "token made",
@@ -88,6 +89,7 @@ _LINK_SECONDS = 3600
 _MOST_DAYS = 366
 _MOST_TOKENS = 100
 _MOST_SESSIONS = 50  # of a principal; the oldest ends
+_SESSION_ID = 16  # letters of its digest, which says nothing of the secret
 _USED_SECONDS = 60  # a token's last use is written at most this often
 
 
@@ -118,6 +120,18 @@ class TokenLine:
     tables: frozenset[str] | None
     used: int | None
     revoked: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """A session as it is listed: all but its secret."""
+
+    id: str
+    made: int
+    expires: int
+    token: str | None
+    """The name of the token that it was begun by; None: by a link."""
+    current: bool
 
 
 class Gate:
@@ -385,6 +399,38 @@ class Gate:
         with self.store.transaction() as rows:
             rows.execute("DELETE FROM sessions WHERE digest = ?", (identity.key,))
             self._note(rows, identity.principal, "signed out", None)
+
+    def sessions(self, identity: Identity) -> list[SessionLine]:
+        """One's own, the newest first."""
+        rows = self.store.connection().execute(
+            "SELECT s.*, t.name FROM sessions AS s LEFT JOIN tokens AS t ON s.token = t.digest "
+            "WHERE s.principal = :whose AND s.expires > :now "
+            "AND (s.token IS NULL OR (t.revoked IS NULL AND t.expires > :now)) "
+            "ORDER BY s.made DESC, s.rowid DESC",
+            {"whose": identity.principal, "now": self._clock()},
+        )
+        return [
+            SessionLine(
+                id=row["digest"][:_SESSION_ID],
+                made=row["made"],
+                expires=row["expires"],
+                token=row["name"],
+                current=row["digest"] == identity.key,
+            )
+            for row in rows
+        ]
+
+    def session_revoked(self, id: str, by: Identity) -> None:
+        """End a session of one's own, by the name under which it is listed."""
+        with self.store.transaction() as rows:
+            ended = rows.execute(
+                "DELETE FROM sessions WHERE principal = ? AND substr(digest, 1, ?) = ?",
+                (by.principal, _SESSION_ID, id),
+            )
+            if not ended.rowcount:
+                detail = "You have no such session; it may have ended."
+                raise Refusal(status=404, title="No such session", detail=detail, kind="unknown")
+            self._note(rows, by.principal, "session ended", id)
 
     def all_ended(self, principal: str, *, by: Identity | None = None) -> None:
         """End all sessions of a principal, revoke its tokens and make its links useless."""

@@ -81,7 +81,7 @@ _WHOLE = _of("integer", minimum=1)
 _WHOLE_OR_NULL = _of("integer", "null", minimum=1)
 _TRUTH = _of("boolean")
 _TIME = _of("string", description="RFC 3339, in UTC")
-_SECONDS = _of("number", minimum=0)
+_SECONDS_OR_NULL = {"type": ["number", "null"], "minimum": 0}
 _SPELLED = MappingProxyType(
     {"pattern": _NUMBER, "maxLength": 60, "description": 'exact: "1", "0.5", "1/3"'}
 )
@@ -183,7 +183,10 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                         {"name": _ANY, "unit": _ANY, "max_rows": _WHOLE, "columns": _list(_COLUMN)}
                     )
                 ),
-                "slot": {**_SECONDS, "description": "seconds after which answers appear"},
+                "slot": {
+                    **_SECONDS_OR_NULL,
+                    "description": "seconds after which answers appear; null while it is measured",
+                },
                 "examples": _list(
                     _object(
                         {
@@ -227,7 +230,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                 },
                 "cost": _COST_OR_NULL,
                 "due": {**_ANY_OR_NULL, "description": "when to look next: the end of a slot"},
-                "slot": {"type": ["number", "null"], "minimum": 0},
+                "slot": _SECONDS_OR_NULL,
                 "slots": _WHOLE_OR_NULL,
                 "entry": {**_WHOLE_OR_NULL, "description": "the number of the answer"},
                 "reason": _ANY_OR_NULL,

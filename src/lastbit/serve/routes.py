@@ -50,7 +50,7 @@ RIGHTS: Mapping[str, frozenset[Right]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A method and path, the right it needs, and the function of `pages.py` or `api.py`."""
+    """A method and path, the right it needs, and the function of `api.py` or of a file of pages."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
@@ -88,37 +88,38 @@ def _page(method: str, path: str, handler: str, right: Right, summary: str) -> R
 
 
 PAGES: tuple[Route, ...] = (
-    _page("GET", "/", "catalogue", "browse", "Tables and their budgets"),
-    _page("GET", "/sign-in", "sign_in", "open", "Sign in by a token"),
-    _page("POST", "/sign-in", "signed_in", "open", "Begin a session"),
-    _page("GET", "/link/{code}", "link", "open", "A one-time link: shows a button"),
-    _page("POST", "/link/{code}", "link_used", "open", "Use a one-time link"),
-    _page("POST", "/sign-out", "signed_out", "self", "End the session"),
-    _page("GET", "/me", "me", "self", "One's own tokens and sessions"),
-    _page("POST", "/me/tokens", "token_made", "self", "Make a token, shown once"),
-    _page("POST", "/me/tokens/{token}/revoke", "token_revoked", "self", "Revoke a token"),
-    _page("GET", "/tables/{table}", "table", "browse", "Columns, bounds, keys, examples"),
-    _page("POST", "/tables/{table}/accept", "data_accepted", "data", "Accept the data as they are"),
-    _page("GET", "/tables/{table}/ask", "ask", "preview", "The editor"),
-    _page("POST", "/tables/{table}/preview", "preview", "preview", "Price and error, not paid"),
-    _page("POST", "/tables/{table}/made-up", "made_up", "preview", "An answer on made-up rows"),
-    _page("POST", "/tables/{table}/ask", "asked", "ask", "Pay, and wait for the answer"),
-    _page("GET", "/jobs/{job}", "job", "browse", "A question that is waiting"),
-    _page("GET", "/answers", "answers", "browse", "All answers"),
-    _page("GET", "/answers/{entry:int}", "answer", "browse", "An answer"),
-    _page("GET", "/answers/{entry:int}/{file}", "answer_file", "browse", "CSV, JSON, report"),
-    _page("GET", "/budget", "budget", "browse", "What is spent and what is left"),
-    _page("GET", "/ledger", "ledger", "ledger", "All entries"),
-    _page("GET", "/ledger/register.{kind}", "register", "ledger", "The register of releases"),
-    _page("GET", "/users", "users", "users", "Principals and allowances"),
-    _page("POST", "/users", "user_set", "users", "Add a principal, or change its role"),
-    _page("POST", "/users/{name}/link", "user_link", "users", "A one-time link to sign in"),
-    _page("POST", "/users/{name}/revoke", "user_revoked", "users", "End sessions, revoke tokens"),
-    _page("POST", "/users/{name}/remove", "user_removed", "users", "Remove a principal"),
-    _page("POST", "/allowances", "allowance_set", "allowances", "Set or end an allowance"),
-    _page("GET", "/audit", "audit", "audit", "Who did what"),
-    _page("GET", "/static/{file}", "static", "open", "Style and script"),
-    _page("GET", "/healthz", "health", "open", "Whether the server is well"),
+    _page("GET", "/", "tables.catalogue", "browse", "Tables and their budgets"),
+    _page("GET", "/sign-in", "signing.sign_in", "open", "Sign in by a token"),
+    _page("POST", "/sign-in", "signing.signed_in", "open", "Begin a session"),
+    _page("GET", "/link/{code}", "signing.link", "open", "A one-time link: shows a button"),
+    _page("POST", "/link/{code}", "signing.link_used", "open", "Use a one-time link"),
+    _page("POST", "/sign-out", "signing.signed_out", "self", "End the session"),
+    _page("GET", "/me", "signing.me", "self", "One's own tokens and sessions"),
+    _page("POST", "/me/tokens", "signing.token_made", "self", "Make a token, shown once"),
+    _page("POST", "/me/tokens/{token}/revoke", "signing.token_revoked", "self", "Revoke a token"),
+    _page("POST", "/me/sessions/{session}/end", "signing.session_ended", "self", "End a session"),
+    _page("GET", "/tables/{table}", "tables.table", "browse", "Columns, bounds, keys, examples"),
+    _page("POST", "/tables/{table}/accept", "tables.data_accepted", "data", "Accept the data"),
+    _page("GET", "/tables/{table}/ask", "asking.ask", "preview", "The editor"),
+    _page("POST", "/tables/{table}/preview", "asking.preview", "preview", "Price and error"),
+    _page("POST", "/tables/{table}/made-up", "asking.made_up", "preview", "A made-up answer"),
+    _page("POST", "/tables/{table}/ask", "asking.asked", "ask", "Pay, and wait for the answer"),
+    _page("GET", "/jobs/{job}", "answers.job", "browse", "A question that is waiting"),
+    _page("GET", "/answers", "answers.answers", "browse", "All answers"),
+    _page("GET", "/answers/{entry:int}", "answers.answer", "browse", "An answer"),
+    _page("GET", "/answers/{entry:int}/{file}", "answers.answer_file", "browse", "As a file"),
+    _page("GET", "/budget", "books.budget", "browse", "What is spent and what is left"),
+    _page("GET", "/ledger", "books.ledger", "ledger", "All entries"),
+    _page("GET", "/ledger/register.{kind}", "books.register", "ledger", "The register of releases"),
+    _page("GET", "/users", "users.users", "users", "Principals and allowances"),
+    _page("POST", "/users", "users.user_set", "users", "Add a principal, or change its role"),
+    _page("POST", "/users/{name}/link", "users.user_link", "users", "A one-time link to sign in"),
+    _page("POST", "/users/{name}/revoke", "users.user_revoked", "users", "End all sign-ins"),
+    _page("POST", "/users/{name}/remove", "users.user_removed", "users", "Remove a principal"),
+    _page("POST", "/allowances", "users.allowance_set", "allowances", "Set or end an allowance"),
+    _page("GET", "/audit", "books.audit", "audit", "Who did what"),
+    _page("GET", "/static/{file}", "signing.static", "open", "Style and script"),
+    _page("GET", "/healthz", "signing.health", "open", "Whether the server is well"),
 )
 
 

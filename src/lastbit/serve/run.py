@@ -4,10 +4,18 @@ Start. The port is taken and the cards are read before anything is shown. A card
 version of its data accepted has it accepted now, on record. The first steward comes in by a
 one-time link, which is printed: who sees this terminal owns the server.
 
-Stop. At the first SIGTERM or SIGINT no question is taken any more, those that run end with their
-slots, pages are still shown, and then the server exits with 0. Questions that wait stay in the
-store for the next start. A second signal ends it at once; what ran then is run again at the next
-start, with new noise: the first was never shown.
+Stop. At the first signal that asks it to end no question is taken any more, those that run end with
+their slots, pages are still shown, and then the server exits with 0. Questions that wait stay in
+the store for the next start. A second signal ends it at once; what ran then is run again at the
+next start, with new noise: the first was never shown.
+
+Law      however a server ends, somebody is told why. Every signal that can be caught and that would
+         end it (`ENDING`) is named in the log, unless who started it has it ignored (nohup); an
+         error, by its class; a fault of the interpreter, by what it prints itself. All of them are
+         noted in the state folder too, since a terminal that is gone shows nothing. What cannot be
+         caught (kill -9, no memory, no power) leaves the note of the start, and the next start says
+         that the one before ended without a word
+Checked  tests/serve/test_endings.py
 
 Log. One line a request (`safety.py`): when, who, method, the pattern of the path, status. No query
 string, no one-time code, no value, and nothing of how long a statement ran. Of an error, its class.
@@ -17,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import faulthandler
 import logging
 import os
 import signal
@@ -27,10 +36,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import uvicorn
 
-from lastbit.errors import InvalidParameter, NotAllowed
+from lastbit.errors import InvalidParameter, LastbitError, NotAllowed
 from lastbit.ledger import Ledger
 from lastbit.release import accept_data
 from lastbit.serve.app import application
@@ -43,10 +53,34 @@ from lastbit.serve.store import Store
 from lastbit.tables import read_card
 
 OURS = "lastbit.serve"
+_LOG = logging.getLogger(OURS)
 BACKLOG = 2048
 LINE = "\n"
 ADDRESS = "address"
 """The file of the state folder that says where the server is found, for `lastbit serve --link`."""
+RUN = "last-run"
+"""The file of the state folder that says when the server was started, and how it ended."""
+ENDING: Mapping[signal.Signals, str] = MappingProxyType(
+    {
+        signal.SIGINT: "Ctrl-C",
+        signal.SIGTERM: "it was told to stop",
+        signal.SIGHUP: "its terminal was closed, or the connection to it",
+        signal.SIGQUIT: "Ctrl-\\",
+        signal.SIGXCPU: "it had used all of the processor time that it may",
+        **dict.fromkeys(
+            (
+                signal.SIGUSR1,
+                signal.SIGUSR2,
+                signal.SIGALRM,
+                signal.SIGVTALRM,
+                signal.SIGPROF,
+                signal.SIGIO,
+            ),
+            "another process sent it",
+        ),
+    }
+)
+"""Signals that end a program unless it says otherwise, and what they mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +93,8 @@ class Started:
     """Tables whose data were accepted as they are, since no version had been."""
     waiting: Sequence[str]
     """Tables whose data a steward must accept first."""
+    before: str | None
+    """How the server of this folder ended that ran before."""
     links: Mapping[str, str]
     """One-time addresses by name; by "" that of the first steward, who chooses a name."""
 
@@ -70,18 +106,20 @@ def serve(
     log: Callable[[str], None],
     links_for: tuple[str, ...] = (),
 ) -> None:
-    """Serve until a signal ends it."""
-    with _listening(settings) as (listener, settings):
+    """Serve until a signal ends it; how it ended is logged, and noted in the state folder."""
+    with (
+        _listening(settings) as (listener, settings),
+        _logging(log),
+        _in_words(settings.state) as run,
+    ):
         store = Store(settings.state)
-        measured = store.connection().execute("SELECT count(*) FROM slots").fetchone()[0]
-        if settings.slot is None and measured < len(settings.cards):
-            log("measuring, once, how long a slot must be, on made-up rows ...")
         catalogue = Catalogue(settings, store)
         accepted, waiting = _first_versions(catalogue)
         gate = Gate(store, catalogue.ledger, settings)
         desk = Desk(catalogue, store, settings)
 
         def started() -> None:
+            run.started()
             (settings.state / ADDRESS).write_text(settings.address, "utf-8")
             links = {name: settings.address + gate.link_made(name) for name in links_for}
             if not catalogue.ledger.principals():
@@ -92,14 +130,14 @@ def serve(
                     catalogue=catalogue,
                     accepted=accepted,
                     waiting=waiting,
+                    before=run.before,
                     links=links,
                 )
             )
 
         config = server_config(application(desk, gate, settings), settings)
         config.lifespan = "off"  # the desk is started here, where its errors are seen
-        with _logging(log):
-            asyncio.run(_until_told(_Server(config, started), listener, desk))
+        asyncio.run(_until_told(_Server(config, started), listener, desk, run))
 
 
 def link_for(settings: Settings, name: str) -> str:
@@ -151,30 +189,105 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _until_told(server: _Server, listener: socket.socket, desk: Desk) -> None:
-    await desk.start()
+async def _until_told(server: _Server, listener: socket.socket, desk: Desk, run: _Run) -> None:
     loop = asyncio.get_running_loop()
-    told = False
-    stopping: set[asyncio.Task[None]] = set()
+    told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
         await desk.stop()
         server.should_exit = True
 
-    def signalled(number: int) -> None:
-        nonlocal told
+    def signalled(number: signal.Signals) -> None:
         if told:
+            _LOG.warning("%s, once more: ended at once", _named(number))
+            run.ended(f"at once, by {_named(number)}")
             os._exit(128 + number)
-        told = True
-        stopping.add(loop.create_task(stop()))
+        _LOG.warning("%s: ending once the questions that run have ended", _named(number))
+        run.ended(f"by {_named(number)}")
+        told.append(loop.create_task(stop()))
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _caught():
         loop.add_signal_handler(number, signalled, number)
-    await server.serve(sockets=[listener])
+    await desk.start()
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        if not told:
+            await desk.stop()
     if not told:
-        await desk.stop()
         problem, remedy = "ended by itself", "read the lines above, and start it again"
         raise InvalidParameter("the server", problem=problem, remedy=remedy)
+
+
+# ---------------------------------------------------------------- how it ended
+
+
+class _Run:
+    """What the state folder says of this run, once it has the folder to itself."""
+
+    def __init__(self, state: Path) -> None:
+        self.before, self._file, self._is_ours = last_run(state), state / RUN, False
+
+    def started(self) -> None:
+        self._is_ours = True
+        self.ended("")
+
+    def ended(self, how: str) -> None:
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        if self._is_ours:
+            with suppress(OSError):  # the disk is full: the log says how it ended
+                self._file.write_text(f"{when}\n{how}", "utf-8")
+
+
+def last_run(state: Path) -> str | None:
+    """How the last server of this folder ended; None if there was none."""
+    with suppress(OSError, ValueError):
+        when, how = (state / RUN).read_text("utf-8").split("\n")
+        if how:
+            return f"ended {when} {how}"
+        return f"started {when}, and ended without a word: it was killed, or the machine went down"
+    return None
+
+
+class _Told(BaseException):
+    """A signal that came while the server was not up yet; no net for errors may catch it."""
+
+
+@contextmanager
+def _in_words(state: Path) -> Iterator[_Run]:
+    """Whatever ends what is done inside is said, and noted in the state folder."""
+    run = _Run(state)
+
+    def told(number: int, _: object) -> None:
+        raise _Told(number)
+
+    if not faulthandler.is_enabled():
+        with suppress(OSError, RuntimeError):  # there is no stderr
+            faulthandler.enable()  # names functions and lines, and no value
+    kept = {number: signal.signal(number, told) for number in _caught()}
+    try:
+        yield run
+    except _Told as by:
+        (number,) = by.args
+        _LOG.warning("%s: ended before it was up", _named(signal.Signals(number)))
+        raise SystemExit(128 + number) from None
+    except BaseException as error:
+        run.ended(f"by an error, {type(error).__name__}")
+        if not isinstance(error, LastbitError):  # whose words are printed
+            _LOG.error("the server ends by an error: %s", type(error).__name__)
+        raise
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def _caught() -> list[signal.Signals]:
+    """The signals that ask it to end: not those that nohup, say, has it ignore."""
+    return [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _named(number: signal.Signals) -> str:
+    return f"{number.name} ({ENDING[number]})"
 
 
 @contextmanager

@@ -42,6 +42,8 @@ class Settings:
     worker_memory: int = 4 << 30
     """Bytes of address space that a worker may take."""
     session_hours: int = 12
+    keep_days: int = 366
+    """Days for which finished questions and the audit log are kept; the ledger is kept for good."""
     most_body: int = 64 << 10
     most_sql: int = 16 << 10
     most_waiting: int = 100
@@ -72,6 +74,9 @@ class Settings:
             if taken or not _HEADER.fullmatch(self.trusted_header):
                 problem = "is not a header that a proxy sets"
                 raise _refused("trusted_header", problem, "write one such as X-Remote-User")
+        if not 1 <= self.keep_days <= 36_525:
+            problem = "is not from a day to a hundred years"
+            raise _refused("keep_days", problem, "write a number of days, such as 366")
         if not 0 <= self.port <= 65535:
             raise _refused("port", "is not a port", "write a number from 1 to 65535, or 0 for any")
         if self.slot is not None and not 0.05 <= self.slot <= 86_400:

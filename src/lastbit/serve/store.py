@@ -114,6 +114,22 @@ class Store:
             self._local.connection = found
         return found
 
+    def swept(self, now: float, *, keep_days: int) -> None:
+        """Forget what has ended: secrets that expired, and of older days questions and the log.
+
+        Questions that wait or run stay, however old. Charges and answers are the ledger's.
+        """
+        old = now - keep_days * 86_400
+        with self.transaction() as rows:
+            rows.execute("DELETE FROM links WHERE expires <= ?", (now,))
+            rows.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
+            rows.execute("DELETE FROM tokens WHERE max(expires, coalesce(used, 0)) <= ?", (old,))
+            rows.execute("DELETE FROM audit WHERE at <= ?", (old,))
+            rows.execute(
+                "DELETE FROM jobs WHERE submitted <= ? AND state NOT IN ('waiting', 'running')",
+                (old,),
+            )
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; nobody else writes meanwhile."""

@@ -218,6 +218,8 @@ def arguments(settings: Settings) -> list[str]:
     words += ["--origin", settings.origin] if settings.origin is not None else []
     words += ["--trusted-header", settings.trusted_header] if settings.trusted_header else []
     words += ["--slot", f"{settings.slot:g}"] if settings.slot is not None else []
+    keep = settings.keep_days
+    words += ["--keep-days", str(keep)] if keep != plain.keep_days else []
     return words + (["--strict"] if settings.strict else [])
 
 

@@ -1,6 +1,6 @@
 """The process that reads a table: it answers what is paid for, and says nothing of its own accord.
 
-    python -m lastbit.serve.worker CARD MEMORY [ROWS]
+    python -m lastbit.serve.worker CARD MEMORY
 
 Law      the worker reads a row only for a reservation that the ledger holds open. When the noise is
          drawn, or something failed, it says "ready", and no more until it is told to settle: so the
@@ -14,7 +14,7 @@ Checked  tests/serve/test_worker.py, tests/serve/test_killed.py
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import sys
 import time
 from contextlib import suppress
@@ -31,6 +31,7 @@ from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
 from lastbit.tables import DataCard, fingerprint, one_database, sealed
 
+_LOG = logging.getLogger("lastbit.serve")
 _NICE, _MOST_PAUSE = 5, 60
 _SETTLING = 120.0
 """Seconds after which a worker that was told to settle is taken to be lost."""
@@ -41,7 +42,7 @@ class Worker:
 
     def __init__(self, card: Path, *, memory: int) -> None:
         self._child = Child("lastbit.serve.worker", str(card), str(memory))
-        self._card = Unchanged((card,))
+        self._card, self._name = Unchanged((card,)), card.name
         self._start: asyncio.Task[None] | None = None
         self.failures = 0
         """How often in a row it could not be started."""
@@ -71,6 +72,8 @@ class Worker:
                 self.failures = 0
             except Gone:
                 self.failures += 1
+                times = f"{self.failures} times in a row"
+                _LOG.error("the process that reads %s does not start, %s", self._name, times)
                 await asyncio.sleep(min(2**self.failures, _MOST_PAUSE))
 
     async def ready(self, request: Message) -> bool:
@@ -113,6 +116,8 @@ class _Working:
         match request["do"]:
             case "answer":
                 return self._answered(request)
+            case "measure":
+                return {"slowest": slowest(self.card, rows=request["rows"])}
             case "look":
                 data = self._data()
                 self.wait()
@@ -183,13 +188,10 @@ def within_memory(card: DataCard, memory: int) -> DataCard:
 
 def main(arguments: list[str]) -> None:
     """Run as the process of a table."""
-    path, memory, *rows = arguments
+    path, memory = arguments
     card = within_memory(card_at(Path(path)), int(memory))
     # Java reserves more address space than it uses: Spark's own settings limit it
     limited(memory=None if card.source.engine == "spark" else int(memory), nice=_NICE)
-    if rows:  # nothing is served: only how long made-up rows take
-        sys.stdout.write(json.dumps(slowest(card, rows=int(rows[0]))))
-        return
     parent = Parent()
     for example in examples_of(card)[:1]:  # what is slow the first time is done without a row
         checked(plan_of(example.question, card))

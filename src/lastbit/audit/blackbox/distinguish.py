@@ -14,7 +14,7 @@ from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_p
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import explored
 from lastbit.audit.blackbox.search import Plan, Progress
-from lastbit.audit.bounds import error_rate
+from lastbit.audit.bounds import error_of
 from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
@@ -35,7 +35,8 @@ def distinguish(
     delta: Number = 0,
     seconds: float = 60,
     samples: int | None = None,
-    error: Number = "1e-6",
+    error: Number | None = None,
+    confidence: Number | None = None,
     seed: int = 0,
     processes: int | None = None,
     progress: Progress | None = None,
@@ -46,7 +47,8 @@ def distinguish(
     one tuple (x, y), or a list or generator of such tuples. A mechanism with a method `law(value)`
     and a `verify.Code` are judged by their laws (`distinguish_by_law`), everything else by samples
     (`distinguish_by_sampling`), for which `samples`, the tests of each input, may be fixed: without
-    it the time decides how many, and two runs may differ.
+    it the time decides how many, and two runs may differ. The answer is wrong with probability at
+    most `error`, 1e-6 unless told otherwise; `confidence` is 1 - error, and given in its place.
 
     **What sampling cannot see.** A violation that happens with probability 1e-9 does not happen in
     a million runs. A curator that publishes the data once in 2**60 times passes every black-box
@@ -66,8 +68,8 @@ def distinguish(
     >>> result.rests_on
     'the law, which 4,096 releases do not contradict'
     """
-    given, allowed = listed(pairs), error_rate(error)
-    release = release_of(mechanism)
+    given, allowed = listed(pairs), error_of(error, confidence)
+    release, whole_error = release_of(mechanism), allowed
     found = None
     if law_of(mechanism) is not None:
         found = distinguish_by_law(mechanism, given, epsilon=epsilon, delta=delta)
@@ -90,7 +92,7 @@ def distinguish(
         processes=processes,
         progress=progress,
     )
-    return sampled if found is None else contradicted(sampled, found, error_rate(error))
+    return sampled if found is None else contradicted(sampled, found, whole_error)
 
 
 def compared(
@@ -215,7 +217,8 @@ def distinguish_by_sampling(
     delta: Number = 0,
     seconds: float = 60,
     samples: int | None = None,
-    error: Number = "1e-6",
+    error: Number | None = None,
+    confidence: Number | None = None,
     seed: int = 0,
     processes: int | None = None,
     progress: Progress | None = None,
@@ -236,7 +239,7 @@ def distinguish_by_sampling(
     plan = Plan(
         epsilon=claim,
         delta=share,
-        error=error_rate(error),
+        error=error_of(error, confidence),
         seconds=float(positive(seconds, "seconds")),
         samples=None if samples is None else _tests(samples),
         seed=whole(seed, "seed"),

@@ -343,6 +343,11 @@ class Dialect:
         kept = {"kept": "MATERIALIZED ", "free": ""}.get(how, "NOT MATERIALIZED ")
         return f"{name} AS {kept}(\n  {body})"
 
+    def computed_early(self, body: str, place: str, columns: int) -> str:
+        """The same rows, for engines that else compute values after rows were sorted by unit."""
+        del place, columns
+        return body
+
     def nested(self, body: str) -> str:
         """A query in FROM, where its name is not needed."""
         return f"({body})"

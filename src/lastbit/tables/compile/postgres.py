@@ -375,6 +375,12 @@ class Postgres(Dialect):
             how = "kept"
         return super().part(name, f"{body} OFFSET 0" if step else body, how)
 
+    def computed_early(self, body: str, place: str, columns: int) -> str:
+        # The values of a union's part are computed where its rows are read, so by all workers, and
+        # not by the one that counts the units' rows. This other part is empty, and is not run.
+        nothing = ", ".join(["NULL"] * columns)
+        return f"{body}\n  UNION ALL SELECT {nothing} FROM {place} WHERE FALSE"
+
     def nested(self, body: str) -> str:
         return f"({body}) AS nested"
 

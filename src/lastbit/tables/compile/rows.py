@@ -182,7 +182,10 @@ class CompiledRows:
         for name, key in zip(names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
         where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
-        return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
+        body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
+        if self.unit is None:
+            return body
+        return self.dialect.computed_early(body, self._place(None), len(wanted))
 
     def _source(self, table: str | None) -> str:
         if table is None:

@@ -1,0 +1,242 @@
+"""`lastbit docs`: the documentation, from the installed package, in a browser.
+
+The pages lie in the package (`make dist` puts them there) or, in a checkout, where `make site`
+wrote them. They are served on the loopback address, by name only: a request is looked up among the
+files that were there at the start, so no path leads out of the folder, and no folder is listed.
+"""
+
+from __future__ import annotations
+
+import re
+import webbrowser
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from html.parser import HTMLParser
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import MappingProxyType
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+import click
+
+from lastbit import __version__
+from lastbit.cli.options import command, flag, option, refusal
+from lastbit.cli.output import Heading, show
+
+INSTALLED = Path(__file__).parents[1] / "site"
+CHECKOUT = Path(__file__).parents[3]
+FIRST = "/docs/index.html"
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        ".css": "text/css; charset=utf-8",
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".png": "image/png",
+        ".svg": "image/svg+xml",
+    }
+)
+PLAIN = "text/plain; charset=utf-8"
+# The theme switches colours before the page is painted, by a script and styles in the page itself.
+POLICY = "default-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'"
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": POLICY,
+        "Cache-Control": "max-age=60",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
+
+
+@command("docs verify --open")
+@click.argument("words", nargs=-1, metavar="[PAGE]...")
+@option("--port", "Where to listen; 0 takes a free one.", click.IntRange(0, 65535), default=0)
+@flag("--open", "Open it in a browser.", dest="opening")
+@flag("--check", "Check that every link of the pages leads somewhere, and end.")
+def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
+    """Read the documentation in a browser, without a network.
+
+    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
+    that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
+    """
+    site = Site(_folder())
+    if check:
+        if problems := sorted(site.problems()):
+            raise refusal(
+                "the site", "\n".join(["has problems:", *problems]), "run make site again"
+            )
+        show(Heading(f"Documentation of lastbit {__version__}", f"{len(site.pages)} pages hold"))
+        return
+    try:
+        server = Server(site, port)
+    except OSError as error:
+        raise refusal("--port", f"cannot be used ({error.strerror})", "leave it out") from None
+    address = server.address + site.page(" ".join(words))
+    show(Heading(f"Documentation of lastbit {__version__}", "Ctrl-C ends it"))
+    click.echo(f"\n  {address}\n")  # not folded: it is to be clicked
+    if opening:
+        # beside the server: some browsers take the terminal until they are closed
+        Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    with server, suppress(KeyboardInterrupt):
+        server.serve_forever()
+
+
+def _folder() -> Path:
+    built = CHECKOUT / "build" / "site"
+    for folder in (INSTALLED, built):
+        if (folder / FIRST.lstrip("/")).is_file():
+            return folder
+    remedy = "run make site" if (CHECKOUT / "docs" / "conf.py").is_file() else "install a wheel"
+    raise refusal("the documentation", "has not been built here", remedy)
+
+
+# ---------------------------------------------------------------- the pages
+
+
+class Site:
+    """The files below a folder, each by the path that a browser asks for."""
+
+    def __init__(self, folder: Path) -> None:
+        found = (file for file in sorted(folder.rglob("*")) if file.is_file())
+        self.files: Mapping[str, Path] = {f"/{f.relative_to(folder).as_posix()}": f for f in found}
+        self.pages = [path for path in self.files if path.endswith(".html")]
+
+    def page(self, words: str) -> str:
+        """The page of that name, else a search for the words; the first page without any."""
+        if not words:
+            return FIRST
+        ends = f"/{words.strip('/').removesuffix('.md').lower()}.html"
+        named = [path for path in self.pages if path.lower().endswith(ends)]
+        # the shortest: `laplace` is docs/laplace.html rather than a page further down
+        return min(named, key=len) if named else f"/search.html?q={quote(words)}"
+
+    def problems(self) -> Iterator[str]:
+        """What a page loads from elsewhere, and links of its own that lead nowhere."""
+        for path in self.pages:
+            page = self._read[path]
+            for target in page.loads:
+                if not target.startswith("data:") and not self._leads(path, target):
+                    yield f"{path} loads {target}"
+            for target in page.links:
+                if not urlsplit(target).scheme and not self._leads(path, target):
+                    yield f"{path} links to {target}"
+        for path, file in self.files.items():
+            if path.endswith(".css"):
+                for target in loaded_by_style(file.read_text("utf-8")):
+                    if not target.startswith("data:") and not self._leads(path, target):
+                        yield f"{path} loads {target}"
+
+    @cached_property
+    def _read(self) -> dict[str, Page]:
+        return {path: Page(self.files[path].read_text("utf-8")) for path in self.pages}
+
+    def _leads(self, path: str, target: str) -> bool:
+        """Whether it leads to a file of the site, and to a place in it if it names one."""
+        parts = urlsplit(target)
+        if parts.scheme or parts.netloc:
+            return False
+        file = unquote(urlsplit(urljoin(path, target)).path)
+        if not parts.fragment or file not in self._read:
+            return file in self.files
+        return unquote(parts.fragment) in self._read[file].places
+
+
+STYLE = re.compile(r"""url\(\s*["']?(?P<url>[^"')]+)|@import\s+["'](?P<imported>[^"']+)""")
+
+
+def loaded_by_style(text: str) -> list[str]:
+    """What a style sheet loads."""
+    return [match["url"] or match["imported"] for match in STYLE.finditer(text)]
+
+
+class Page(HTMLParser):
+    """What a page loads, where it links to, and the places in it that can be linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: set[str] = set()
+        self.links: set[str] = set()
+        self.places: set[str] = {""}
+        self._styling = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._styling = tag == "style"
+        for name, value in attrs:
+            match name:
+                case "id" | "name":
+                    self.places.add(value or "")
+                case "href" if tag in {"a", "area"}:
+                    self.links.add(value or "")
+                case "href" | "xlink:href" | "src" | "data" | "poster" | "background":
+                    self.loads.add(value or "")
+                case "srcset":
+                    self.loads |= {part.split()[0] for part in (value or "").split(",")}
+                case "style":
+                    self.loads |= {*loaded_by_style(value or "")}
+
+    def handle_data(self, data: str) -> None:
+        if self._styling:
+            self.loads |= {*loaded_by_style(data)}
+
+    def handle_endtag(self, tag: str) -> None:
+        self._styling = False
+
+
+# ---------------------------------------------------------------- the server
+
+
+class Server(ThreadingHTTPServer):
+    """The pages on the loopback address."""
+
+    daemon_threads = True
+
+    def __init__(self, site: Site, port: int = 0) -> None:
+        self.files = site.files
+        super().__init__(("127.0.0.1", port), _Request)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: Server
+    server_version, sys_version = "lastbit", ""
+    timeout = 30  # seconds that a client may keep a thread waiting
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def _answer(self, *, with_body: bool) -> None:
+        port = self.server.server_port
+        path = unquote(urlsplit(self.path).path)
+        status, kind, body = HTTPStatus.NOT_FOUND, PLAIN, b"There is no such page.\n"
+        if self.headers["Host"] not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
+            # a page of another name that points to this address
+            status, body = HTTPStatus.MISDIRECTED_REQUEST, b"Use the address that was printed.\n"
+        elif path == "/":
+            status = HTTPStatus.FOUND
+        elif path in self.server.files:
+            with suppress(OSError):  # removed since
+                body = self.server.files[path].read_bytes()
+                status, kind = HTTPStatus.OK, KINDS.get(Path(path).suffix, PLAIN)
+        self.send_response(status)
+        headers = {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}
+        if status is HTTPStatus.FOUND:
+            headers["Location"] = FIRST
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if with_body:
+            with suppress(OSError):  # the browser went away
+                self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the terminal shows the address and stays quiet."""

@@ -1,0 +1,62 @@
+"""`lastbit report`: a table and its answers on paper, for reviewers and for registries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lastbit.checker import problem_of
+from lastbit.cli.files import save
+from lastbit.cli.ledger import account_of, reopened_after, reopened_words
+from lastbit.cli.options import FILE, command, flag, option, refusal
+from lastbit.cli.output import waiting
+from lastbit.report import checklist_markdown, checklist_page, deployment_of, registry_entry
+from lastbit.tables import budgets_agree, read_card
+
+
+@command("report visits.toml --checklist --out checklist.html")
+@click.argument("card", type=FILE)
+@flag("--checklist", "The checklist: Markdown, or a page where --out ends in .html.")
+@flag("--registry", "An entry for the Differential Privacy Deployments Registry, as YAML.")
+@option("--out", "Write to this file; one of that name is replaced.", FILE)
+def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> None:
+    """What is on record of a table, for reviewers and registries.
+
+    Filled in from the card, the ledger and the certificates, which are all checked again; what only
+    people can answer is an open line. Nothing is charged, no row is read, and no released number is
+    in it. The checklist follows NIST SP 800-226, Guidelines for Evaluating Differential Privacy
+    Guarantees (2025).
+    """
+    if checklist == registry:
+        raise refusal("the report", "is not named", "pass --checklist, or --registry")
+    read = read_card(card)
+    ledger, account = account_of(read)
+    if account.budget is None or not budgets_agree(account.budget, read.budget):
+        problem = "does not name the budget that its ledger has"
+        raise refusal(str(card), problem, f"decide on one: lastbit budget {card} --set")
+    before = 0 if ledger is None else reopened_after(ledger.entries(account.name))
+    cautions = (reopened_words(before),) if before else ()
+    with waiting("checking"):
+        about = deployment_of(read, account, ledger, _judged, cautions)
+    if checklist:
+        page = out is not None and out.suffix.lower() in (".html", ".htm")
+        words = str(checklist_page(about)) if page else checklist_markdown(about)
+    elif about.answers:
+        words = registry_entry(about)
+    else:
+        raise refusal("the registry", "has no place for a table without answers", "release one")
+    if out is None:
+        click.echo(words, nl=False)
+    else:
+        save(out, words)
+
+
+def _judged(record: Mapping[str, Any]) -> str | None:
+    """The independent checker's verdict on an answer; any other kind could name code to run."""
+    inner = record.get("certificate") if "rows" in record else None
+    if not isinstance(inner, Mapping) or inner.get("kind") not in ("release", "marginals"):
+        return "it has no certificate of an answer"
+    return problem_of(record)

@@ -1,0 +1,204 @@
+"""The editor: a question, its price and ± before it is paid, made-up answers, and paying."""
+
+from __future__ import annotations
+
+import base64
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from lastbit.errors import LastbitError
+from lastbit.report import EMPTY, amount, price
+from lastbit.sampling import secure_bits
+from lastbit.serve.handling import digits, noted, see, table_asked, who_asks, wrong
+from lastbit.serve.problems import refusal_of
+from lastbit.serve.questions import Preview, Question, Refusal, asked as question_of
+from lastbit.serve.safety import form_of
+from lastbit.serve.views import CURRENCIES, examples_of, parts_of, path_to, render, timing
+
+
+async def ask(request: Request) -> Response:
+    """The editor; by its address with an example, or a question that was asked before."""
+    served, who = await table_asked(request), who_asks(request)
+    told = request.query_params
+    start: Mapping[str, Any] = {}
+    examples = examples_of(served)
+    if digits(told.get("example")) is not None and int(told["example"]) < len(examples):
+        start = dict(examples[int(told["example"])]["fields"])
+    elif (number := digits(told.get("answer"))) is not None:
+        record = await to_thread(request.app.state.desk.answer, number, who)
+        start = {"sql": record["asked"].get("sql") or "", **_paid(record["cost"])}
+    elif told.get("job"):
+        start = request.app.state.desk.job(told["job"], who).question.to_json()
+    return await _editor(request, served, start)
+
+
+async def preview(request: Request) -> Response:
+    """Price and error; as a part of the page if the script asks for it."""
+    served, form = await table_asked(request), await form_of(request)
+    work = partial(request.app.state.desk.preview, served.name, who=who_asks(request))
+    seen, problem, status = await _tried(request, form, work)
+    if form.get("part") != "preview":
+        return await _editor(request, served, form, problem, status, seen=seen)
+    part = render(request, "preview.html", **_preview(request, served, form, seen, problem))
+    return HTMLResponse(b"<section>" + bytes(part.body) + b"</section>")
+
+
+async def made_up(request: Request) -> Response:
+    """An answer on rows that were made up from the card: free, and about no real person."""
+    served, form = await table_asked(request), await form_of(request)
+    desk, who = request.app.state.desk, who_asks(request)
+    record, problem, status = await _tried(
+        request, form, lambda q: desk.made_up(served.name, q, who)
+    )
+    if record is None:
+        return await _editor(request, served, form, problem, status)
+    return render(
+        request,
+        "answer.html",
+        title=f"Made-up rows of {served.name}",
+        made_up=True,
+        table=served.name,
+        answer=await to_thread(parts_of, record),
+        empty=EMPTY,
+        same=[(name, text) for name, text in form.items() if name in _KEPT],
+    )
+
+
+async def asked(request: Request) -> Response:
+    """Pays for the question of the preview, and shows where the answer will be."""
+    served, form = await table_asked(request), await form_of(request)
+    desk, who, key = request.app.state.desk, who_asks(request), form.get("key") or None
+    job, problem, status = await _tried(
+        request, form, lambda q: desk.submit(served.name, q, who, key=key)
+    )
+    if job is None:
+        return await _editor(request, served, form, problem, status)
+    await noted(request, "asked", served.name)
+    return see(path_to("jobs", job.id))
+
+
+async def _tried(
+    request: Request, form: Mapping[str, str], work: Callable[[Question], Awaitable[Any]]
+) -> tuple[Any, str | None, int]:
+    """What the desk gives; or why not, and the status of that, where the asker can mend it."""
+    try:
+        return await work(_question(request, form)), None, 200
+    except (Refusal, LastbitError) as error:
+        found = refusal_of(error)
+        if found.status in (401, 404, 429) or (found is not error and found.status >= 500):
+            raise
+        return None, found.detail, found.status
+
+
+_KEPT = ("sql", "by", "epsilon", "delta", "rho", "within")
+
+
+def _question(request: Request, form: Mapping[str, str]) -> Question:
+    """The question of a form; by its ± if that is chosen, else by its price."""
+    by_error = form.get("by") == "error"
+    names = ("sql", "delta", *(("within",) if by_error else ("epsilon", "rho")))
+    data: dict[str, Any] = {
+        name: form[name].strip() for name in names if form.get(name, "").strip()
+    }
+    if by_error and "within" not in data:
+        raise wrong("Say which ± you need, a number above 0.")
+    if not by_error and "epsilon" not in data and "rho" not in data:
+        raise wrong("Say what you pay, a number above 0.")
+    if form.get("fresh") == "yes":
+        data["fresh"] = True
+    return question_of(data, most_sql=request.app.state.settings.most_sql)
+
+
+async def _editor(
+    request: Request,
+    served: Any,
+    start: Mapping[str, Any],
+    problem: str | None = None,
+    status: int = 200,
+    *,
+    seen: Preview | None = None,
+) -> HTMLResponse:
+    currency, _ = _currency(served)
+    examples = examples_of(served)
+    usual = dict(examples[0]["fields"]).get(currency) if examples else None
+    within = start.get("within") if isinstance(start.get("within"), str) else None
+    question = {
+        "sql": start.get("sql") or "",
+        "by": start.get("by") or ("error" if within else "price"),
+        "price": start.get(currency) or usual or "0.5",
+        "within": within or "",
+        "delta": start.get("delta") or "",
+    }
+    return render(
+        request,
+        "ask.html",
+        status=status,
+        title=f"Ask {served.name}",
+        question=question,
+        names=list(served.card.columns),
+        examples=examples,
+        most_sql=request.app.state.settings.most_sql,
+        **_preview(request, served, start, seen, problem),
+    )
+
+
+def _preview(
+    request: Request,
+    served: Any,
+    form: Mapping[str, Any],
+    seen: Preview | None,
+    problem: str | None,
+) -> dict[str, Any]:
+    """What the panel beside the editor says."""
+    currency, letter = _currency(served)
+    told: dict[str, Any] = {
+        "one": {"name": served.name},
+        "currency": currency,
+        "letter": letter,
+        "preview": seen,
+        "problem": problem,
+        "timing": timing(served.slot, strict=request.app.state.settings.strict),
+    }
+    if seen is None:
+        return told
+    paid = {name: form.get(name, "") for name in ("sql", "epsilon", "delta", "rho")}
+    if form.get("by") == "error":  # what it costs was found; that is what is paid
+        paid |= {"epsilon": "", "rho": "", currency: seen.cost[currency]}
+    errors = [(row[0], row[-1]) for row in seen.columns]
+    cost = price(seen.cost)
+    fields = [(name, text) for name, text in paid.items() if text]
+    return told | {
+        "cost": cost,
+        "errors": errors,
+        "said": "; ".join([f"Price {cost}", *(" ".join(row) for row in errors[1:])]),
+        "left": None if seen.left is None else _left(seen.left),
+        "pay": [*fields, ("key", _key())],
+        "same": [(name, text) for name, text in fields if name != currency],
+    }
+
+
+def _left(amounts: Mapping[str, str]) -> str:
+    told = ((letter, amounts.get(name)) for name, letter in CURRENCIES)
+    parts = [f"{letter} = {amount(Fraction(text), up=False)}" for letter, text in told if text]
+    return ", ".join(part for part in parts if part != "ρ = 0")
+
+
+def _currency(served: Any) -> tuple[str, str]:
+    budget = served.card.budget
+    return ("rho", "ρ") if budget is not None and budget.kind == "zcdp" else ("epsilon", "ε")
+
+
+def _key() -> str:
+    """What makes paying twice by one button one payment."""
+    return base64.urlsafe_b64encode(secure_bits().fill(16).tobytes()).decode().rstrip("=")
+
+
+def _paid(cost: Mapping[str, str]) -> dict[str, str]:
+    amounts = {name: amount(Fraction(text), up=True) for name, text in cost.items()}
+    return {name: text for name, text in amounts.items() if text != "0"}

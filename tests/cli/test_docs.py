@@ -1,0 +1,144 @@
+"""`lastbit docs`: pages are found, served to this machine alone, and checked."""
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from lastbit.cli import docs
+from lastbit.cli.docs import HEADERS, Server, Site
+from tests.cli.running import refused, succeeded
+
+PAGE = '<html><head><link href="../style.css"></head><body><h1 id="top">{}</h1></body></html>'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    site = tmp_path / "site"
+    (site / "docs" / "theory").mkdir(parents=True)
+    for name in ("docs/index", "docs/laplace", "docs/tutorial", "search"):
+        (site / f"{name}.html").write_text(PAGE.format(name).replace("../", "/"))
+    (site / "docs" / "theory" / "laplace.html").write_text(PAGE.format("").replace("../", "../../"))
+    (site / "style.css").write_text("h1 { background: url(data:image/png;base64,AA) }")
+    (tmp_path / "secret.txt").write_text("not a page")
+    monkeypatch.setattr(docs, "INSTALLED", site)
+    return site
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    with Server(Site(folder)) as one:
+        Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
+        yield one
+        one.shutdown()
+
+
+def asked(
+    server: Server, path: str, *, method: str = "GET", host: str | None = None
+) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    headers = {} if host is None else {"Host": host}
+    connection.request(method, path, headers=headers)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response, body
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        ("", "/docs/index.html"),
+        ("tutorial", "/docs/tutorial.html"),
+        ("Tutorial.md", "/docs/tutorial.html"),
+        ("laplace", "/docs/laplace.html"),
+        ("theory/laplace", "/docs/theory/laplace.html"),
+        ("place", "/search.html?q=place"),
+        ("lower bound & ε", "/search.html?q=lower%20bound%20%26%20%CE%B5"),
+    ],
+)
+def test_pages_are_found_by_name_or_searched_for(folder, words, path):
+    assert Site(folder).page(words) == path
+
+
+def test_a_page_is_served_with_its_policy(server):
+    response, body = asked(server, "/docs/index.html?q=1")
+    assert response.status == 200
+    assert body.startswith(b"<html>")
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert HEADERS.items() <= dict(response.headers).items()
+    assert asked(server, "/style.css")[0].headers["Content-Type"].startswith("text/css")
+    response, body = asked(server, "/docs/index.html", method="HEAD")
+    assert (response.status, body) == (200, b"")
+    assert asked(server, "/")[0].headers["Location"] == "/docs/index.html"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/docs", "/docs/", "/gone.html", "/docs/../index.html", "/docs/index.html/", "/%00"]
+    + [f"{way}secret.txt" for way in ("/../", "/%2e%2e/", "//", "")],
+)
+def test_nothing_else_is_served(server, path):
+    assert asked(server, path)[0].status == 404
+
+
+def test_only_by_its_own_name_and_only_read(server):
+    assert asked(server, "/docs/index.html", host="stats.example.org")[0].status == 421
+    assert (
+        asked(server, "/docs/index.html", host=f"localhost:{server.server_port}")[0].status == 200
+    )
+    assert asked(server, "/docs/index.html", method="POST")[0].status == 501
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_a_good_site_holds(folder):
+    assert "5 pages hold" in succeeded("docs", "--check")
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ('<img src="https' + '://example.org/x.png">', "loads https"),
+        ('<script src="//example.org/x.js"></script>', "loads //example.org/x.js"),
+        ('<img srcset="data:, 1x, //example.org/b.png 2x">', "loads //example.org/b.png"),
+        ('<link rel="icon" href="gone.svg">', "loads gone.svg"),
+        ("<style>@import 'gone.css';</style>", "loads gone.css"),
+        ('<p style="background: url(//example.org/c.png)">', "loads //example.org/c.png"),
+        ('<object data="gone.svg"></object>', "loads gone.svg"),
+        ('<a href="gone.html">x</a>', "links to gone.html"),
+        ('<a href="laplace.html#gone">x</a>', "links to laplace.html#gone"),
+        ('<a href="#gone">x</a>', "links to #gone"),
+        ('<a href="../secret.txt">x</a>', "links to ../secret.txt"),
+    ],
+)
+def test_a_site_that_does_not_hold_is_rejected(folder, body, problem):
+    (folder / "docs" / "tutorial.html").write_text(PAGE.format(body))
+    assert f"/docs/tutorial.html {problem}" in refused("docs", "--check")
+
+
+def test_links_that_hold(folder):
+    links = ["laplace.html#top", "theory/laplace.html", "#top", "#", "https" + "://example.org/"]
+    body = "".join(f'<a href="{link}">x</a>' for link in links)
+    (folder / "docs" / "tutorial.html").write_text(PAGE.format(body))
+    assert [*Site(folder).problems()] == []
+
+
+@pytest.mark.parametrize("style", ["@import 'gone.css';", "a { cursor: url('gone.svg') }"])
+def test_styles_load_nothing_from_elsewhere(folder, style):
+    (folder / "style.css").write_text(style)
+    assert "/style.css loads gone." in refused("docs", "--check")
+
+
+def test_where_there_is_no_site_the_way_to_one_is_named(tmp_path, monkeypatch):
+    for name in ("INSTALLED", "CHECKOUT"):
+        monkeypatch.setattr(docs, name, tmp_path)
+    assert "has not been built here; install a wheel" in refused("docs")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "conf.py").write_text("")
+    assert "has not been built here; run make site" in refused("docs")
+
+
+def test_a_port_that_is_taken_is_refused(server):
+    assert "--port cannot be used" in refused("docs", "--port", str(server.server_port))
