@@ -128,9 +128,11 @@ class Table:
         return seen[key]
 
     def score(self, r: Rows, seen: Bins) -> Column:
+        scores: Column
         if self.edges.size == 1:
-            return np.where(self.feature.of(r) >= self.edges[0], self.ratios[1], self.ratios[0])
-        scores: Column = self.ratios.take(self.bins(r, seen))
+            scores = np.where(self.feature.of(r) >= self.edges[0], self.ratios[1], self.ratios[0])
+        else:
+            scores = self.ratios.take(self.bins(r, seen))
         return scores
 
     def compiled(self) -> Table:
