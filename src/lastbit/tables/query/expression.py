@@ -4,8 +4,9 @@ A row's expression is a function of that row alone (and of public tables): it ca
 row, so it cannot carry one person's data into another's. The language is closed: a function that
 is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
 error (a division by 0, a text that is not a number, an overflow) the value is missing, since an
-error would tell about somebody's row. What one expression may be is decided where it is made (`Call`);
-what a whole question may be, by `check_parts`, however it was made: in SQL, in Python, from JSON.
+error would tell about somebody's row. What one expression may be is decided where it is made
+(`Call`); what a whole question may be, by `check_parts`, however it was made: in SQL, in Python,
+from JSON.
 """
 
 from __future__ import annotations
