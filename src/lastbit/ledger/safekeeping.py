@@ -17,15 +17,13 @@ from typing import Any
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
+from lastbit.files import Place, content_of, exists, ledger_files
 from lastbit.ledger.chain import Scan, intact, scanned, stored, written
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger, secret_of
 from lastbit.ledger.sqlite import holds_ledger
 from lastbit.ledger.storage import Books, connected, place_of, storage_of
 from lastbit.tables import DataCard
-
-_ENDS = ("-journal", "-wal", "-shm")
 
 
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
@@ -50,16 +48,6 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
     for what, source in sources.items():
         found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found
-
-
-def check_output(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared and over any ledger."""
-    check_target(option, path, spared)
-    place = os.path.realpath(path)
-    bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
-    if any(holds_ledger(base) for base in bases):
-        problem = "names a ledger, which must not be written over"
-        raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
 def copied(
