@@ -94,8 +94,10 @@ site: $(VENV)/.site ## build the documentation site to build/site, and check it;
 	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
 	@$(BIN)/lastbit docs --check
 
-reference: $(READY) ## write docs/reference/cli.md from the commands' own help
-	@$(BIN)/python docs/generate_cli.py
+reference: $(READY) ## write docs/reference/ from the docstrings, the errors and the commands' own help
+	@$(BIN)/python -m docs.generate_api
+	@$(BIN)/python -m docs.generate_errors
+	@$(BIN)/python -m docs.generate_cli
 
 comparison: $(READY) ## write docs/comparison.md from the saved benchmarks
 	@$(BIN)/python bench/comparison.py
