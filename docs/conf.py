@@ -42,6 +42,7 @@ html_theme = "furo"
 html_title = f"lastbit {release}"
 html_static_path = ["_static"]
 html_css_files = ["lastbit.css"]
+html_search_scorer = "docs/scorer.js"
 html_favicon = "../src/lastbit/serve/static/icon.svg"
 html_copy_source = html_show_copyright = html_show_sphinx = html_use_index = False
 html_additional_pages = {"index": "entrance.html"}
