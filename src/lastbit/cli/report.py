@@ -13,6 +13,7 @@ from lastbit.cli.files import save
 from lastbit.cli.ledger import account_of, reopened_after, reopened_words
 from lastbit.cli.options import FILE, command, flag, option, refusal
 from lastbit.cli.output import waiting
+from lastbit.ledger import check_output, spared_by
 from lastbit.report import checklist_markdown, checklist_page, deployment_of, registry_entry
 from lastbit.tables import budgets_agree, read_card
 
@@ -33,6 +34,8 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     if checklist == registry:
         raise refusal("the report", "is not named", "pass --checklist, or --registry")
     read = read_card(card)
+    if out is not None:
+        check_output("--out", out, {**spared_by(read), "the card": [str(card)]})
     ledger, account = account_of(read)
     if account.budget is None or not budgets_agree(account.budget, read.budget):
         problem = "does not name the budget that its ledger has"
