@@ -22,7 +22,7 @@ from lastbit.tables import budgets_agree, read_card
 @click.argument("card", type=FILE)
 @flag("--checklist", "The checklist: Markdown, or a page where --out ends in .html.")
 @flag("--registry", "An entry for the Differential Privacy Deployments Registry, as YAML.")
-@option("--out", "Write to this file; one of that name is replaced.", FILE)
+@option("--out", "Write to this new file; one that people have filled in is not replaced.", FILE)
 def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> None:
     """What is on record of a table, for reviewers and registries.
 
@@ -36,6 +36,8 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     read = read_card(card)
     if out is not None:
         check_output("--out", out, {**spared_by(read), "the card": [str(card)]})
+        if out.exists():
+            raise refusal("--out", "exists, and may have been filled in", "name a new file")
     ledger, account = account_of(read)
     if account.budget is None or not budgets_agree(account.budget, read.budget):
         problem = "does not name the budget that its ledger has"
