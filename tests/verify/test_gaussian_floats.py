@@ -293,6 +293,12 @@ def test_laws_of_sums_are_convolutions():
     }
 
 
+def test_zeros_of_both_signs_are_one_number_and_two_outputs():
+    law = drawn_law(lambda u: (u - code.H(0.5)) * code.H(0), Grid(2))
+    assert law.probabilities == {0.0: 1}
+    assert law.outputs.size == 2
+
+
 def test_enumeration_refuses_what_binary16_has_not():
     with pytest.raises(InvalidParameter):
         drawn_law(lambda u: u, Grid(14))

@@ -124,15 +124,16 @@ def _cosine(x: Fraction) -> Interval:
     """Fractions around cos x for 0 <= x < 7, about 10**-40 apart.
 
     The series 1 - x**2/2 + x**4/24 - ... to the power 90; from there on its terms fall, being of
-    alternating sign, so that what is left is less than the next of them. Terms are cut to 200 bits.
+    alternating sign, so that what is left is less than the next of them. In integers, of 2**-240:
+    the square and each term are off by less than one, and no term exceeds 200.
     """
-    total, term = Fraction(0), Fraction(1)
+    total, term = 0, 1 << 240
+    square = math.floor(x * x * (1 << 240))
     for k in range(46):
         total += term
-        term = -term * x * x / ((2 * k + 1) * (2 * k + 2))
-        term = Fraction(round(term * (1 << 200)), 1 << 200)
-    margin = abs(term) + Fraction(1, 1 << 180)
-    return total - margin, total + margin
+        term = -(term * square >> 240) // ((2 * k + 1) * (2 * k + 2))
+    margin = abs(term) + (1 << 60)
+    return Fraction(total - margin, 1 << 240), Fraction(total + margin, 1 << 240)
 
 
 def check_gaussian_steps(claim: Json, body: Json) -> None:
