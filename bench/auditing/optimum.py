@@ -23,8 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.blackbox.sampled import ratio_lower
-from lastbit.audit.bounds import epsilon_lower
+from lastbit.audit.bounds import epsilon_lower, ratio_lower
 
 Cells: TypeAlias = NDArray[np.float64]
 """Two rows, which sum to 1: how likely each cell is under the first input, and under the second."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lastbit.audit.blackbox.events import Candidates, Objective, ScoreEvent
-from lastbit.audit.blackbox.features import Rows
+from lastbit.audit.blackbox.features import Rows, features
 from lastbit.audit.inputs import SeededRandom
 
 
@@ -12,6 +12,7 @@ def best_events(
 ) -> list[list[ScoreEvent]]:
     """For each objective so many events of each kind; empty if the outputs are all alike."""
     kept = np.arange(len(x)) % 3 < 2  # every third: parts alike even if the mechanism drifts
-    candidates = Candidates(x[kept], y[kept], choices)
+    first = x[kept], y[kept]
+    candidates = Candidates(*first, features(np.concatenate(first), choices))
     candidates.add(x[~kept], y[~kept])
     return [candidates.best(objective, most) for objective in objectives]

@@ -11,8 +11,7 @@ import pytest
 from bench.auditing.benchmarks import benchmark, benchmarks
 from bench.auditing.laws import Thresholded, low_tail_loss, pattern_loss
 from bench.auditing.optimum import attainable, runs_needed, true_loss
-from lastbit.audit.blackbox.sampled import ratio_lower
-from lastbit.audit.bounds import epsilon_lower
+from lastbit.audit.bounds import epsilon_lower, ratio_lower
 from lastbit.errors import InvalidParameter
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from lastbit.audit.blackbox.events import Tally, delta_objective, epsilon_objective
+from lastbit.audit.blackbox.events import (
+    Finder,
+    Reached,
+    cuts_of,
+    delta_objective,
+    epsilon_objective,
+)
 from lastbit.audit.blackbox.features import rows
 from lastbit.audit.inputs import SeededRandom
 from tests.audit.fitting import best_events
@@ -103,8 +109,36 @@ def test_a_threshold_is_refined_on_fresh_scores():
     goal = epsilon_objective(1 << 22, 0.0)
     event = best(u, v, goal)
     scores = event.score(rows(u, SIZE), {}), event.score(rows(v, SIZE), {})
-    tally = Tally(event, *(score[: SIZE // 2] for score in scores))
-    tally.add(*(score[SIZE // 2 :] for score in scores))
-    again = tally.best(goal)
-    assert again.swapped == event.swapped
+    tally = Reached(event.tables, cuts_of(*(score[: SIZE // 2] for score in scores)))
+    for side, score in enumerate(scores):
+        tally.add(side, score[: SIZE // 3])
+        tally.add(side, score[SIZE // 3 :])
+    again = next(e for e in tally.best(goal) if e.swapped == event.swapped)
     assert again.promise > event.promise  # three times the outputs: less caution is needed
+
+
+@pytest.mark.parametrize("kind", ["even", "tails", "far apart", "crowded", "few"])
+def test_a_finder_finds_what_bisection_finds(kind):
+    """At the edges, beside them, between and beyond, for edges of every kind."""
+    even = np.arange(300) / 7
+    edges = {
+        "even": even,
+        "tails": np.sort(np.concatenate([-(2.0 ** np.arange(9)), even, [1e4]])),
+        "far apart": np.sort(np.concatenate([[-(2.0**1000), 2.0**1001], even])),
+        "crowded": np.sort(np.concatenate([np.nextafter(even, 1e9), even])),
+        "few": even[:3],
+    }[kind]
+    beside = [np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), edges + 0.01]
+    values = np.concatenate([edges, *beside, [-1e300, 1e300, 2.0**1002, -(2.0**1002)]])
+    find = Finder.of(edges)
+    assert np.array_equal(find(values), np.searchsorted(edges, values, side="right"))
+    assert (find.below is None) == (kind in ("far apart", "few"))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_compiled_event_is_the_same_set(columns):
+    u, v = uniforms(1, columns), uniforms(2, columns)
+    sides, goal = (rows(u + 0.1, SIZE), rows(v, SIZE)), epsilon_objective(1 << 22, 0.0)
+    for event in best_events(*sides, [goal], SeededRandom(0), most=2)[0]:
+        table = rows(u, SIZE)
+        assert np.array_equal(event.compiled().holds(table), event.holds(table))

@@ -11,7 +11,9 @@ import pytest
 
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
 from lastbit.audit.blackbox.features import rows
-from lastbit.audit.blackbox.search import Box, Plan, Watch, fitted
+from lastbit.audit.blackbox.sampled import fitted
+from lastbit.audit.blackbox.search import Plan
+from lastbit.audit.blackbox.team import Team
 from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter
 
@@ -63,9 +65,8 @@ def test_an_event_decides_about_each_output_alone(width):
     plan = Plan(
         epsilon=None, delta=0, error=0.1, seconds=1.0, samples=2000, seed=0  # type: ignore[arg-type]
     )  # fmt: skip
-    box = Box(noise)
-    events = fitted(box, (0.0, 1.0), plan, Watch(plan), 0)
-    table = box(0.0, 500)
+    events = fitted(Team(noise, [(0.0, 1.0)], plan, 1), 0, plan)
+    table = rows(noise(0.0, 500), 500)
     assert events
     for event in events:
         order = SeededRandom(1).order(range(500))

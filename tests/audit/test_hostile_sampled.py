@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
-from lastbit.audit.blackbox.sampled import ratio_lower
+from lastbit.audit.bounds import ratio_lower
 
 ERROR = Fraction(1, 10)
 

@@ -5,7 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.audit.blackbox.sampled import Coins, explore, ratio_lower
+from lastbit.audit.blackbox.sampled import explore
+from lastbit.audit.blackbox.team import Coins
+from lastbit.audit.bounds import ratio_lower
 from tests.audit.test_search import coin, plan, silent
 from tests.laws.frequency import assert_frequency
 

@@ -4,7 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.blackbox.search import Box, Plan, Watch, best_pair, fitted
+from lastbit.audit.blackbox.sampled import best_pair, fitted
+from lastbit.audit.blackbox.search import Box, Plan, Scout
+from lastbit.audit.blackbox.team import Team
 from lastbit.sampling.deterministic import Seeded
 
 
@@ -32,14 +34,27 @@ def silent(share: float, text: str) -> None:
 
 def test_the_pair_furthest_apart_is_found():
     pairs = [(5, 5), (5, 6), (2, 8), (4, 5), (5, 5), (6, 5)]
-    box, watch = Box(coin()), Watch(plan())
-    assert best_pair(box, pairs, plan(), watch, silent) == 2
+    assert best_pair(Team(coin(), pairs, plan(), 1), pairs, plan(), silent) == 2
+
+
+def test_half_of_the_pairs_is_kept_and_looked_at_twice_as_long():
+    pairs, looked = [(5, 5)] * 7 + [(2, 8)], []
+
+    class Noting(Team):
+        def ask(self, question, *facts):
+            looked.append(facts[:2])
+            return super().ask(question, *facts)
+
+    assert best_pair(Noting(coin(), pairs, plan(samples=10**6), 1), pairs, plan(), silent) == 7
+    assert [place for place, _ in looked[:8]] == list(range(8))
+    assert len(looked) == 8 + 4 + 2
+    assert all(7 in {place for place, _ in part} for part in (looked[8:12], looked[12:]))
 
 
 def test_one_event_for_each_goal():
     for claim, count in ((None, 1), (Fraction(1, 10), 2)):
         asked = plan(epsilon=claim)
-        events = fitted(Box(coin()), (2, 8), asked, Watch(asked), 0)
+        events = fitted(Team(coin(), [(2, 8)], asked, 1), 0, asked)
         assert len(events) == count
         # tails, 8/10 against 2/10, or heads with the inputs exchanged: the same loss
         for event in events:
@@ -48,8 +63,7 @@ def test_one_event_for_each_goal():
 
 def test_nothing_is_fitted_to_outputs_all_alike():
     asked = plan()
-    box = Box(lambda value, size: np.zeros(size))
-    assert fitted(box, (0, 1), asked, Watch(asked), 0) == []
+    assert fitted(Team(lambda value, size: np.zeros(size), [(0, 1)], asked, 1), 0, asked) == []
 
 
 def test_a_box_counts_and_asks_for_parts():
@@ -62,19 +76,19 @@ def test_a_box_counts_and_asks_for_parts():
     box = Box(draw)
     box(0, 10)
     assert box.width == 64
-    assert box(0, 40_000).shape == (40_000, 64)
+    for count in box.chunks(40_000):
+        assert box(0, count).shape == (count, 64)
     assert max(asked) * 64 <= 1 << 20  # wide outputs come in smaller parts
     assert sum(asked) == box.drawn == 40_010
 
 
 def test_with_a_number_of_samples_the_clock_has_no_say():
-    watch = Watch(plan(seconds=1e-9))
-    watch.timed(lambda: None, 1)
-    assert watch.size(10**6, 0.0) == 9000
-    hurried = Watch(plan(seconds=1e-9, samples=None))
-    hurried.begin(1.0)
-    hurried.timed(lambda: None, 1)
-    assert hurried.size(10**6, -1.0) == hurried.least == 6
+    for asked, drawn in ((plan(seconds=1e-9), 40_000), (plan(seconds=1e-9, samples=None), 12)):
+        scout = Scout(coin(), [(2, 8)], asked)
+        scout.try_out()
+        before = scout.box.drawn
+        scout.tally(0, [], 20_000, 0.0)
+        assert scout.box.drawn - before == drawn
 
 
 def test_the_columns_are_fixed_after_the_first_looks():

@@ -1,25 +1,20 @@
 """One error budget, all of it spent; and no audit stops while it may still convict."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lastbit.audit.blackbox import sampled
+from lastbit.audit import result
+from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
 from lastbit.audit.blackbox.events import ScoreEvent
-from lastbit.audit.blackbox.sampled import (
-    ONE_READING,
-    explore,
-    in_reach,
-    ratio_lower,
-    readings,
-    statements,
-)
-from lastbit.audit.bounds import delta_lower, epsilon_lower
+from lastbit.audit.blackbox.sampled import AT_THE_END, explore, in_reach, statements
+from lastbit.audit.bounds import delta_lower, epsilon_lower, ratio_lower
+from lastbit.errors import InvalidParameter
 from lastbit.sampling.deterministic import Seeded
 from tests.audit.test_search import plan, silent
 from tests.evidence import late
@@ -56,18 +51,6 @@ def audited(mechanism: Clocked, **changes):
 # ---------------------------------------------------------------- the shares
 
 
-def test_the_shares_of_the_readings_are_the_whole():
-    """All partial sums are below 1 and come within 5/64/(k+1) of it."""
-    total, last = Fraction(0), Fraction(0)
-    for k, (part, share) in enumerate(islice(readings(), 400), 1):
-        assert share > 0 and part > last
-        total, last = total + share, part
-        assert total < 1
-        if k > 4:
-            assert 1 - total == Fraction(5, 64) / (k - 3)
-    assert sum(share for _, share in ONE_READING) == 1 == ONE_READING[-1][0]
-
-
 def event(p: float, q: float) -> ScoreEvent:
     return ScoreEvent((), 1.0, swapped=False, promise=0.0, shares=(p, q))
 
@@ -77,27 +60,35 @@ def event(p: float, q: float) -> ScoreEvent:
 @pytest.mark.parametrize("p", [1e-9, 0.01, 0.3, 0.999])
 @pytest.mark.parametrize("q", [0.0, 1e-4, 0.2])
 def test_the_shares_of_the_statements_are_the_whole(claim, delta, p, q):
-    events = [event(p, q)] if claim is None else [event(p, q), event(q, p)]
-    made = statements(events, plan(epsilon=claim, delta=delta))
-    assert sum(statement.share for statement in made) == 1
-    assert [statement.event for statement in made] == list(range(len(events)))
-    assert not (delta and any(statement.by_ratio for statement in made))
-    assert claim is None or not made[-1].by_ratio  # delta takes intervals
+    also = (Fraction(1, 10),)
+    events = [event(p, q), event(p, q)] + ([] if claim is None else [event(q, p)])
+    asked = plan(epsilon=claim, delta=delta, also=also)
+    made = statements(events, asked, 10**6)
+    for i, error in enumerate(asked.errors):  # each error has its own, and all of itself
+        mine = [statement for statement in made if statement.error == error]
+        assert sum(statement.share for statement in mine) == 1
+        assert [statement.event for statement in mine] == [i] + [2] * (claim is not None)
+        assert not (delta and any(statement.by_ratio for statement in mine))
+        assert claim is None or not mine[-1].by_ratio  # delta takes intervals
+    assert all(min(prior) >= 1 for statement in made for prior in statement.priors)
 
 
 def test_the_event_that_is_likelier_to_convict_gets_most():
     asked = plan(epsilon=Fraction(1), samples=10_000)
     first, second = event(0.1, 0.04), event(0.9, 0.1)
-    assert [s.share for s in statements([second, first], asked)] == [Fraction(7, 8), Fraction(1, 8)]
-    assert [s.share for s in statements([first, second], asked)] == [Fraction(1, 8), Fraction(7, 8)]
-    idle = event(0.2, 0.1)
-    assert [s.share for s in statements([idle, idle], asked)] == [Fraction(7, 8), Fraction(1, 8)]
+    most, idle = Fraction(15, 16), event(0.2, 0.1)
+
+    def shares(*events: ScoreEvent) -> list[Fraction]:
+        return [statement.share for statement in statements(events, asked, 20_000)]
+
+    assert shares(second, first) == shares(idle, idle) == [most, 1 - most]
+    assert shares(first, second) == [1 - most, most]
 
 
 def test_rare_events_are_stated_by_their_ratio_and_common_ones_by_intervals():
     asked = plan(samples=100_000)
-    assert statements([event(0.002, 0.001)], asked)[0].by_ratio
-    assert not statements([event(0.999, 0.9)], asked)[0].by_ratio
+    assert statements([event(0.002, 0.001)], asked, 200_000)[0].by_ratio
+    assert not statements([event(0.999, 0.9)], asked, 200_000)[0].by_ratio
 
 
 @pytest.mark.parametrize(
@@ -121,10 +112,34 @@ def test_the_whole_error_is_spent_where_the_number_of_runs_is_fixed(monkeypatch,
 
         return noted
 
-    monkeypatch.setattr(sampled, "epsilon_lower", noting(epsilon_lower))
-    monkeypatch.setattr(sampled, "ratio_lower", noting(ratio_lower))
+    monkeypatch.setattr(result, "epsilon_lower", noting(epsilon_lower))
+    monkeypatch.setattr(result, "ratio_lower", noting(ratio_lower))
     audited(Clocked(heads), samples=2000, **options)
     assert sum(spent) == BUDGET
+
+
+def test_the_same_counts_are_read_at_another_error():
+    """Each error has the event that was sought for it; what was not planned is the first's."""
+    found = distinguish_by_sampling(
+        Clocked((0.3, 0.2)), (0, 1), samples=3000, also=("1/10",), processes=1
+    )
+    surely, likely = found.at("1e-6"), found.at("1/10")
+    assert (surely.epsilon_lower, surely.inputs) == (found.epsilon_lower, found.inputs)
+    assert found.epsilon_lower < likely.epsilon_lower < math.log(1.5)
+    assert likely.error == Fraction(1, 10) and likely.at("1e-6") == surely
+    planned = [s for s in found.stated if s.planned == found.error]
+    again = max(s.epsilon_lower(Fraction(1, 100), Fraction(0)) for s in planned)
+    assert found.at("1/100").epsilon_lower == again
+    for foreign in (replace(found, stated=()), replace(found, contradiction="not its law")):
+        with pytest.raises(InvalidParameter, match="by sampling"):
+            foreign.at("1/10")
+
+
+def test_nothing_found_is_nothing_at_every_error():
+    silent_one = distinguish_by_sampling(
+        lambda value, size: np.zeros(size), (0, 1), samples=100, processes=1
+    )
+    assert silent_one.at("1/2").epsilon_lower == 0.0
 
 
 # ---------------------------------------------------------------- when it stops
@@ -146,7 +161,7 @@ def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, s
     if unproved(finding, claim):
         left = 1.0 - mechanism.now
         runs = finding.trials + finding.other_trials
-        assert left < 1e-6 * runs / 4  # not enough for one more reading
+        assert left < 1e-6 * runs / 16  # not enough for one more round
     if above >= 0.03:
         assert finding.epsilon_lower > claim
 
@@ -200,45 +215,45 @@ def outcomes(p: Law, q: Law) -> list[tuple[int, Fraction]]:
 
 
 def wrong(p: Law, q: Law, error: Fraction, paid: bool) -> Fraction:
-    """The exact probability that some statement of some reading is false.
+    """The exact probability that some statement of some round is false.
 
     Outputs are in neither event, in the first alone, or in both; the second event is the last kind.
-    Ten runs, the plan's readings, the first event by its ratio, the second by intervals. If not
-    `paid`, every statement has the whole error: a mutant.
+    A round is one run, eight are planned and ten made; the first event is stated by its ratio, the
+    second by intervals. If not `paid`, every statement is like one at a planned end with the whole
+    error: a mutant.
     """
     truth = [math.log((p[1] + p[2]) / (q[1] + q[2])), math.log(p[2] / q[2])]
     loss = Fraction(1, 10)
     rest = max(0.0, float(p[2]) - math.exp(loss) * float(q[2]))
     by_ratio, by_intervals, by_delta = cache(ratio_lower), cache(epsilon_lower), cache(delta_lower)
     going: dict[tuple[int, ...], Fraction] = {(0,) * 6: Fraction(1)}
-    total, done = Fraction(0), 0
-    for part, share in islice(readings(), 5):
-        until = int(2 * 4 * part)
-        for _ in range(until - done):
-            later: dict[tuple[int, ...], Fraction] = {}
-            for state, chance in going.items():
-                for kind, likely in outcomes(p, q):
-                    place = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
-                    later[place] = later.get(place, Fraction(0)) + chance * likely
-            going = later
-        done = until
-        first, second = (
-            (error * share * w if paid else error) for w in (Fraction(7, 8), Fraction(1, 8))
-        )
-        kept = {}
+    total = Fraction(0)
+    weights, prior, priors = (Fraction(15, 16), Fraction(1, 16)), (2, 1), ((2, 1), (1, 2))
+    for done in range(1, 11):
+        later: dict[tuple[int, ...], Fraction] = {}
         for state, chance in going.items():
-            ratio = by_ratio(state[1] + state[2], state[4] + state[5], error=first)
-            false = ratio > truth[0]
-            first_runs, second_runs = sum(state[:3]), sum(state[3:])
-            if not false and first_runs and second_runs:
-                counts = (state[2], first_runs, state[5], second_runs)
-                false = by_intervals(*counts, error=second) > truth[1]
-                false |= by_delta(*counts, epsilon=loss, error=second) > rest
+            for kind, likely in outcomes(p, q):
+                place = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
+                later[place] = later.get(place, Fraction(0)) + chance * likely
+        ways = [(1 - AT_THE_END, prior, priors)] if paid else [(Fraction(1), None, None)]
+        ways += [(AT_THE_END, None, None)] * (paid and done == 8)
+        going = {}
+        for state, chance in later.items():
+            false = False
+            for part, one, two in ways:
+                first, second = (error * part * w if paid else error for w in weights)
+                hits = state[1] + state[2], state[4] + state[5]
+                false |= by_ratio(*hits, error=first, prior=one) > truth[0]
+                runs = sum(state[:3]), sum(state[3:])
+                if all(runs):
+                    counts = (state[2], runs[0], state[5], runs[1])
+                    false |= by_intervals(*counts, error=second, priors=two) > truth[1]
+                    least = by_delta(*counts, epsilon=loss, error=second, priors=two)
+                    false |= least > rest
             if false:
                 total += chance
             else:
-                kept[state] = chance
-        going = kept
+                going[state] = chance
     return total
 
 
@@ -259,6 +274,6 @@ def test_the_plan_is_wrong_as_seldom_as_it_says(p, q):
     assert wrong(p, q, error, paid=True) <= error
 
 
-def test_the_whole_error_at_every_reading_would_be_wrong_more_often():
+def test_the_whole_error_after_every_round_would_be_wrong_more_often():
     (p, q), error = LAWS[0], Fraction(2, 3)
-    assert wrong(p, q, error, paid=False) > 2 * wrong(p, q, error, paid=True)
+    assert wrong(p, q, error, paid=False) > error

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.audit.blackbox.features import Feature
-from lastbit.audit.bounds import exceeds
+from lastbit.audit.bounds import (
+    Prior,
+    delta_lower,
+    epsilon_lower,
+    error_rate,
+    exceeds,
+    ratio_lower,
+)
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import exact_text, probability, rounded_down, rounded_up, whole
+from lastbit.exact import Number, exact_text, probability, rounded_down, rounded_up, whole
 
 Range: TypeAlias = tuple[float, float]
 """From the first number, included, to the second, excluded; a single value if both are equal."""
@@ -118,6 +125,54 @@ Event: TypeAlias = OutputEvent | RangeEvent | RatioEvent | NoEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """Counts of one event, and what was fixed about the statement before they were counted.
+
+    That is: its `share` of the error, for which error that share was `planned`, whether the ratio
+    of the hits decides or two intervals, and the `priors` of a statement for every number of runs;
+    without them the number of runs was fixed too.
+    """
+
+    hits: int
+    trials: int
+    other_hits: int
+    other_trials: int
+    by_ratio: bool
+    share: Fraction
+    planned: Fraction
+    priors: tuple[Prior, ...] = ()
+    event: Event = NoEvent()
+    swapped: bool = False
+
+    def epsilon_lower(self, error: Fraction, delta: Fraction) -> float:
+        """What is certified of epsilon, if all statements together may err this often."""
+        allowed = error * self.share
+        if self.by_ratio:
+            prior = self.priors[0] if self.priors else None
+            return ratio_lower(self.hits, self.other_hits, error=allowed, prior=prior)
+        if not (self.trials and self.other_trials):
+            return 0.0
+        return epsilon_lower(*self._counts, delta=delta, error=allowed, priors=self._both)
+
+    def delta_lower(self, error: Fraction, epsilon: Fraction | None) -> float | None:
+        """The same of delta, which takes intervals; from the same two ends."""
+        if epsilon is None:
+            return None
+        if self.by_ratio or not (self.trials and self.other_trials):
+            return 0.0
+        allowed = error * self.share
+        return delta_lower(*self._counts, epsilon=epsilon, error=allowed, priors=self._both)
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        return self.hits, self.trials, self.other_hits, self.other_trials
+
+    @property
+    def _both(self) -> tuple[Prior, Prior] | None:
+        return (self.priors[0], self.priors[1]) if self.priors else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairFinding:
     """Certified lower bounds for one pair, by the event and, where samples decided, its counts.
 
@@ -135,6 +190,40 @@ class PairFinding:
     other_trials: int = 0
     samples: int = 0
     pair: int = 0
+    stated: tuple[Stated, ...] = ()
+    repeated: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        stated: Sequence[Stated],
+        *,
+        error: Fraction,
+        epsilon: Fraction | None,
+        delta: Fraction,
+        **facts: Any,
+    ) -> PairFinding:
+        """The greatest bounds that the statements planned for this error prove.
+
+        Those planned for the first error are restated where none was planned for this one.
+        """
+        planned = error if any(s.planned == error for s in stated) else stated[0].planned
+        chosen = [s for s in stated if s.planned == planned]
+        losses = [s.epsilon_lower(error, delta) for s in chosen]
+        rests = [rest for s in chosen if (rest := s.delta_lower(error, epsilon)) is not None]
+        best = chosen[losses.index(max(losses))]
+        return cls(
+            epsilon_lower=max(losses),
+            delta_lower=max(rests, default=None),
+            event=best.event,
+            swapped=best.swapped,
+            hits=best.hits,
+            trials=best.trials,
+            other_hits=best.other_hits,
+            other_trials=best.other_trials,
+            stated=tuple(stated),
+            **facts,
+        )
 
     def estimate(self, delta: Fraction) -> float:
         """Where the bound tends to with more runs: not itself a bound."""
@@ -163,7 +252,9 @@ class AuditResult:
     `witness` is the event that tells the inputs apart, as data, and `event` the sentence of it.
     `inputs` are in the order in which the event is likelier under the first: it happened `hits`
     times in `trials` runs there, and `other_hits` times in `other_trials` runs under the second. A
-    coin decided the input of each run, so the two numbers of runs differ a bit.
+    coin decided the input of each run, so the two numbers of runs differ a bit. `stated` is what
+    was counted, for `at`; `repeated` says that the processes drew the same outputs, so that only
+    one of them was counted.
     """
 
     epsilon_lower: float
@@ -187,6 +278,8 @@ class AuditResult:
     contradiction: str | None = None
     monotone: Literal["proved", "probed"] | None = None
     witness: Event = NoEvent()
+    stated: tuple[Stated, ...] = ()
+    repeated: bool = False
 
     def __post_init__(self) -> None:
         if self.witness != NoEvent() or not self.event:
@@ -215,8 +308,45 @@ class AuditResult:
                 "samples: its law chose the event, but that the code is monotone in its "
                 "uniform was only probed, not proved"
             )
-        contradicted = self.contradiction is not None
-        return "samples, since the law is not that of release" if contradicted else "samples"
+        if self.contradiction is not None:
+            return "samples, since the law is not that of release"
+        alone = ", of one process: the others drew the same outputs" if self.repeated else ""
+        return f"samples{alone}"
+
+    def at(self, error: Number) -> AuditResult:
+        """The same counts, read at another error: a claim of its own.
+
+        Theorem  for each error that is fixed before the audit, the result at that error is wrong
+                 with probability at most that error: the events, the shares and the numbers of
+                 runs were fixed before the counts, and each statement holds with its share of any
+                 error. An error that is chosen after looking at the bounds has no such promise
+        Checked  tests/audit/test_spending.py
+        """
+        allowed = error_rate(error)
+        if self.exact or self.contradiction is not None or (self.trials and not self.stated):
+            raise InvalidParameter(
+                "error",
+                problem="cannot be changed: this result rests on a law, or on samples held "
+                "against one",
+                remedy="audit it by sampling, with that error",
+            )
+        if not self.stated:
+            return replace(self, error=allowed)
+        found = PairFinding.of(self.stated, error=allowed, epsilon=self.epsilon, delta=self.delta)
+        deciding = next(s for s in self.stated if s.hits == self.hits and s.event == self.witness)
+        return replace(
+            self,
+            error=allowed,
+            epsilon_lower=found.epsilon_lower,
+            delta_lower=found.delta_lower,
+            witness=found.event,
+            inputs=self.inputs if found.swapped == deciding.swapped else self.inputs[::-1],
+            hits=found.hits,
+            trials=found.trials,
+            other_hits=found.other_hits,
+            other_trials=found.other_trials,
+            estimate=found.estimate(self.delta),
+        )
 
     @property
     def undecided(self) -> bool:

@@ -82,6 +82,12 @@ class Ledger:
 
     `opened` is the hash of the first entry: another ledger that is put in the place of this one is
     noticed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.open(Path(folder) / "hospital.ledger")
+    ...     print(ledger.problems(), [entry.kind for entry in ledger.entries(last=5)])
+    [] ['opened']
     """
 
     path: Any

@@ -27,7 +27,15 @@ from lastbit.tables import DataCard
 
 
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
-    """What no answer from this table may be written over: card, ledger, source, other tables."""
+    """What no answer from this table may be written over: card, ledger, source, other tables.
+
+    >>> from lastbit.tables import Source
+    >>> source = Source(kind="csv", paths=("visits.csv",))
+    >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns={})
+    >>> spared_by(card)
+    {'the source': ['visits.csv', 'visits.csv.wal']}
+    >>> check_output("--out", "answer.csv", spared_by(card))                 # nothing is raised
+    """
     found: dict[str, list[str]] = {}
     if card.file is not None:
         found["the card"] = [card.file]
@@ -84,6 +92,13 @@ def restored(
     """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused.
 
     What was reserved and not answered when the backup was made stays charged, and is void.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     backup = Ledger.open(f"{folder}/backup.ledger")
+    ...     ledger = restored(f"{folder}/backup.ledger", f"{folder}/hospital.ledger", who="ada")
+    ...     print([entry["fields"]["kind"] for entry in exported(ledger)])
+    ['opened', 'note']
     """
     source = Ledger.existing(backup)
     problems = source.problems(heads)

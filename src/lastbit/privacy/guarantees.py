@@ -63,8 +63,11 @@ def check_neighbours(value: object) -> Neighbours:
 
 
 ADD_REMOVE = Neighbours("add-remove")
+"""Neighbours differ by one record more or less: that somebody takes part is hidden."""
 CHANGE_ONE = Neighbours("change-one")
+"""Neighbours have equally many records and differ in one: what a record says is hidden."""
 AS_DECLARED = Neighbours("as-declared")
+"""No `Neighbours` are named: the promise is about whatever the sensitivity was declared for."""
 
 
 # ---------------------------------------------------------------- guarantees
@@ -393,6 +396,7 @@ class MetricDP(_Guarantee):
 
 
 Guarantee: TypeAlias = PureDP | ApproxDP | ProbabilisticDP | ZCDP | RenyiDP | MetricDP
+"""Any of the promises above."""
 
 _KINDS = (PureDP, ApproxDP, ProbabilisticDP, ZCDP, RenyiDP, MetricDP)
 

@@ -323,6 +323,14 @@ class Table:
     `order_by` and `limit` work on what is released; `sql` asks all at once. `explain` says what an
     answer would cost and how far off it would be, before anything is read; `release` gives it.
     Expressions are SQL text.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> rows = duckdb.sql("SELECT range // 5 AS patient, 120.5 AS cost FROM range(5_000)")
+    >>> visits = lb.table(rows, unit="patient", max_rows=5, name="visits")
+    >>> answer = visits.where("cost > 100").agg(paid=lb.sum("cost", 0, 500)).release(epsilon=1)
+    >>> 500_000 < answer.value < 700_000
+    True
     """
 
     rows: SelectedRows

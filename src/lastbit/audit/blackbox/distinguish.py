@@ -5,16 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_proved, law_of
 from lastbit.audit.blackbox.releases import law_trial, release_of
-from lastbit.audit.blackbox.sampled import explored
+from lastbit.audit.blackbox.sampled import explore
 from lastbit.audit.blackbox.search import Plan, Progress
-from lastbit.audit.bounds import error_of
+from lastbit.audit.bounds import error_of, error_rate
 from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
@@ -23,6 +23,7 @@ from lastbit.exact import Number, nonnegative, positive, probability, shown, who
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32
+_WORTH_A_FORK = 1 << 16
 LAW_SHARE = Fraction(1, 8)
 """Of the error: for saying wrongly that a law is not that of release."""
 
@@ -219,20 +220,29 @@ def distinguish_by_sampling(
     samples: int | None = None,
     error: Number | None = None,
     confidence: Number | None = None,
+    also: Sequence[Number] = (),
     seed: int = 0,
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> AuditResult:
     """A bound from samples, wrong with probability at most `error`.
 
-    Theorem  the pairs are dealt to the processes; each tests one event of one pair, with an equal
-             share of the error (`sampled.explore`), so the greatest bound of all is wrong with
-             probability at most `error` (union bound). That needs no independence between the
-             processes: it holds even if the mechanism repeats its random stream after a fork,
-             since each process fixes its event before the tests on its own stream
+    `also` names further errors at which the same counts will be read, by `AuditResult.at`: for each
+    of them the search fits an event of its own.
+
+    Theorem  `processes` look at the pairs; then one pair and its events are fixed, and all
+             processes count these on outputs drawn afterwards (`sampled`), so the bound is wrong
+             with probability at most `error`. That needs independent streams in the processes.
+             Where their first outputs agree, one process goes on alone, and the result says so
     Source   Ding et al. 2018 (StatDP); Bichsel et al. 2021 (DP-Sniper); Neyman, Pearson 1933
     Differs  one error budget over everything tried; exact binomial ends; features of last bits
     Checked  tests/audit/test_distinguish.py
+
+    >>> def honest(value):
+    ...     return value                                       # no noise at all
+    >>> found = distinguish_by_sampling(honest, (0, 1), epsilon=1, samples=1_000, processes=1)
+    >>> found.broken, found.epsilon_lower > 3
+    (True, True)
     """
     start = time.perf_counter()
     given, (claim, share) = listed(pairs), _claim(epsilon, delta)
@@ -240,32 +250,27 @@ def distinguish_by_sampling(
         epsilon=claim,
         delta=share,
         error=error_of(error, confidence),
+        also=tuple(error_rate(other) for other in also),
         seconds=float(positive(seconds, "seconds")),
         samples=None if samples is None else _tests(samples),
         seed=whole(seed, "seed"),
     )
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     cores = len(os.sched_getaffinity(0)) if can_fork and hasattr(os, "sched_getaffinity") else 1
-    wanted = cores if processes is None else whole(processes, "processes", least=1)
-    workers = min(len(given), wanted)
+    few = plan.samples is not None and plan.samples < _WORTH_A_FORK
+    wanted = (1 if few else cores) if processes is None else whole(processes, "processes", least=1)
     order = SeededRandom(plan.seed, "pairs").order(range(len(given)))
-    hands = [order[i::workers] for i in range(workers)]
-    found = explored(
+    finding = explore(
         as_release(mechanism),
-        [[given[i] for i in hand] for hand in hands],
-        replace(plan, error=plan.error / workers),
+        [given[i] for i in order],
+        plan,
         progress or (lambda share, text: None),
-    )
-    best = max(range(workers), key=lambda i: found[i].epsilon_lower)
-    finding = replace(
-        found[best],
-        delta_lower=None if claim is None else max(f.delta_lower or 0.0 for f in found),
-        samples=sum(f.samples for f in found),
+        wanted if can_fork else 1,
     )
     tests = finding.trials or plan.samples or 1
     return _result(
         finding,
-        given[hands[best][finding.pair]],
+        given[order[finding.pair]],
         (claim, share),
         start,
         error=plan.error,
@@ -301,6 +306,8 @@ def _result(
         seconds=time.perf_counter() - start,
         again=f"{function}(mechanism, {[inputs]!r}, {claimed}{', ' * bool(options)}{options})",
         estimate=found.estimate(claim[1]),
+        stated=found.stated,
+        repeated=found.repeated,
     )
 
 

@@ -17,18 +17,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.blackbox.features import Column, Feature, Rows, features
-from lastbit.audit.inputs import SeededRandom
+from lastbit.audit.blackbox.features import Column, Feature, Rows
 from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
 
-Bins: TypeAlias = dict[int, NDArray[np.int64]]
+Places: TypeAlias = NDArray[np.int64]
+Bins: TypeAlias = dict[int, Places]
 Counts: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
 """From the hits under one input, the hits under the other and the trials: what a test promises."""
@@ -36,6 +37,8 @@ Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
 # tables
 _MOST_VALUES = 4096
 _BINS = 256
+_FOR_EDGES = 1 << 17
+_FEW_EDGES, _CELLS, _MOST_IN_A_CELL = 8, (1 << 12, 1 << 15), 3
 _SHRINK, _MOST_SHRINK = 8.0, 4e4
 _EFFORT = 0.001
 _MANY = 8
@@ -44,9 +47,9 @@ _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
 # objectives and mixtures
-CAUTION, _TEST = 3.0, 5.3
+CAUTION = 3.0
 _RIDGE, _NEWTON = 1e-3, 5
-_LEAST_ROWS, _MOST_ROWS = 1 << 13, 1 << 14
+_LEAST_ROWS, _FEW_ROWS, _MOST_ROWS = 1 << 13, 1 << 14, 1 << 18
 _MOST_TERMS = 12
 # corners
 _MOST_TABLES = 8
@@ -55,6 +58,51 @@ _KEPT = 3
 _TAILS = 2.0 ** -np.arange(1, 13)
 _LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
 _SIDE = len(_LEVELS) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """In which of many bins numbers lie, ten times as fast as by bisection.
+
+    Law      the number of edges at or below a value: `searchsorted(edges, value, side="right")`
+    Theorem  c(v) = trunc(clip((v - first edge) * scale)) rises with v, in floats too. So edges in
+             cells before that of v are below v, those in later cells above it, and only the few of
+             the same cell have to be compared
+    Checked  tests/audit/test_events.py
+    """
+
+    edges: Column
+    scale: float = 0.0
+    below: NDArray[np.int32] | None = None  # for each cell: how many edges lie in cells before it
+    compared: int = 0
+
+    @classmethod
+    def of(cls, edges: Column) -> Finder:
+        if edges.size < _FEW_EDGES:
+            return cls(edges)
+        for cells in _CELLS:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scale = cells / float(edges[-1] - edges[0])
+                places = (edges - edges[0]) * scale
+            if not np.isfinite(places).all() or scale == 0:
+                break
+            counts = np.bincount(np.minimum(places, cells).astype(np.int32), minlength=cells + 1)
+            if counts.max() <= _MOST_IN_A_CELL:
+                below = np.cumsum(counts) - counts
+                padded = np.append(edges, np.inf)
+                return cls(padded, scale, below.astype(np.int32), int(counts.max()))
+        return cls(edges)
+
+    def __call__(self, values: Column) -> Places:
+        if self.below is None:
+            return np.searchsorted(self.edges, values, side="right")
+        with np.errstate(over="ignore"):
+            cells = (values - self.edges[0]) * self.scale
+        np.clip(cells, 0.0, len(self.below) - 1, out=cells)
+        found: Places = self.below.take(cells.astype(np.int32))
+        for _ in range(self.compared):
+            found = found + (values >= self.edges.take(found))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +119,27 @@ class Table:
     ratios: Column
     steps: Column
     discrete: bool
+    finder: Finder
 
-    def bins(self, r: Rows, seen: Bins) -> NDArray[np.int64]:
+    def bins(self, r: Rows, seen: Bins) -> Places:
         key = id(self.edges)
         if key not in seen:
-            seen[key] = np.searchsorted(self.edges, self.feature.of(r), side="right")
+            seen[key] = self.finder(self.feature.of(r))
         return seen[key]
 
     def score(self, r: Rows, seen: Bins) -> Column:
-        return self.ratios[self.bins(r, seen)]
+        scores: Column
+        if self.edges.size == 1:
+            scores = np.where(self.feature.of(r) >= self.edges[0], self.ratios[1], self.ratios[0])
+        else:
+            scores = self.ratios.take(self.bins(r, seen))
+        return scores
+
+    def compiled(self) -> Table:
+        """The same scores from as few edges as they need."""
+        kept = np.flatnonzero(np.diff(self.ratios))
+        edges, ratios = self.edges[kept], self.ratios[np.append(kept, len(self.ratios) - 1)]
+        return replace(self, edges=edges, ratios=ratios, finder=Finder.of(edges))
 
     def ranges(self, chosen: NDArray[np.bool_]) -> tuple[Range, ...]:
         """The union of the bins chosen; a bin that holds one value is that value."""
@@ -125,6 +185,15 @@ class ScoreEvent:
         """
         return total(self.tables, r, seen)
 
+    def compiled(self) -> ScoreEvent:
+        """The same event, in the form that is counted fastest; it cannot be described any more."""
+        if len(self.tables) == 1 and not self.corner:
+            table, sign = self.tables[0], -1.0 if self.swapped else 1.0
+            inside = np.where(sign * table.ratios >= self.threshold, sign, 0.0)
+            single = replace(table, ratios=inside).compiled()
+            return replace(self, tables=(single,), threshold=0.5)
+        return replace(self, tables=tuple(table.compiled() for table in self.tables))
+
     def described(self) -> RangeEvent | RatioEvent:
         """The event as data that outlives the tables it was made of."""
         if self.corner or len(self.tables) == 1:
@@ -148,14 +217,17 @@ def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
     edges, discrete = _edges(np.concatenate([one, two]))
     if edges.size == 0:
         return None
-    size = edges.size + 1
-    p, q = (
-        np.bincount(np.searchsorted(edges, side, side="right"), minlength=size).astype(float)
-        for side in (one, two)
-    )
+    size, finder = edges.size + 1, Finder.of(edges)
+    p, q = (np.bincount(finder(side), minlength=size).astype(float) for side in (one, two))
     ratios = np.log((p + 0.5) / (q + 0.5)) * (p + q) / (p + q + _SHRINK)
-    alone = size <= _MANY or not feature.ordered or feature.group == "bits"
-    return Table(feature, edges, ratios, _shrunk(p, q) if alone else _steps(p, q), discrete)
+    if feature.blocks and discrete:  # one block of codes for each pattern, and its own steps
+        starts = np.flatnonzero(np.diff(edges // feature.blocks)) + 2
+        steps = _steps(p, q, [0, *starts.tolist(), size])
+    elif size <= _MANY or not feature.ordered or feature.group == "bits":
+        steps = _shrunk(p, q)
+    else:
+        steps = _steps(p, q, [0, size])
+    return Table(feature, edges, ratios, steps, discrete, finder)
 
 
 def _shrunk(p: Column, q: Column) -> Column:
@@ -169,11 +241,11 @@ def _shrunk(p: Column, q: Column) -> Column:
     return shrunk
 
 
-def _steps(p: Column, q: Column) -> Column:
-    """The ratios of two rows of counts in few steps, split where it pays most."""
+def _steps(p: Column, q: Column, starts: Sequence[int]) -> Column:
+    """The ratios of two rows of counts in few steps, split at `starts` and where it pays most."""
     one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
     worth = _WORTH + math.log(len(p))  # the best of many places gains something by chance
-    ratios, left = np.empty(len(p)), [(0, len(p))]
+    left, found = list(pairwise(starts)), []
     while left:
         low, high = left.pop()
         a, b = one[high] - one[low], two[high] - two[low]
@@ -183,7 +255,11 @@ def _steps(p: Column, q: Column) -> Column:
             middle = low + 1 + int(gains.argmax())
             left += [(low, middle), (middle, high)]
         else:
-            ratios[low:high] = math.log((a + 0.5) / (b + 0.5))
+            found.append((low, high, a, b))
+    ends, counts = np.array([f[:2] for f in found]), np.array([f[2:] for f in found])
+    ratios = np.empty(len(p))
+    for (low, high), ratio in zip(ends.tolist(), _shrunk(*counts.T).tolist(), strict=True):
+        ratios[low:high] = ratio
     return ratios
 
 
@@ -200,6 +276,7 @@ def smooth(table: Table, weight: float) -> Table:
 
 def _edges(values: Column) -> tuple[Column, bool]:
     """Every value by itself where there are few, else bins of like size, finer in the tails."""
+    values = values[:: max(1, len(values) // _FOR_EDGES)]
     head = np.unique(values[: 2 * _MOST_VALUES])
     if head.size < _MOST_VALUES:
         distinct = np.unique(values)
@@ -226,31 +303,43 @@ def total(tables: Sequence[Table], r: Rows, seen: Bins) -> Column:
 # ---------------------------------------------------------------- the best event
 
 
-def epsilon_objective(planned: int, delta: float, caution: float = CAUTION) -> Objective:
+def epsilon_objective(
+    planned: int, delta: float, caution: float = CAUTION, error: float = 1e-6
+) -> Objective:
     """What a test of `planned` runs is likely to certify as epsilon, in the better of two ways."""
+    once, half = deviations(error), deviations(error / 2)
 
     def value(hits: Counts, others: Counts, trials: int) -> Counts:
-        low, high = _foreseen(hits, others, trials, planned, caution)
+        low, high = _foreseen(hits, others, trials, planned, caution, half)
         room = low - delta
         apart = np.where(room > 0, np.log(np.maximum(room, 1e-300) / high), -np.inf)
-        return apart if delta else np.maximum(apart, _odds(hits, others, trials, planned, caution))
+        if delta:
+            return apart
+        return np.maximum(apart, _odds(hits, others, trials, planned, caution, once))
 
     return value
 
 
-def delta_objective(planned: int, epsilon: float, caution: float = CAUTION) -> Objective:
+def delta_objective(
+    planned: int, epsilon: float, caution: float = CAUTION, error: float = 1e-6
+) -> Objective:
     """What a test of `planned` runs is likely to certify as delta."""
-    factor = math.exp(min(epsilon, 700.0))
+    factor, half = math.exp(min(epsilon, 700.0)), deviations(error / 2)
 
     def value(hits: Counts, others: Counts, trials: int) -> Counts:
-        low, high = _foreseen(hits, others, trials, planned, caution)
+        low, high = _foreseen(hits, others, trials, planned, caution, half)
         return low - factor * high
 
     return value
 
 
+def deviations(error: float) -> float:
+    """How many deviations a normal law exceeds with that probability; a guess for plans alone."""
+    return max(0.1, -NormalDist().inv_cdf(max(error, 1e-300)))
+
+
 def _foreseen(
-    hits: Counts, others: Counts, trials: int, planned: int, caution: float
+    hits: Counts, others: Counts, trials: int, planned: int, caution: float, test: float
 ) -> tuple[Counts, Counts]:
     """Ends of the intervals that a test will give, from cautious guesses at the probabilities.
 
@@ -258,14 +347,16 @@ def _foreseen(
     """
     p = _wilson(hits / trials, trials, -caution)
     q = _wilson(others / trials, trials, caution)
-    return _wilson(p, planned, -_TEST), _wilson(q, planned, _TEST)
+    return _wilson(p, planned, -test), _wilson(q, planned, test)
 
 
-def _odds(hits: Counts, others: Counts, trials: int, planned: int, caution: float) -> Counts:
+def _odds(
+    hits: Counts, others: Counts, trials: int, planned: int, caution: float, test: float
+) -> Counts:
     """The logarithm of hits to other hits that a test will certify: rare events do best by it."""
     total = np.maximum(hits + others, 0.5)
     share = _wilson(hits / total, total, -caution)
-    share = _wilson(share, total * (planned / trials), -_TEST)
+    share = _wilson(share, total * (planned / trials), -test)
     return np.log(np.maximum(share, 1e-300) / np.maximum(1 - share, 1e-300))
 
 
@@ -275,16 +366,17 @@ def _wilson(share: Counts, trials: float | Counts, z: float) -> Counts:
     return np.clip(ends, 0.0, 1.0)
 
 
-def foreseen_apart(p: float, q: float, planned: int) -> float:
+def foreseen_apart(p: float, q: float, planned: int, error: float = 1e-6) -> float:
     """The epsilon that two intervals will give after `planned` runs if these are the shares."""
-    low, high = (float(_wilson(np.array(x), planned, z)) for x, z in ((p, -_TEST), (q, _TEST)))
+    z = deviations(error / 2)
+    low, high = (float(_wilson(np.array(x), planned, sign * z)) for x, sign in ((p, -1), (q, 1)))
     return math.log(low / high) if low > 0 else -math.inf
 
 
-def foreseen_ratio(p: float, q: float, planned: int) -> float:
+def foreseen_ratio(p: float, q: float, planned: int, error: float = 1e-6) -> float:
     """The epsilon that the ratio of hits will give after `planned` runs of each input."""
     hits, others = np.array([p * planned]), np.array([q * planned])
-    return float(_odds(hits, others, planned, planned, 0.0)[0])
+    return float(_odds(hits, others, planned, planned, 0.0, deviations(error))[0])
 
 
 class Candidates:
@@ -294,19 +386,18 @@ class Candidates:
     weights in a logistic regression and the levels of corners. All later outputs are counted.
     """
 
-    def __init__(self, x: Rows, y: Rows, choices: SeededRandom) -> None:
-        first, second = (x[::2], y[::2]), (x[1::2], y[1::2])
-        found = features(np.concatenate(first), choices)
+    def __init__(self, x: Rows, y: Rows, found: Sequence[Feature]) -> None:
+        first, second = ((x[half], y[half]) for half in _halves(len(x)))
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
         self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
         seen: tuple[Bins, Bins] = ({}, {})
-        self._mixed: list[_Reached] = []
+        self._mixed: list[Reached] = []
         for members, weights in _mixtures(self._tables, second):
             tables = tuple(
                 smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True)
             )
-            scores = (total(tables, *side) for side in zip(second, seen, strict=True))
-            self._mixed.append(_Reached(tables, *scores))
+            scores = [total(tables, *side) for side in zip(second, seen, strict=True)]
+            self._mixed.append(Reached(tables, cuts_of(*scores)))
         self._corners = Corners(self._tables, second, seen)
         self._trials = 0
 
@@ -316,7 +407,8 @@ class Candidates:
             for table, share in zip(self._tables, self._shares, strict=True):
                 share[side] += np.bincount(table.bins(outputs, known), minlength=share.shape[1])
         for mixture in self._mixed:
-            mixture.add(*(total(mixture.tables, *part) for part in zip((x, y), seen, strict=True)))
+            for side, part in enumerate(zip((x, y), seen, strict=True)):
+                mixture.add(side, total(mixture.tables, *part))
         self._corners.add((x, y), seen)
         self._trials += len(x)
 
@@ -332,54 +424,52 @@ class Candidates:
                 cuts, place = np.unique(scored.ratios, return_inverse=True)
                 counts = [np.bincount(place, weights=share).astype(np.float64) for share in shares]
                 reached = [np.cumsum(count[::-1])[::-1] for count in counts]
-                kinds[kind] += _best((scored,), cuts, reached, self._trials, objective)
+                kinds[kind] += best_thresholds((scored,), cuts, reached, self._trials, objective)
         kinds.append([event for mixture in self._mixed for event in mixture.best(objective)])
         kinds.append(self._corners.best(objective))
         chosen = [e for events in kinds for e in sorted(events, key=lambda e: -e.merit)[:most]]
         return sorted(chosen, key=lambda event: -event.merit)
 
 
-class _Reached:
+def _halves(size: int) -> tuple[slice, slice]:
+    return slice(0, (size + 1) // 2), slice((size + 1) // 2, size)
+
+
+def cuts_of(one: Column, two: Column) -> Column:
+    """Thresholds worth trying: the scores at many levels, fine in both tails."""
+    pooled = np.concatenate([one, two])
+    pooled = pooled[:: max(1, len(pooled) // _FOR_EDGES)]
+    pooled.sort()
+    tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
+    levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
+    return np.unique(pooled[(levels * (len(pooled) - 1)).astype(np.int64)])
+
+
+class Reached:
     """How many outputs of either input reach each of some thresholds of a score."""
 
-    def __init__(self, tables: tuple[Table, ...], one: Column, two: Column) -> None:
-        """Thresholds worth trying: the scores at many levels, fine in both tails."""
+    def __init__(
+        self,
+        tables: tuple[Table, ...],
+        cuts: Column,
+        counts: Counts | None = None,
+        trials: int = 0,
+    ) -> None:
         self.tables = tables
-        pooled = np.concatenate([one, two])
-        pooled.sort()
-        tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
-        levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
-        self._cuts = np.unique(pooled[(levels * (len(pooled) - 1)).astype(np.int64)])
-        self._reached = np.zeros((2, len(self._cuts)))
-        self._trials = 0
+        self._cuts, self._find = cuts, Finder.of(cuts)
+        self.counts = np.zeros((2, len(cuts))) if counts is None else counts
+        self._trials = [trials, trials]
 
-    def add(self, one: Column, two: Column) -> None:
-        for side, score in enumerate((one, two)):
-            places = np.searchsorted(self._cuts, score, side="right")
-            below = np.bincount(places, minlength=len(self._cuts) + 1)
-            self._reached[side] += len(score) - np.cumsum(below)[:-1]
-        self._trials += len(one)
+    def add(self, side: int, score: Column) -> None:
+        below = np.bincount(self._find(score), minlength=len(self._cuts) + 1)
+        self.counts[side] += len(score) - np.cumsum(below)[:-1]
+        self._trials[side] += len(score)
 
     def best(self, objective: Objective) -> list[ScoreEvent]:
-        return _best(self.tables, self._cuts, self._reached, self._trials, objective)
+        return best_thresholds(self.tables, self._cuts, self.counts, self._trials[0], objective)
 
 
-class Tally:
-    """Better thresholds for the score of an event, from many fresh outputs, a few at a time."""
-
-    def __init__(self, event: ScoreEvent, one: Column, two: Column) -> None:
-        self._event = event
-        self._reached = _Reached(event.tables, one, two)
-        self.add = self._reached.add
-        self.add(one, two)
-
-    def best(self, objective: Objective) -> ScoreEvent:
-        event, found = self._event, self._reached.best(objective)
-        again = next((other for other in found if other.swapped == event.swapped), event)
-        return replace(again, corner=event.corner)
-
-
-def _best(
+def best_thresholds(
     tables: tuple[Table, ...],
     cuts: Column,
     reached: Sequence[Counts] | Counts,
@@ -430,13 +520,17 @@ def _mixtures(
         if len(members) > 1:
             yield members, [1.0] * len(members)
     if len(tables) > 1 and len(part[0]) >= _LEAST_ROWS:
-        one, two = (
-            np.stack([smooth(t, 1.0).score(side[:_MOST_ROWS], {}) for t in tables], axis=1)
-            for side in part
-        )
+        one, two = _steps_of(tables, part, _FEW_ROWS)
         first = np.abs(_logistic(one, two)) * np.concatenate([one, two]).std(axis=0)
-        kept = np.sort(np.argsort(-first, kind="stable")[:_MOST_TERMS])
-        yield kept.tolist(), _logistic(one[:, kept], two[:, kept])
+        kept = np.sort(np.argsort(-first, kind="stable")[:_MOST_TERMS]).tolist()
+        yield kept, _logistic(*_steps_of([tables[i] for i in kept], part, _MOST_ROWS))
+
+
+def _steps_of(tables: Sequence[Table], part: tuple[Rows, Rows], most: int) -> list[Rows]:
+    """The steps of each table, for some outputs of either input."""
+    return [
+        np.stack([smooth(t, 1.0).score(side[:most], {}) for t in tables], axis=1) for side in part
+    ]
 
 
 def _logistic(one: Rows, two: Rows) -> list[float]:

@@ -10,6 +10,7 @@ output every time. The number of columns is fixed once for a whole audit.
 from __future__ import annotations
 
 import hashlib
+import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -34,7 +35,12 @@ _WITH_BITS = 2
 _MOST_ATOMS = 8
 _LOOK = 20_000
 _RARE = 0.002
-_BINS = 16
+_FEW_VALUES = 512  # a table has each of them: their bits tell nothing more
+_TAIL = 2.0 ** -np.arange(5, 12)
+_FINE = np.concatenate([_TAIL[::-1], np.arange(1, 16) / 16, 1 - _TAIL])
+_COARSE = np.arange(1, 8) / 8
+_MOST_CELLS = 4096
+_MOST_CODES = 1 << 44
 _HALVES = 4
 _PROJECTIONS = 2
 
@@ -64,11 +70,12 @@ def rows(outputs: Any, size: int, width: int | None = None) -> Rows:
             problem="does not give as many outputs as were asked for",
             remedy="return an array whose first axis has the length size",
         )
-    if array is not None:
-        return _wide(array.reshape(size, -1).astype(np.float64), width)
+    if array is not None:  # by columns: features read one after the other
+        return _wide(np.asarray(array.reshape(size, -1), dtype=np.float64, order="F"), width)
     parts = [_parts(item) for item in outputs]
     longest = max((len(part) for part in parts), default=1)
-    table = np.empty((size, max(1, min(longest, _MOST_PARTS) if width is None else width)))
+    columns = max(1, min(longest, _MOST_PARTS) if width is None else width)
+    table = np.empty((size, columns), order="F")
     for row, part in zip(table, parts, strict=True):
         row[:] = _wide(np.array([part], dtype=np.float64), len(row))[0]
     return table
@@ -109,7 +116,7 @@ def _wide(table: Rows, width: int | None) -> Rows:
         table = np.nan_to_num(table, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
     wanted = max(1, table.shape[1]) if width is None else width
     if table.shape[1] < wanted:
-        missing = np.full((len(table), wanted - table.shape[1]), _ABSENT)
+        missing = np.full((len(table), wanted - table.shape[1]), _ABSENT, order="F")
         return np.concatenate([table, missing], axis=1)
     if table.shape[1] > wanted:
         rest = [_hash(repr(row)) for row in table[:, wanted - 1 :].tolist()]
@@ -170,7 +177,8 @@ def _hash(text: str) -> float:
 class Feature:
     """A number made of an output; features of one `group` are about different parts of it.
 
-    A hash is not `ordered`: of two of its values neither is more than the other. `last_place_of`
+    A code is not `ordered`: of two of its values neither is more than the other; but where it has
+    `blocks`, the values from k blocks to (k + 1) blocks - 1 are, among themselves. `last_place_of`
     names the entry, if this is its last binary place: then "below p" means no multiple of 2**p.
     """
 
@@ -179,6 +187,7 @@ class Feature:
     of: Callable[[Rows], Column]  # no lambda: a feature is sent from process to process
     ordered: bool = True
     last_place_of: str = ""
+    blocks: int = 0
 
 
 def features(sample: Rows, choices: SeededRandom) -> list[Feature]:
@@ -223,7 +232,7 @@ def last_place(column: Column) -> Column:
 def _bits(name: str, j: int, seen: Column) -> Iterator[Feature]:
     places = last_place(seen)
     nonzero = places[seen != 0]
-    if nonzero.size == 0:
+    if nonzero.size == 0 or np.unique(_thinned(seen)).size <= _FEW_VALUES:
         return
     grid = float(nonzero.min())
     if np.unique(places).size > 1:
@@ -275,25 +284,32 @@ def _difference(j: int, r: Rows) -> Column:
 
 
 def _summary(name: str, r: Rows) -> Column:
-    """The summary of this name, of `_SUMMARIES`."""
-    above = r > 0
-    found: NDArray[Any]
+    """The summary of this name, of `_SUMMARIES`; column by column, as the table lies in memory."""
+    columns = [r[:, j] for j in range(r.shape[1])]
+    total = np.zeros(len(r))
     match _SUMMARIES.index(name):
         case 0:
-            found = r.max(axis=1)
+            total = r.max(axis=1)
         case 1:
-            found = r.min(axis=1)
+            total = r.min(axis=1)
         case 2:
-            found = r.argmax(axis=1)
+            greatest = columns[0]
+            for j, column in enumerate(columns[1:], 1):
+                total[column > greatest] = j
+                greatest = np.maximum(greatest, column)
         case 3:
-            found = _weighted(r, np.ones(r.shape[1]))
+            total = _weighted(r, np.ones(r.shape[1]))
         case 4:
-            found = above.sum(axis=1)
+            for column in columns:
+                total += column > 0
         case 5:
-            found = (r[:, 1:] == r[:, :-1]).sum(axis=1)
+            for column, before in zip(columns[1:], columns[:-1], strict=True):
+                total += column == before
         case _:
-            found = np.where(above.any(axis=1), above.argmax(axis=1), r.shape[1])
-    return found.astype(np.float64)
+            total += r.shape[1]
+            for j in range(r.shape[1] - 1, -1, -1):
+                total[columns[j] > 0] = j
+    return total
 
 
 def _weighted(r: Rows, weights: Column) -> Column:
@@ -312,30 +328,45 @@ class _Pattern:
     atoms: tuple[tuple[float, ...], ...]
 
     def number(self, r: Rows) -> Column:
-        """A number for each pattern: a hash."""
-        return self._code(r).astype(np.float64)
+        """A number for each pattern; whole numbers below 2**53, whose sums are exact."""
+        code = np.zeros(len(r))
+        for weight, kinds in zip(self._weights(), self._kinds(r), strict=True):
+            code += kinds * weight
+        return code
 
-    def _code(self, r: Rows) -> NDArray[np.uint64]:
-        code = np.zeros(len(r), dtype=np.uint64)
+    def _weights(self) -> list[float]:
+        """Places in a number whose digits are the kinds; where that is too long, a hash."""
+        digits = [len(values) + 1 for values in self.atoms]
+        if math.prod(digits) <= _MOST_CODES:
+            return [float(math.prod(digits[:j])) for j in range(len(digits))]
+        return [_hash(f"weight {j}") // 2**12 for j in range(len(digits))]
+
+    def _kinds(self, r: Rows) -> Iterator[NDArray[np.uint8]]:
+        """For each entry 0, or which of its repeated values it has."""
         for j, values in enumerate(self.atoms, self.start):
-            kind = np.zeros(len(r), dtype=np.uint64)
+            kinds = np.zeros(len(r), dtype=np.uint8)
             for number, value in enumerate(values, 1):
-                kind[r[:, j] == value] = number
-            code = (code ^ kind) * np.uint64(0x9E3779B97F4A7C15)  # odd: no two codes merge early
-        return code >> np.uint64(11)
+                kinds += (r[:, j] == value).view(np.uint8) * np.uint8(number)
+            yield kinds
 
     def rest(self, r: Rows) -> Column:
         """The sum of the entries with other values."""
         total = np.zeros(len(r))
-        for j, values in enumerate(self.atoms, self.start):
-            total += np.where(np.isin(r[:, j], values), 0.0, r[:, j])
+        for j, kinds in enumerate(self._kinds(r), self.start):
+            total += np.where(kinds, 0.0, r[:, j])
         return total
 
-    def with_rest(self, r: Rows, *, edges: Column) -> Column:
-        """The pattern and the sum of the rest, together: a hash."""
-        bins = np.searchsorted(edges, self.rest(r)).astype(np.uint64) + np.uint64(1)
-        code = self._code(r) + bins * np.uint64(0xD1B54A32D192ED03)
-        return (code >> np.uint64(11)).astype(np.float64)
+    def least(self, r: Rows) -> Column:
+        """The least of the entries with other values; 0 where there is none."""
+        lowest = np.full(len(r), np.inf)
+        for j, kinds in enumerate(self._kinds(r), self.start):
+            np.minimum(lowest, np.where(kinds, np.inf, r[:, j]), out=lowest)
+        return np.where(np.isinf(lowest), 0.0, lowest)
+
+    def joined(self, r: Rows, *, edges: Column, least: bool) -> Column:
+        """The pattern and the rest, together: a block of codes for each pattern."""
+        bins = np.searchsorted(edges, self.least(r) if least else self.rest(r))
+        return self.number(r) * (len(edges) + 1) + bins
 
 
 def _patterns(sample: Rows) -> Iterator[Feature]:
@@ -351,17 +382,24 @@ def _patterns(sample: Rows) -> Iterator[Feature]:
 def _pattern_features(
     sample: Rows, start: int, stop: int, group: str, label: str
 ) -> Iterator[Feature]:
-    """The pattern; the sum of the rest, where there is one; both together."""
+    """The pattern; the sum of the rest, where there is one; both together, fine in the tails."""
     few = _thinned(sample)
     pattern = _Pattern(start, tuple(_atoms(few[:, j]) for j in range(start, stop)))
     yield Feature(label, group, pattern.number, ordered=False)
     totals = pattern.rest(few)
-    if np.unique(totals).size <= _BINS:
+    if np.unique(totals).size <= len(_COARSE):
         return
     yield Feature("the sum of the values not repeated", group, pattern.rest)
-    edges = np.quantile(totals[totals != 0], np.arange(1, _BINS) / _BINS)
-    joined = f"{label}, with the sum of the others"
-    yield Feature(joined, group, partial(pattern.with_rest, edges=edges), ordered=False)
+    several = bool(np.any(pattern.least(few) != totals))
+    room = _MOST_CELLS // max(1, np.unique(pattern.number(few)).size)
+    for least in (False, True)[: 1 + several]:
+        others = "the least" if least else "the sum"
+        values = pattern.least(few) if least else totals
+        levels = _FINE if room > len(_FINE) else _COARSE
+        edges = np.unique(np.quantile(values[values != 0], levels))
+        joined = partial(pattern.joined, edges=edges, least=least)
+        name = f"{label}, with {others} of the others"
+        yield Feature(name, group, joined, ordered=False, blocks=len(edges) + 1)
 
 
 def _atoms(column: Column) -> tuple[float, ...]:

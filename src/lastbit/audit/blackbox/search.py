@@ -1,56 +1,61 @@
 """Before anything is counted: which pair of inputs, and which events?
 
 Looking here costs no confidence: the outputs that an event is chosen by are never counted, and more
-of them only make the event better.
+of them only make the event better. Pairs are compared by successive halving: all of them in a few
+outputs, the better half in twice as many, and so on. What is promised of a pair in one round is
+promised by fresh outputs, of events that were fitted to all earlier ones.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.events import (
+    Bins,
     Candidates,
+    Counts,
     Objective,
+    Reached,
     ScoreEvent,
-    Tally,
+    cuts_of,
     delta_objective,
     epsilon_objective,
 )
-from lastbit.audit.blackbox.features import Rows, rows
+from lastbit.audit.blackbox.features import Column, Feature, Rows, features, rows
 from lastbit.audit.inputs import Pair, SeededRandom
 
 Draw: TypeAlias = Callable[[Any, int], Any]
 Progress: TypeAlias = Callable[[float, str], None]
+Candidate: TypeAlias = tuple[ScoreEvent, Column]
+"""An event, and the thresholds of its score that are worth trying."""
 
-# Each look: outputs of each input, share of the time, caution, and how many pairs are kept.
-_LOOKS = ((3 << 15, 0.1, 2.0, 4), (3 << 19, 0.2, 1.5, 1))
-_FIRST_FIT, _LEAST_FIT = 3 << 12, 3 << 7
-_FIT, _FIT_SHARE = 3 << 20, 0.25
-_REFINE, _REFINE_SHARE = 1 << 23, 0.2
 _FEWEST, _TRY = 6, 1 << 10
-_FEATURES = 4e-6  # seconds for the features of an output, roughly
-_FIT_FACTOR = 3
-_RESERVED = 0.3
+_LEAST_LOOK = 3 << 7
+_LOOK_CAUTION, _FIT_CAUTION, LAST_CAUTION = 1.0, 1.0, 0.5
+_BUILT = 4e-6  # seconds for a row that a table is built of, at first
+_KEPT = 6  # events whose features are looked at again
 _CANDIDATES = 2  # of each kind
-_FIT_CAUTION, _LAST_CAUTION = 2.0, 1.5
 _LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 14, 1 << 16
-_FOR_CUTS, _FOR_TABLES = 1 << 17, 3 << 16
+_FOR_CUTS, _MOST_ROWS, _MOST_NUMBERS = 1 << 16, 1 << 20, 1 << 23
 _GUESS = 1 << 23
 _REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is claimed, how long to look, and how often to be wrong."""
+    """What is claimed, how long to look, and how often to be wrong.
+
+    `also` are further errors at which the counts will be read: each has an event of its own.
+    """
 
     epsilon: Fraction | None
     delta: Fraction
@@ -58,12 +63,28 @@ class Plan:
     seconds: float
     samples: int | None
     seed: int
+    also: tuple[Fraction, ...] = ()
     guess: int = _GUESS
     clock: Callable[[], float] = time.perf_counter
 
     @property
     def tests(self) -> int:
         return self.samples or self.guess
+
+    @property
+    def errors(self) -> tuple[Fraction, ...]:
+        return (self.error, *self.also)
+
+    def objectives(self, caution: float) -> list[Objective]:
+        """What is sought: a great epsilon, at each error; if one is claimed a great delta at it."""
+        found = [
+            epsilon_objective(self.tests, float(self.delta), caution, float(error))
+            for error in self.errors
+        ]
+        if self.epsilon is not None:
+            error = float(self.error)
+            found.append(delta_objective(self.tests, float(self.epsilon), caution, error))
+        return found
 
 
 class Box:
@@ -76,34 +97,34 @@ class Box:
         self._seen = hashlib.sha256()
         self.drawn = 0
         self.width = 1
+        self.pace = math.inf
 
     def __call__(self, value: Any, size: int) -> Rows:
-        parts = [self._some(value, count) for count in self.chunks(size)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def chunks(self, size: int) -> list[int]:
-        """The size in parts that fit into a processor's cache, more or less."""
-        chunk = max(_LEAST_CHUNK, min(_CHUNK, _CHUNK_NUMBERS // self.width))
-        return [min(chunk, size - i) for i in range(0, size, chunk)]
-
-    def try_out(self, values: Sequence[Any], seconds: float | None) -> float:
-        """The time of an output, from a few; after this the number of columns is fixed."""
-        size, took = _FEWEST, 0.0
-        while size <= _TRY and (seconds is None or took < seconds):
-            start = self._clock()
-            for value in values:
-                self._some(value, size)
-            took = self._clock() - start
-            size *= 4
-        self._fixed = self.width
-        return took / (len(values) * size / 4)
-
-    def _some(self, value: Any, size: int) -> Rows:
+        """Some outputs, read before the next are drawn: the mechanism may use its memory again."""
+        start = self._clock()
         table = rows(self._draw(value, size), size, self._fixed)
+        if size >= _LEAST_CHUNK or math.isinf(self.pace):
+            self.pace = min(self.pace, (self._clock() - start) / size)
         self.drawn += size
         self.width = max(self.width, table.shape[1])
         self._seen.update(table[:_REMEMBERED].tobytes())
         return table
+
+    def chunks(self, size: int) -> Iterator[int]:
+        """The size in parts that fit into a processor's cache, more or less."""
+        chunk = max(_LEAST_CHUNK, min(_CHUNK, _CHUNK_NUMBERS // self.width))
+        return (min(chunk, size - i) for i in range(0, size, chunk))
+
+    def try_out(self, values: Sequence[Any], seconds: float | None) -> list[Rows]:
+        """The first few outputs; after this the number of columns is fixed."""
+        size, took, first = _FEWEST, 0.0, []
+        while size <= _TRY and (seconds is None or took < seconds):
+            start = self._clock()
+            first += [self(value, size).copy() for value in values]
+            took = self._clock() - start
+            size *= 4
+        self._fixed = self.width
+        return first
 
     @property
     def seen(self) -> str:
@@ -111,129 +132,165 @@ class Box:
         return self._seen.hexdigest()
 
 
-class Watch:
-    """The time since the start, and how long a piece of work takes for each output."""
+@dataclass(slots=True)
+class _Known:
+    """What is known of a pair: outputs of both inputs, and the features worth looking at."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._start = plan.clock()
+    features: list[Feature] | None = None
+    parts: tuple[list[Rows], list[Rows]] = field(default_factory=lambda: ([], []))
+    rows: int = 0
+    built: float = _BUILT
+
+    def keep(self, x: Rows, y: Rows, most: int) -> None:
+        if self.rows < most:
+            for part, table in zip(self.parts, (x, y), strict=True):
+                part.append(np.array(table, order="F"))
+            self.rows += len(x)
+
+    def outputs(self, most: int) -> tuple[Rows, Rows]:
+        """Those of both inputs in one table each; at most so many rows of them."""
+        for part in self.parts:
+            part[:] = [np.concatenate(part)] if len(part) > 1 else part
+        return self.parts[0][0][:most], self.parts[1][0][:most]
+
+
+class Scout:
+    """The search as one process sees it, with its own outputs of the mechanism."""
+
+    def __init__(self, draw: Draw, pairs: Sequence[Pair], plan: Plan) -> None:
+        self.box = Box(draw, plan.clock)
+        self._pairs = pairs
         self._plan = plan
-        self._pace = 0.0
-        self.least = _LEAST_FIT
+        self._known: dict[int, _Known] = {}
+
+    def try_out(self) -> list[Rows]:
+        seconds = None if self._plan.samples else 0.02 * self._plan.seconds
+        return self.box.try_out(self._pairs[0], seconds)
+
+    def pace(self) -> tuple[float, int]:
+        """The time of an output, and how many there were."""
+        return self.box.pace, self.box.drawn
+
+    def look(self, place: int, size: int, seconds: float, guess: int) -> float:
+        """What epsilon a pair promises: fitted to its earlier outputs, judged by `size` new ones.
+
+        The time is a limit too.
+        """
+        plan = replace(self._plan, guess=guess)
+        known, start = self._known.setdefault(place, _Known()), plan.clock()
+        if known.features is None:
+            train = min(size, max(self.least, int(seconds / 3 / (known.built + 2 * self._pace))))
+            self._gather(known, place, train, seconds / 3)
+        spent = plan.clock() - start
+        found = self._candidates(known, place, max(seconds / 2, seconds - 2 * spent))
+        self._judge(found, known, place, size, seconds - (plan.clock() - start))
+        goal = plan.objectives(_LOOK_CAUTION)[0]
+        events = found.best(goal, _CANDIDATES)
+        used = {t.feature.name: t.feature for e in events[:_KEPT] for t in e.tables}
+        known.features = list(used.values()) or known.features
+        return max((event.promise for event in events), default=-math.inf)
+
+    def fit(self, place: int, size: int, seconds: float, guess: int) -> list[list[Candidate]]:
+        """For each objective a few events that promise most; none if all outputs are alike."""
+        plan, start = replace(self._plan, guess=guess), self._plan.clock()
+        if place not in self._known:
+            self.look(place, min(size, 3 << 13), seconds / 8, guess)
+        known = self._known[place]
+        self._gather(known, place, size, seconds / 4)
+        found = self._candidates(known, place, seconds / 2)
+        self._judge(found, known, place, size, seconds - (plan.clock() - start))
+        return [
+            [(event, self._cuts(event, known)) for event in found.best(goal, _CANDIDATES)]
+            for goal in plan.objectives(_FIT_CAUTION)
+        ]
+
+    def tally(
+        self, place: int, candidates: list[Candidate], size: int, seconds: float
+    ) -> tuple[list[Counts], int]:
+        """How many of fresh outputs of either input reach each threshold of each candidate."""
+        tallies, done = [Reached(event.tables, cuts) for event, cuts in candidates], 0
+        for count in self._counts(size, seconds):
+            for side, value in enumerate(self._pairs[place]):
+                table, seen = self.box(value, count), Bins()
+                for (event, _), tally in zip(candidates, tallies, strict=True):
+                    tally.add(side, event.score(table, seen))
+            done += count
+        return [tally.counts for tally in tallies], done
 
     @property
-    def left(self) -> float:
-        return self._plan.seconds - (self._plan.clock() - self._start)
-
-    def share(self, part: float) -> float:
-        """A part of the time left; if there is hardly any, of what was meant to be left."""
-        return part * max(self.left, _RESERVED * self._plan.seconds)
-
-    def begin(self, pace: float) -> None:
-        """With a first idea of the time of an output; slow mechanisms get few looks."""
-        self._pace = 2 * (pace + _FEATURES)
-        if self._plan.samples is None:
-            enough = int(0.01 * self._plan.seconds / self._pace)
-            self.least = max(_FEWEST, min(_LEAST_FIT, enough))
-
-    def timed(self, work: Callable[[], Any], size: int) -> Any:
-        start = self._plan.clock()
-        result = work()
-        self._pace = (self._plan.clock() - start) / size
-        return result
-
-    def size(self, wanted: int, seconds: float) -> int:
-        """As many outputs as wanted, or as that time allows at the last pace.
-
-        With a fixed number of samples the clock has no say: the audit can be repeated.
-        """
+    def least(self) -> int:
+        """Of slow mechanisms few outputs have to do."""
         if self._plan.samples is not None:
-            return max(self.least, min(wanted, _FIT_FACTOR * self._plan.samples))
-        return max(self.least, min(wanted, int(max(seconds, 0.0) / max(self._pace, 1e-9))))
+            return _LEAST_LOOK
+        enough = int(0.005 * self._plan.seconds / self._pace)
+        return max(_FEWEST, min(_LEAST_LOOK, enough))
+
+    @property
+    def _pace(self) -> float:
+        return max(self.box.pace, 1e-9)
+
+    def _gather(self, known: _Known, place: int, size: int, seconds: float) -> None:
+        """More outputs to fit to, until there are `size` or the time is over."""
+        most = min(size, _MOST_ROWS, _MOST_NUMBERS // self.box.width)
+        for x, y in self._drawn(place, most - known.rows, seconds):
+            known.keep(x, y, most)
+
+    def _judge(
+        self, found: Candidates, known: _Known, place: int, size: int, seconds: float
+    ) -> None:
+        for x, y in self._drawn(place, size, seconds):
+            found.add(x, y)
+            known.keep(x, y, min(_MOST_ROWS, _MOST_NUMBERS // self.box.width))
+
+    def _drawn(self, place: int, size: int, seconds: float) -> Iterator[tuple[Rows, Rows]]:
+        """Outputs of both inputs, a few at a time; at least a few, and at most for this time."""
+        x, y = self._pairs[place]
+        for count in self._counts(size, seconds):
+            one = np.array(self.box(x, count), order="F")  # a copy: see Box
+            yield one, self.box(y, count)
+
+    def _counts(self, size: int, seconds: float) -> Iterator[int]:
+        """How many outputs to draw next, until all are drawn or the time is over."""
+        done, ends = 0, self._plan.clock() + seconds
+        while done < size:
+            count = next(self.box.chunks(size - done))
+            if self._plan.samples is None:
+                left = ends - self._plan.clock()
+                if left <= 0 and done >= self.least:
+                    return
+                count = min(count, max(int(left / self._pace / 2), self.least - done, 1))
+            done += count
+            yield count
+
+    def _candidates(self, known: _Known, place: int, seconds: float) -> Candidates:
+        """Events fitted to the outputs so far, as many of them as the time allows."""
+        most = max(self.least, int(seconds / known.built))
+        x, y = known.outputs(known.rows if self._plan.samples else most)
+        start, found = self._plan.clock(), known.features
+        if found is None:
+            choices = SeededRandom(self._plan.seed, f"features of pair {place}")
+            half = (len(x) + 1) // 2
+            found = known.features = features(np.concatenate([x[:half], y[:half]]), choices)
+        candidates = Candidates(x, y, found)
+        known.built = max((self._plan.clock() - start) / len(x), 1e-9)
+        return candidates
+
+    def _cuts(self, event: ScoreEvent, known: _Known) -> Column:
+        one, two = known.outputs(_FOR_CUTS)
+        return cuts_of(event.score(one, {}), event.score(two, {}))
 
 
-def best_pair(box: Box, pairs: list[Pair], plan: Plan, watch: Watch, report: Progress) -> int:
-    """The number of the pair that promises most, found in a quick look and a longer one."""
-    left = list(range(len(pairs)))
-    for wanted, part, caution, kept in _LOOKS:
-        if len(left) <= kept:
-            continue
-        promises: dict[int, float] = {}
-        size = watch.size(wanted, part * plan.seconds / len(left))
-        for done, place in enumerate(left):
-            look = partial(_promise, box, pairs[place], plan, place, size, caution)
-            promises[place] = watch.timed(look, size)
-            report(0.3 * (done + 1) / len(left), f"looking at pair {place + 1} of {len(pairs)}")
-        left = sorted(promises, key=lambda place: -promises[place])[:kept]
-    return left[0]
-
-
-def fitted(box: Box, pair: Pair, plan: Plan, watch: Watch, place: int) -> list[ScoreEvent]:
-    """An event for epsilon, and one for delta if there is a claim; none if all outputs are alike.
-
-    Candidates come from a fit to some outputs; their thresholds, and which of them is best, from
-    many more.
-    """
-    goals = _objectives(plan, _LAST_CAUTION)
-    look = partial(_candidates, box, pair, plan, place, goals=_objectives(plan, _FIT_CAUTION))
-    size = watch.size(_FIRST_FIT, watch.share(0.05))
-    watch.timed(partial(look, size), size)
-    found = look(watch.size(_FIT, watch.share(_FIT_SHARE)))
-    watch.timed(partial(_refined, box, pair, found, goals, size), size)
-    size = watch.size(_REFINE, watch.share(_REFINE_SHARE))
-    return _refined(box, pair, found, goals, size)
-
-
-def _promise(box: Box, pair: Pair, plan: Plan, place: int, size: int, caution: float) -> float:
-    """What epsilon to hope for, by `size` outputs: a fit to some, a judgement by the rest."""
-    goals = _objectives(plan, caution)[:1]
-    found = _candidates(box, pair, plan, place, size, goals)
-    return max((e.promise for e in _refined(box, pair, found, goals, size)), default=-np.inf)
-
-
-def _objectives(plan: Plan, caution: float) -> list[Objective]:
-    """What is sought: a great epsilon, and if one is claimed a great delta at that."""
-    objectives = [epsilon_objective(plan.tests, float(plan.delta), caution)]
-    if plan.epsilon is not None:
-        objectives.append(delta_objective(plan.tests, float(plan.epsilon), caution))
-    return objectives
-
-
-def _candidates(
-    box: Box, pair: Pair, plan: Plan, place: int, size: int, goals: list[Objective]
-) -> list[list[ScoreEvent]]:
-    """For each objective a few events that promise most, by `size` outputs of each input."""
-    first = min(max(size // 3, 2), _FOR_TABLES)
-    choices = SeededRandom(plan.seed, f"features of pair {place}")
-    found = Candidates(box(pair[0], first), box(pair[1], first), choices)
-    for count in box.chunks(size - first):
-        found.add(box(pair[0], count), box(pair[1], count))
-    return [found.best(goal, _CANDIDATES) for goal in goals]
-
-
-def _refined(
-    box: Box, pair: Pair, found: list[list[ScoreEvent]], goals: list[Objective], size: int
+def refined(
+    groups: list[list[Candidate]], counts: Sequence[NDArray[np.float64]], trials: int, plan: Plan
 ) -> list[ScoreEvent]:
-    """One event for each objective: new thresholds from fresh outputs, then the best."""
-    events = [event for group in found for event in group]
-    if not events:
-        return []
-    few = min(size, _FOR_CUTS)
-    one, two = (_scores(box, value, events, few) for value in pair)
-    tallies = [Tally(*given) for given in zip(events, one, two, strict=True)]
-    for count in box.chunks(size - few):
-        one, two = (_scores(box, value, events, count) for value in pair)
-        for tally, *scores in zip(tallies, one, two, strict=True):
-            tally.add(*scores)
-    left = iter(tallies)
-    return [
-        max((next(left).best(goal) for _ in group), key=lambda event: event.merit)
-        for goal, group in zip(goals, found, strict=True)
-    ]
-
-
-def _scores(box: Box, value: Any, events: list[ScoreEvent], size: int) -> NDArray[np.float64]:
-    parts = []
-    for count in box.chunks(size):
-        table, seen = box(value, count), dict[int, NDArray[np.int64]]()
-        parts.append(np.stack([event.score(table, seen) for event in events]))
-    return np.concatenate(parts, axis=1)
+    """One event for each objective: thresholds from fresh outputs, then the best of its group."""
+    left = iter(counts)
+    chosen = []
+    for goal, group in zip(plan.objectives(LAST_CAUTION), groups, strict=True):
+        found = []
+        for event, cuts in group:
+            best = Reached(event.tables, cuts, next(left), trials).best(goal)
+            again = next((e for e in best if e.swapped == event.swapped), event)
+            found.append(replace(again, corner=event.corner))
+        chosen.append(max(found, key=lambda event: event.merit))
+    return chosen

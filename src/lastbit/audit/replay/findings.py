@@ -101,7 +101,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """One neighbour's replay: what was found, and what the observed distances cost in all.
+    """One neighbour's replay, as `record` shows: findings, and what the observed distances cost.
 
     `cost` holds one guarantee of each kind, composed; it is worked out from data and so is secret.
     `declared` is the same with what mechanisms promise, whatever the distance. `gaussian` says that

@@ -76,7 +76,7 @@ if (ask) {
         const input = ask.elements.namedItem(field[0]);
         if (input) input.value = field[1];
       }
-      for (const name of ["within", "delta"]) {
+      for (const name of ["within", "delta", "weights"]) {
         const input = ask.elements.namedItem(name);
         if (input && !form.elements.namedItem(name)) input.value = "";
       }

@@ -771,7 +771,29 @@ class Examined:
 
 
 def read_card(path: str | Path) -> DataCard:
-    """The card in this file; its paths are relative to it."""
+    """The card in this file; its paths are relative to it.
+
+    >>> import tempfile
+    >>> text = '''
+    ... [table]
+    ... name = "visits"
+    ... source = "visits.csv"
+    ... neighbours = "add-remove"
+    ... [unit]
+    ... column = "patient"
+    ... max_rows = 5
+    ... [budget]
+    ... epsilon = 3
+    ... [columns.patient]
+    ... type = "integer"
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "visits.toml"
+    ...     _ = place.write_text(text)
+    ...     card = read_card(place)
+    >>> card.unit, card.max_rows, card.budget.epsilon
+    ('patient', 5, Fraction(3, 1))
+    """
     return _accepted(examined(path))
 
 

@@ -154,6 +154,12 @@ def exhaustive(
              probabilities are integers below 2**53; their quotients round monotonely, so the
              greatest is among those with the greatest float
     Checked  tests/verify/test_exhaustive.py
+
+    >>> def snapped(value, u, sign):
+    ...     return snapped_binary16(value, u, sign, epsilon=1.0, bound=0.25)
+    >>> found = exhaustive(snapped, bound="1/4", checked=2)
+    >>> found.count, float(found.excess(1).ends[1]) < 2**-8
+    (26626, True)
     """
     far, apart = positive(bound, "bound"), positive(distance, "distance")
     every = _every()
@@ -304,6 +310,15 @@ def exhaustive_delta(
              larger, so the greatest such sum over x is enough for every pair. What is needed is
              taken from pairs as far apart as allowed. Both in doubles, good to ten digits
     Checked  tests/verify/test_gaussian_floats.py
+
+    >>> from lastbit.verify import Grid
+    >>> noise = drawn_law(lambda u: u, Grid(4))
+    >>> def rounded(value, drawn):
+    ...     return np.rint(value + drawn)
+    >>> needed, enough = exhaustive_delta(
+    ...     rounded, noise, bound="1/64", distance="1/64", epsilon=1, checked=2)
+    >>> needed <= enough
+    True
     """
     far, apart = positive(bound, "bound"), positive(distance, "distance")
     every = _every()
