@@ -285,7 +285,9 @@ def test_pages_tell_themselves_where_they_were_sent_from(tmp_path: Path) -> None
 
     def told(route: Route) -> Any:
         async def handler(_: Request) -> Response:
-            return HTMLResponse("x") if route.handler == "signing.sign_in" else PlainTextResponse("x")
+            return (
+                HTMLResponse("x") if route.handler == "signing.sign_in" else PlainTextResponse("x")
+            )
 
         return handler
 
