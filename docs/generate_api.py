@@ -70,7 +70,13 @@ _CODE_PARAMETERS = {
     "pieces": "uniforms between which the output only rises or only falls",
 }
 PARAMETERS: Mapping[str, Mapping[str, str]] = {
-    **dict.fromkeys(("mechanisms", "privacy", "sampling", "sensitivity", "laws", "geo"), _NOISE),
+    **dict.fromkeys(("mechanisms", "privacy", "sampling", "sensitivity", "laws"), _NOISE),
+    "geo": {
+        "epsilon": 'the loss at `within` metres; a number, or both in one: `"ln(4)/200m"`',
+        "within": "the distance, in metres, up to which places look alike",
+        "region": "the public region: south, west, north, east, in degrees",
+        "grid": 'the step of released places in metres, or `"auto"`',
+    },
     "verify": _CODE_PARAMETERS,
     "tables": {
         "expression": "a column, or arithmetic with columns, as in SQL",
@@ -401,7 +407,12 @@ def with_imports(module: str, example: str, known: set[str]) -> str:
     code = code_of(example)
     lines = [line for line in needed(module, code) if line not in known]
     known.update(lines)
-    return "".join(f">>> {line}\n" for line in lines) + example
+    together: dict[str, list[str]] = {}
+    for line in lines:
+        origin, _, name = line.rpartition("import ")
+        together.setdefault(origin, []).append(name)
+    shown = (f">>> {origin}import {', '.join(names)}\n" for origin, names in together.items())
+    return "".join(shown) + example
 
 
 # ---------------------------------------------------------------- text
