@@ -437,7 +437,9 @@ def _linked(text: str, room: str, own: str = "") -> str:
             if entry is not None and entry.name != own and not plain:
                 pieces[place] = f"[{piece}]({_address(entry, room)})"
         else:
-            safe = re.sub(r"(?<=[\w)])\*{1,2}(?=[\w(-])|<(?=[a-z])", _escaped, piece)
+            safe = re.sub(
+                r"(?<=[\w)])\*{1,2}(?=[\w(-])|<(?=[a-z])|(?<!\w)_|_(?!\w)", _escaped, piece
+            )
             named = _PAGE.sub(r"[\1](../../\1)", safe)
             pieces[place] = _FILE.sub(r"`\g<0>`", named)
     return "".join(pieces)
