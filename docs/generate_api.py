@@ -432,6 +432,9 @@ def _linked(text: str, room: str, own: str = "") -> str:
     for place, piece in enumerate(pieces):
         if place % 2:
             written = piece.strip("`")
+            if written.removeprefix("lastbit.") in ROOMS and written.startswith("lastbit."):
+                pieces[place] = f"[{piece}]({written.removeprefix('lastbit.')}.md)"
+                continue
             entry = _known().get(re.sub(r"^lb\.|\(\)$", "", written))
             plain = own and re.fullmatch("[a-z]+", written)
             if entry is not None and entry.name != own and not plain:
@@ -550,7 +553,7 @@ def page(room: str) -> str:
     """The page of a room."""
     own = [entry for entry in entries() if entry.room == room]
     head = ast.get_docstring(parsed(f"lastbit.{room}")) or ""
-    said = re.split(r"^\| file \|", head, flags=re.M)[0].strip()
+    said = re.split(r"^\| (?:file|folder) \|", head, flags=re.M)[0].strip()
     parts = [
         f"# lastbit.{room}",
         rendered(said, f"lastbit.{room}", room, "", set()),
