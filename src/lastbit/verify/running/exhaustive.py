@@ -166,10 +166,7 @@ def exhaustive(
     inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
     outputs, table, total = laws_of(function, inputs, uniform=uniform, signs=signs, checked=checked)
     place = inputs.astype(np.float64)
-    # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
-    step = float(Fraction(math.floor(apart * 2**24), 2**24))
-    low = np.searchsorted(place, place - step, side="left")
-    high = np.searchsorted(place, place + step, side="right")
+    low, high = _near(place, apart)
     best: tuple[Fraction | None, int, int, int] | None = None
     for k in range(outputs.size):
         share, least = table[:, k], _window_least(table[:, k], low, high)
@@ -189,6 +186,14 @@ def exhaustive(
     worst = Worst(output=float(outputs[k]), probability=one, other=other)
     pair = (float(place[i]), float(place[j]))
     return Exhaustive(inputs=pair, worst=worst, count=inputs.size, outputs=outputs.size)
+
+
+def _near(place: NDArray[np.float64], apart: Fraction) -> tuple[Integers, Integers]:
+    """For each of some sorted binary16 numbers, from where to where others are at most so far."""
+    # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
+    step = float(Fraction(math.floor(apart * 2**24), 2**24))
+    low = np.searchsorted(place, place - step, side="left")
+    return low, np.searchsorted(place, place + step, side="right")
 
 
 def _every() -> Halves:
@@ -225,8 +230,12 @@ class DrawnLaw:
 
     @property
     def probabilities(self) -> dict[float, Fraction]:
-        pairs = zip(self.outputs.tolist(), self.shares.tolist(), strict=True)
-        return {output: Fraction(share, self.total) for output, share in pairs}
+        """Of numbers: zeros of both signs together, which `outputs` keeps apart."""
+        found: dict[float, Fraction] = {}
+        for output, share in zip(self.outputs.tolist(), self.shares.tolist(), strict=True):
+            number = output + 0.0
+            found[number] = found.get(number, Fraction(0)) + Fraction(share, self.total)
+        return found
 
 
 def drawn_law(
@@ -321,8 +330,7 @@ def exhaustive_delta(
 
     _, table, total = _laws(run, inputs, drawn.outputs, below, signs=(1,), checked=checked)
     place = inputs.astype(np.float64)
-    low = np.searchsorted(place, place - lower(apart), side="left")
-    high = np.searchsorted(place, place + lower(apart), side="right")
+    low, high = _near(place, apart)
     factor = math.exp(rational(epsilon, "epsilon"))
     enough, needed = np.zeros(inputs.size), np.zeros((2, inputs.size))
     for column in table.T:
