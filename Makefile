@@ -89,12 +89,15 @@ docs: $(READY) ## execute the pages, check their links and the command-line refe
 	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest tests/docs
 
 site: $(VENV)/.site ## build the documentation site to build/site, and check it; read it with: lastbit docs
+	@rm -rf build/site
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
-	    --conf-dir docs --doctree-dir build/doctrees . build/site
+	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
 	@$(BIN)/lastbit docs --check
 
-reference: $(READY) ## write docs/reference/cli.md from the commands' own help
-	@$(BIN)/python docs/generate_cli.py
+reference: $(READY) ## write docs/reference/ from the docstrings, the errors and the commands' own help
+	@$(BIN)/python -m docs.generate_api
+	@$(BIN)/python -m docs.generate_errors
+	@$(BIN)/python -m docs.generate_cli
 
 comparison: $(READY) ## write docs/comparison.md from the saved benchmarks
 	@$(BIN)/python bench/comparison.py
@@ -117,9 +120,11 @@ dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try 
 	@rm -rf dist src/lastbit/site build/try && cp -r build/site src/lastbit/site
 	@$(BIN)/python -m hatchling build || { rm -rf src/lastbit/site; exit 1; }
 	@rm -rf src/lastbit/site
-	@$(PYTHON) -m venv build/try
-	@build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install dist/*.whl
-	@cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check
+	@for built in dist/*.whl dist/*.tar.gz; do \
+	    echo "Trying $$built in an empty environment ..." && $(PYTHON) -m venv --clear build/try && \
+	    build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install $$built && \
+	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check) || exit 1; \
+	done
 	@ls -l dist
 
 clean: ## remove the environment, builds and caches

@@ -22,10 +22,13 @@ PACKAGES = {
     "opendp": "opendp",
     "pydp": "python-dp",
     "tumult": "tmlt.core",
+    "opacus": "opacus",
+    "pipelinedp": "pipeline-dp",
+    "smartnoise": "smartnoise-sql",
 }
 SECONDS = 5.0  # about as long as one attack may draw
 SUM_SAMPLES = {"narrow-sum": 300, "reordering": 300}  # of a million records each
-VALUE_SAMPLES = {"threshold": 100_000, "fork": 200, "timing": 10_000}
+VALUE_SAMPLES = {"precision": 40_000, "threshold": 100_000, "fork": 200, "timing": 10_000}
 USUAL = 10_000
 
 

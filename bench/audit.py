@@ -138,14 +138,18 @@ def measured(benchmark: Benchmark, seconds: float) -> Row:
         also=(THEIR_ERROR,),
     )
     machine, cells = load.record(), cells_of(benchmark)
-    counted = result.trials + result.other_trials
     stated = {
         name: {
-            "epsilon_lower": _plain(result.at(error).epsilon_lower),
-            "optimum": _plain(attainable(cells, result.samples, error)),
-            "optimum_counted": _plain(attainable(cells, max(counted, 2), error)),
+            "epsilon_lower": _plain(found.epsilon_lower),
+            "share": found.hits / max(1, found.trials),
+            "estimate": _plain(found.estimate or 0.0),
+            "counted": found.trials + found.other_trials,
+            "optimum": attainable(cells, result.samples, found.error),
+            "optimum_counted": attainable(
+                cells, max(2, found.trials + found.other_trials), found.error
+            ),
         }
-        for name, error in (("sure", ERROR), ("at_90", THEIR_ERROR))
+        for name, found in (("sure", result), ("at_90", result.at(THEIR_ERROR)))
     }
     better = best_of_theirs({"mechanism": benchmark.name})
     needed = None
@@ -484,11 +488,10 @@ def _why(row: Row) -> str:
 def _lost(row: Row) -> str:
     """How much of the gap is the event's fault, and how much the runs that only searched."""
     ours = row["at_90"]
-    share, counted = row["hits"] / max(1, row["trials"]), row["trials"] + row["other_trials"]
     return (
-        f"the event happens in {100 * share:.2g} % of the runs and has an estimated loss of "
-        f"{below(row['estimate'])}; the {millions(counted)} runs that were counted could have "
-        f"certified {below(ours['optimum_counted'])}."
+        f"the event happens in {100 * ours['share']:.2g} % of the runs and has an estimated loss "
+        f"of {below(ours['estimate'])}; the {millions(ours['counted'])} runs that were counted "
+        f"could have certified {below(ours['optimum_counted'])}."
     )
 
 

@@ -55,7 +55,15 @@ __all__ = [
 
 
 class LastbitError(Exception):
-    """The root of the tree; catch it to catch everything lastbit raises on purpose."""
+    """The root of the tree; catch it to catch everything lastbit raises on purpose.
+
+    >>> import lastbit as lb
+    >>> try:
+    ...     lb.Laplace(sensitivity=1, epsilon=0)
+    ... except LastbitError as error:
+    ...     print(error)
+    epsilon is zero; pass a number above 0
+    """
 
 
 class InvalidParameter(LastbitError, ValueError):
@@ -100,67 +108,169 @@ class InvalidParameter(LastbitError, ValueError):
 
 
 class WrongType(InvalidParameter, TypeError):
-    """A parameter is of a type that cannot carry the meaning asked for."""
+    """A parameter is of a type that cannot carry the meaning asked for.
+
+    >>> import lastbit as lb
+    >>> lb.PureDP([1])
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.WrongType: epsilon is of type list, not a number; pass an int, a Fraction, ...
+    """
 
 
 class CardRefused(InvalidParameter):
-    """A data card says too little or something that has no meaning; the message names the line."""
+    """A data card says too little or something that has no meaning; the message names the line.
+
+    >>> import lastbit as lb
+    >>> lb.table("missing.toml")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.CardRefused: missing.toml cannot be read (No such file ...); pass a TOML file
+    """
 
 
 class QueryRefused(InvalidParameter):
-    """A question that has no private answer here; the message says what comes nearest."""
+    """A question that has no private answer here; the message says what comes nearest.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> visits = lb.table(duckdb.sql("SELECT 7 AS cost"), each_row=True, name="visits")
+    >>> visits.sql("SELECT cost FROM visits").explain(epsilon=1)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.QueryRefused: cost is selected row by row; add GROUP BY, or aggregate it
+    """
 
 
 class EngineFailed(LastbitError, RuntimeError):
-    """The database could not run a statement. Its own words may hold data, so they are not here."""
+    """The database could not run a statement. Its own words may hold data, so they are not here.
+
+    >>> issubclass(EngineFailed, RuntimeError)
+    True
+    """
 
 
 class BudgetExceeded(LastbitError, RuntimeError):
-    """The answer would cost more than is left; nothing was released and nothing charged."""
+    """The answer would cost more than is left; nothing was released and nothing charged.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> one = lb.Budget(kind="pure", epsilon=1)
+    >>> visits = lb.table(duckdb.sql("SELECT 7 AS x"), each_row=True, name="visits", budget=one)
+    >>> visits.agg(n=lb.count()).release(epsilon=2)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.BudgetExceeded: the answer costs more than all of the budget of visits
+    """
 
 
 class LedgerDamaged(LastbitError, RuntimeError):
-    """A ledger that cannot be read, or whose chain of entries does not fit."""
+    """A ledger that cannot be read, or whose chain of entries does not fit.
+
+    >>> issubclass(LedgerDamaged, RuntimeError)
+    True
+    """
 
 
 class NotAllowed(LastbitError, PermissionError):
-    """The card says who may ask, or about which data, and that is not so here."""
+    """The card says who may ask, or about which data, and that is not so here.
+
+    >>> issubclass(NotAllowed, PermissionError)
+    True
+    """
 
 
 class ServerFailed(LastbitError, ConnectionError):
-    """A server that cannot be reached, or whose answer is not what was asked for."""
+    """A server that cannot be reached, or whose answer is not what was asked for.
+
+    >>> issubclass(ServerFailed, ConnectionError)
+    True
+    """
 
 
 class IncompatibleGuarantees(LastbitError, ValueError):
-    """Two promises of different kinds or about different neighbours; the message says how on."""
+    """Two promises of different kinds or about different neighbours; the message says how on.
+
+    >>> import lastbit as lb
+    >>> lb.PureDP(1) + lb.ZCDP(1)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.IncompatibleGuarantees: PureDP and ZCDP do not add up; convert both to one ...
+    """
 
 
 class Undecidable(LastbitError, ArithmeticError):
-    """A comparison of balls that overlap: the truth is not known at this precision."""
+    """A comparison of balls that overlap: the truth is not known at this precision.
+
+    >>> from lastbit.exact import Ball
+    >>> 3 * Ball.of("1/3") > 1
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.Undecidable: the ball 1.0000000000000000000 ± ... does not decide > 1; ...
+    """
 
 
 class PrecisionExhausted(LastbitError, ArithmeticError):
-    """A question stayed undecided up to the highest precision allowed."""
+    """A question stayed undecided up to the highest precision allowed.
+
+    >>> from lastbit.exact import Ball, refine
+    >>> refine(lambda precision: 3 * Ball.of("1/3") > 1, limit=512)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.PrecisionExhausted: still undecided at 512 bits; ...
+    """
 
 
 class EntropyUnavailable(LastbitError, RuntimeError):
-    """The operating system's random source failed; nothing was drawn."""
+    """The operating system's random source failed; nothing was drawn.
+
+    >>> issubclass(EntropyUnavailable, RuntimeError)
+    True
+    """
 
 
 class Untraceable(LastbitError, TypeError):
-    """Code does something with an input that is not arithmetic; the message says where."""
+    """Code does something with an input that is not arithmetic; the message says where.
+
+    >>> from lastbit.verify import trace
+    >>> trace(lambda x: int(x))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.Untraceable: ... converts an input to an integer; use round_to(x, step)
+    """
 
 
 class Overflow(LastbitError, ArithmeticError):
-    """A number lies beyond the largest of a format: a machine would answer infinity."""
+    """A number lies beyond the largest of a format: a machine would answer infinity.
+
+    >>> from lastbit.verify import BINARY16
+    >>> BINARY16.rounded(10**6)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.Overflow: the result may overflow binary16
+    """
 
 
 class NoBound(LastbitError, ArithmeticError):
-    """No bound can be given: the code may overflow or divide by 0 somewhere in the box."""
+    """No bound can be given: the code may overflow or divide by 0 somewhere in the box.
+
+    >>> from lastbit.verify import analyse, trace
+    >>> analyse(trace(lambda x: 1.0 / x), {"x": (-1, 1)})
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NoBound: a divisor may be 0; narrow the ranges, or raise pieces=
+    """
 
 
 class NotMonotone(LastbitError, ValueError):
-    """Code whose output does not rise or fall with its uniform, but turns `between` two."""
+    """Code whose output does not rise or fall with its uniform, but turns `between` two.
+
+    >>> from lastbit.verify import Grid, exact_law
+    >>> exact_law(lambda value, u: abs(u - 0.5), 0, uniform=Grid(8), signs=None)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotMonotone: the output turns between the uniforms ...
+    """
 
     def __init__(self, message: str, *, between: tuple[float, float] | None = None) -> None:
         super().__init__(message)
@@ -168,11 +278,25 @@ class NotMonotone(LastbitError, ValueError):
 
 
 class TooManyOutputs(LastbitError, ValueError):
-    """Code with more outputs than may be enumerated."""
+    """Code with more outputs than may be enumerated.
+
+    >>> from lastbit.verify import Grid, exact_law
+    >>> exact_law(lambda value, u: value + u, 0, uniform=Grid(20), signs=None, most_cells=9)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.TooManyOutputs: the function has more than 9 outputs; round its result to ...
+    """
 
 
 class NotCertified(LastbitError, ValueError):
-    """No promise can be proved for this code with these parameters; the message says why."""
+    """No promise can be proved for this code with these parameters; the message says why.
+
+    >>> from lastbit.verify import certified_code
+    >>> certified_code(lambda value, u, sign: value + sign * u, sensitivity=1, region=(-8, 8))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotCertified: the code does not round its result; ...
+    """
 
 
 def _filled(words: str, arguments: Mapping[str, str | None], options: Mapping[str, str]) -> str:

@@ -65,6 +65,19 @@ def four(value, u, sign, more):
 
 def loop(value, u):
     return value + int(u * 4)
+
+def normal(u, v, sigma):
+    return sigma * math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v)
+
+def noisy_max(run, queries):
+    run.emit(run.largest([query + run.laplace(2) for query in queries]))
+
+def response(run, bits):
+    u = run.uniform()
+    run.emit(bits[0] if u < 0.75 else 1 - bits[0])
+
+def typed(run, queries):
+    run.emit(queries[0] if isinstance(queries[0], float) else queries[0] + run.laplace(1))
 '''
 
 
@@ -87,6 +100,27 @@ def judged(status: int, *arguments: str) -> str:
 
 def read(name: str) -> dict:
     return json.loads(Path(name).read_text("utf-8"))
+
+
+# ---------------------------------------------------------------- normal noise, and programs
+
+
+def test_normal_noise_is_certified_with_its_delta() -> None:
+    asked = ("--epsilon", "1", "--grid", "1", "--region", "-20", "20", "--certificate", "out.json")
+    words = judged(0, "gaussian", "sketches:normal", "--parameter", "sigma=8", *asked)
+    assert "sketches:normal, ε = 1 CERTIFIED ε ≤ 1, δ ≤ " in words
+    assert Fraction(read("out.json")["claim"]["delta"]) < Fraction(1, 10**9)
+    assert "ACCEPTED" in succeeded("check", "out.json")
+
+
+def test_programs_are_certified_by_a_coupling() -> None:
+    asked = ("--epsilon", "1", "--inputs", "3", "--certificate", "out.json")
+    words = judged(0, "program", "sketches:noisy_max", *asked)
+    assert "sketches:noisy_max, 3 inputs CERTIFIED ε ≤ 1, δ ≤ " in words
+    assert "ACCEPTED" in succeeded("check", "out.json")
+    bits = ("--inputs", "1", "--neighbours", "one", "--value", "0", "--value", "1")
+    words = judged(0, "program", "sketches:response", "--epsilon", "1.1", *bits)
+    assert "sketches:response, one input CERTIFIED ε ≤ 1.1" in words
 
 
 # ---------------------------------------------------------------- somebody's function
@@ -246,7 +280,13 @@ def test_a_shipped_function_with_its_parameters() -> None:
              "--inputs", "0", "1"),
             "--inputs or --split",
         ),
-        (("foo", "--epsilon", "1"), "say snapping or rounding"),
+        (("foo", "--epsilon", "1"), "or say gaussian, program, rounding, snapping"),
+        (("program", "sketches:typed", "--epsilon", "1", "--inputs", "1"), "asks what kind"),
+        (("program", "sketches:noisy_max", "--epsilon", "1", "--inputs", "0"), "--inputs"),
+        (("program", "sketches:noisy_max", "--epsilon", "1/2", "--inputs", "2"), "SEQ: where"),
+        (("program", "sketches:absent", "--epsilon", "1", "--inputs", "2"), "is not there"),
+        (("gaussian", "sketches:blind", "--epsilon", "1", "--grid", "1", "--region", "0", "1"),
+         "in the order u, v"),
     ],
 )  # fmt: skip
 def test_refusals(arguments: tuple[str, ...], words: str) -> None:

@@ -4,6 +4,8 @@
                   is shown (`...` stands for anything), other code must run
     ```console    `$ lastbit ...` is run and must print what is shown, up to white space;
                   commands that set things up (make, git, pip) are not run
+    ```toml       or python: with a first line `# card.toml` it is saved under that name, and
+                  that line stays in the file
     ```           any other fence is only shown, but may not hide a command under another name
 
 A command that ends with an error must show it: the last line of its output is `[exit 2]`.
@@ -16,6 +18,7 @@ import importlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -26,6 +29,7 @@ from pathlib import Path
 RUN = frozenset({"lastbit", "python", "cat", "head", "echo", "ls"})
 NOT_RUN = frozenset({"make", "git", "pip", "cd"})
 MISNAMED = frozenset({"py", "python3", "pycon", "sh", "bash", "shell", "shell-session"})
+SHELL = frozenset("();<>|&$`*?~#")
 LONGEST_COMMAND_SECONDS = 300
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>[^`]*)$")
@@ -33,6 +37,7 @@ OPT_OUT = re.compile(r"^<!-- not executed: \S.* -->$")
 LINK = re.compile(
     r"\[[^\]]*\]\(<?(?P<inline>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]: *(?P<reference>\S+)", re.M
 )
+SAVED = re.compile(r"# (?P<name>\w+\.(toml|py))\n")
 EXIT_STATUS = re.compile(r"^\[exit (?P<status>\d+)\]\s*\Z", re.M)
 HEADING = re.compile(r"^#+ +(?P<title>.*?) *#*$", re.M)
 
@@ -105,8 +110,15 @@ def executable(page: str) -> list[Fence]:
     return [
         fence
         for fence in fences(page)
-        if fence.language in {"python", "console"} and not fence.left_out
+        if fence.language in {"python", "console"} and not (fence.left_out or saved_as(fence))
     ]
+
+
+def saved_as(fence: Fence) -> str | None:
+    """The name of the file that a fence shows."""
+    found = SAVED.match(fence.text)
+    ending = {"toml": ".toml", "python": ".py"}.get(fence.language)
+    return found["name"] if found and ending and found["name"].endswith(ending) else None
 
 
 def run(page: str, *, name: str, directory: Path) -> None:
@@ -116,8 +128,12 @@ def run(page: str, *, name: str, directory: Path) -> None:
         if fence.language in MISNAMED:
             raise PageBroken(f"{name}:{fence.line}: call it python or console, so that it runs")
     with contextlib.chdir(directory):
-        for fence in executable(page):
-            if fence.language == "console":
+        for fence in fences(page):
+            if saved := not fence.left_out and saved_as(fence):
+                Path(saved).write_text(fence.text, "utf-8")
+            elif fence.left_out or fence.language not in {"python", "console"}:
+                continue
+            elif fence.language == "console":
                 for command in commands(fence):
                     _run_command(command, name, directory)
             elif re.search(r"^>>>", fence.text, re.M):
@@ -160,8 +176,26 @@ def _run_command(command: Command, name: str, directory: Path) -> None:
         return
     if command.program not in RUN:
         raise PageBroken(f"{where}\nis neither a command to run nor one to leave out")
-    finished = subprocess.run(
-        command.text,
+    returned, written = _finished(command.text, directory)
+    shown, status = _shown_status(command.output)
+    same = doctest.OutputChecker().check_output(shown, written, LOOSE)
+    if not same or returned != status:
+        raise PageBroken(
+            f"{where}\nexpected, with exit status {status}:\n{shown}\n"
+            f"got, with exit status {returned}:\n{written}"
+        )
+
+
+def _finished(text: str, directory: Path) -> tuple[int, str]:
+    """The exit status of a command, and what it wrote to stdout and stderr."""
+    words = list(shlex.shlex(text, posix=False, punctuation_chars=True))
+    plain = all(word[0] in "\"'" or not SHELL.intersection(word) for word in words)
+    if __package__ and plain and words[0] == "lastbit":
+        from tests.docs.forked import finished  # not there where this runs as a program
+
+        return finished(shlex.split(text)[1:], directory, _environment(), LONGEST_COMMAND_SECONDS)
+    run = subprocess.run(
+        text,
         shell=True,  # pages show redirections and `&&`, as people type them
         cwd=directory,
         env=_environment(),
@@ -172,13 +206,7 @@ def _run_command(command: Command, name: str, directory: Path) -> None:
         timeout=LONGEST_COMMAND_SECONDS,
         check=False,
     )
-    shown, status = _shown_status(command.output)
-    same = doctest.OutputChecker().check_output(shown, finished.stdout, LOOSE)
-    if not same or finished.returncode != status:
-        raise PageBroken(
-            f"{where}\nexpected, with exit status {status}:\n{shown}\n"
-            f"got, with exit status {finished.returncode}:\n{finished.stdout}"
-        )
+    return run.returncode, run.stdout
 
 
 def _shown_status(output: str) -> tuple[str, int]:

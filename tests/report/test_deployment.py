@@ -66,6 +66,7 @@ def test_the_page_says_the_same(folder: Path) -> None:
     asked()
     assert succeeded("report", "visits.toml", "--checklist", "--out", "list.html") == ""
     page = Path("list.html").read_text("utf-8")
+    assert "filled in" in refused("report", "visits.toml", "--checklist", "--out", "list.html")
     assert page.startswith("<!doctype html>") and "One patient, with all its rows." in page
     assert page.count("☐") == page.count("<b>Open:</b>") > 8
 
@@ -100,7 +101,11 @@ def test_losses_are_rounded_up(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("budget", "question", "words"),
     [
-        (Budget(epsilon=1), "What can be learned about one unit at most?", "at most 2.68 % likely"),
+        (
+            Budget(epsilon=1),
+            "What can be learned about one unit at most?",
+            "one more is in the table, thinks it at most 2.68 %",
+        ),
         (Budget(rho="0.1"), "What is that as (ε, δ), to compare?", "ε = 1.915 at δ = 1e-5"),
         (
             Budget(kind="filter", epsilon=3, delta="1e-6"),
@@ -117,8 +122,10 @@ def test_the_promise_in_words(budget: Budget, question: str, words: str, folder:
 def test_rows_and_changes_are_told(folder: Path) -> None:
     from lastbit.privacy import CHANGE_ONE
 
-    about = on_record(unit=None, max_rows=1, max_groups=None, neighbours=CHANGE_ONE)
-    told = known(about)
+    changed = {"unit": None, "max_rows": 1, "max_groups": None, "neighbours": CHANGE_ONE}
+    told = known(on_record(Budget(epsilon=1), **changed))
+    # one unit more or less and one unit with other rows are two promises: no belief for both
+    assert "rows of this one are certain" in told["What can be learned about one unit at most?"]
     assert told["Whose data is protected?"].startswith("One row")
     assert "the number of units is public" in told["Which tables are neighbours?"]
     assert "So is the number of units." in told["What is shown without noise?"]
@@ -128,7 +135,11 @@ def test_an_answer_that_does_not_check_is_not_ticked(folder: Path) -> None:
     asked()
     ledger = Ledger.existing("visits.ledger")
     code = {"kind": "rounding", "claim": {"code": [{"name": "os:abort"}]}}
-    wrong = ({"asked": 3}, {"rows": [], "certificate": code}, {"rows": [], "certificate": 1})
+    wrong: tuple[dict[str, Any], ...] = (
+        {"asked": 3},
+        {"rows": [], "certificate": code},
+        {"rows": [], "certificate": 1},
+    )
     for number, record in enumerate(wrong):
         price = Cost(epsilon=Fraction(1))
         ledger.charge("visits", price, question=f"q{number}", record=record, **HOW)

@@ -402,11 +402,11 @@ def test_what_is_paid_is_what_was_previewed(plain):
 
 
 def test_a_wanted_error_is_paid_by_the_price_that_was_named(plain):
-    form = {"sql": SQL, "by": "error", "epsilon": "0.5", "within": "100"}
+    form = {"sql": SQL, "by": "error", "epsilon": "0.5", "within": "100", "weights": "balanced"}
     answer = visited(plain, "/tables/visits/preview", "analyst", form=form)
     assert "Pay ε = 0.899 and ask" in check(answer.text).text
     fields = pay_form(answer)
-    assert (fields["sql"], fields["epsilon"]) == (SQL, "899/1000")
+    assert (fields["sql"], fields["epsilon"], fields["weights"]) == (SQL, "899/1000", "balanced")
     assert not {"within", "by"} & set(fields)
 
 

@@ -40,6 +40,11 @@ def above_twice(run, queries, scale=8):
             return
 
 
+def monotone(run, queries):
+    """SVT of queries that all move the same way: half the noise will do."""
+    above_twice(run, queries, scale=4)
+
+
 def fresh_limit(run, queries):
     """SVT 2: the limit is drawn again after each that is above."""
     limit, count = 10 + run.laplace(4), 0
@@ -74,6 +79,21 @@ def gap(run, queries):
             run.emit(noisy - limit)
             return
     run.emit(-1)
+
+
+def adaptive(run, queries, wide=8, scale=4):
+    """The first that is far above, which costs less, or above."""
+    limit = 10 + run.laplace(2)
+    for query in queries:
+        far = query + run.laplace(wide) - limit
+        near = query + run.laplace(scale) - limit
+        if far >= 16:
+            run.emit(far)
+            return
+        if near >= 0:
+            run.emit(near)
+            return
+        run.emit(0)
 
 
 def partial_sum(run, values):
@@ -184,6 +204,10 @@ def svt4(run, queries):
     above_twice(run, queries, scale=4)
 
 
+def monotone_little(run, queries):
+    above_twice(run, queries, scale=2)
+
+
 def svt5(run, queries):
     """SVT 5: no noise for the queries."""
     limit = 10 + run.laplace(2)
@@ -281,6 +305,29 @@ def gap_little(run, queries):
     run.emit(-1)
 
 
+def adaptive_little(run, queries):
+    adaptive(run, queries, wide=2)
+
+
+def adaptive_less(run, queries):
+    adaptive(run, queries, scale=3)
+
+
+def adaptive_query(run, queries):
+    """The noisy value of what is far above, not its gap."""
+    limit = 10 + run.laplace(2)
+    for query in queries:
+        noisy = query + run.laplace(8)
+        near = query + run.laplace(4) - limit
+        if noisy - limit >= 16:
+            run.emit(noisy)
+            return
+        if near >= 0:
+            run.emit(near + limit)
+            return
+        run.emit(0)
+
+
 def sum_twice(run, values):
     run.emit(sum(values) + sum(values) + run.laplace(1))
 
@@ -372,9 +419,11 @@ PROGRAMS = {
     above_threshold: (6, "each", {svt3: "SEQ", svt5: "CASE", svt6: "SEQ", bare_limit: "SEQ",
                                   limit_told: "SEQ"}),
     above_twice: (6, "each", {svt4: "SEQ", svt5: "CASE", svt6: "SEQ"}),
+    monotone: (6, "same", {monotone_little: "SEQ", svt3: "SEQ", svt5: "CASE", bare_limit: "SEQ"}),
     fresh_limit: (6, "each", {svt3: "SEQ", svt5: "CASE", svt6: "SEQ"}),
     numeric: (6, "each", {numeric_same: "SEQ", numeric_little: "SEQ", numeric_all: "SEQ"}),
     gap: (6, "each", {gap_to_ten: "SEQ", gap_below: "SEQ", gap_little: "SEQ"}),
+    adaptive: (4, "each", {adaptive_little: "SEQ", adaptive_less: "SEQ", adaptive_query: "SEQ"}),
     partial_sum: (4, "one", {sum_twice: "SEQ", sum_and_first: "EMIT", sum_little: "SEQ"}),
     prefix_sums: (4, "one", {prefix_of_sums: "SEQ", prefix_bare: "EMIT", prefix_twice: "SEQ"}),
     smart_sums: (4, "one", {smart_little: "SEQ", smart_bare: "EMIT", smart_kept: "SEQ"}),

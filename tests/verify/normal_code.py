@@ -24,6 +24,10 @@ def angle_first(u, v):
     return math.cos(u * 6.283185307179586) * math.sqrt(-2.0 * math.log(1.0 - v)) * 10.0
 
 
+def of_numpy(u, v):
+    return 10.0 * np.sqrt(-2.0 * np.log(1.0 - u)) * np.cos(2.0 * np.pi * v)
+
+
 def square(u, v):
     x, y = 2.0 * u - 1.0, 2.0 * v - 1.0
     return x * x + y * y

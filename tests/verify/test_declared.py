@@ -16,7 +16,8 @@ from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.error_bounds.formats import BINARY16
 from lastbit.verify.running.uniforms import FullPrecision, Grid
-from tests.verify.test_check_rounding import accepted, at, changed, own_leaves, variants, without
+from tests.mutants import at, own_leaves, variants
+from tests.verify.test_check_rounding import accepted, changed, without
 from tests.verify.test_rounding import worst_excess
 
 

@@ -293,6 +293,12 @@ def test_laws_of_sums_are_convolutions():
     }
 
 
+def test_zeros_of_both_signs_are_one_number_and_two_outputs():
+    law = drawn_law(lambda u: (u - code.H(0.5)) * code.H(0), Grid(2))
+    assert law.probabilities == {0.0: 1}
+    assert law.outputs.size == 2
+
+
 def test_enumeration_refuses_what_binary16_has_not():
     with pytest.raises(InvalidParameter):
         drawn_law(lambda u: u, Grid(14))
@@ -422,10 +428,19 @@ def test_another_function_does_not_take_the_steps(name, other):
 @pytest.mark.parametrize("name", ["log", "cos"])
 def test_a_library_that_is_farther_off_is_noticed(name, monkeypatch):
     """Five units in the last place: the code takes its steps all the same."""
-    right = getattr(math, name)
+    claim, right = sealed("box_muller")["claim"], getattr(math, name)
     monkeypatch.setattr(math, name, lambda x: right(x) * (1 + 5 * 2.0**-53))
     with pytest.raises(Rejected, match="farther off here than stated"):
-        _check_library(sealed("box_muller")["claim"])
+        _check_library(claim)
+
+
+def test_numpys_functions_are_tried_where_the_code_uses_them(monkeypatch):
+    found = sealed("of_numpy")
+    right = np.cos
+    monkeypatch.setattr(np, "cos", lambda x: right(x) * (1 + 5 * 2.0**-53))
+    with pytest.raises(Rejected, match="cos is farther off here than stated"):
+        _check_library(found["claim"])
+    _check_library(sealed("box_muller")["claim"])
 
 
 def test_the_checkers_cosine_holds_the_true_one():

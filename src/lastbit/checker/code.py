@@ -33,7 +33,6 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from importlib import metadata
 from typing import Any, TypeAlias
 
 from .numbers import Json, Rejected, number, require
@@ -155,11 +154,17 @@ def _check_machine(stated: Any, libraries: set[str]) -> None:
         "platform": f"{platform.system()} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()),
     }
-    found |= {name: metadata.version(name) for name in ("lastbit", "numpy") if name in libraries}
+    found |= {name: _version(name) for name in ("lastbit", "numpy") if name in libraries}
     require(isinstance(stated, Mapping), "the machine is not described")
     for name in sorted({*found, *stated}):
         here, there = found.get(name, "none"), stated.get(name, "none")
         require(here == there, f"it is about {name} {there}, and here is {here}; {_AGAIN}")
+
+
+def _version(name: str) -> str:
+    from importlib import metadata  # loads email and zipfile: only where a library is named
+
+    return metadata.version(name)
 
 
 def _python() -> str:

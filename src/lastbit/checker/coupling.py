@@ -18,8 +18,9 @@ run is shifted against that of the first.
 * EMIT. What the leaf puts out does not move at all, and is never -0.0, which would tell a zero of
   one input from that of another: a sum is -0.0 only if both parts are, a difference only if its
   first part is.
-* SEQ. The costs of all draws add up, for inputs that differ most: "each" by the sensitivity, or
-  "one", which all together differ by it. Both are the same for either run as the first.
+* SEQ. The costs of all draws add up, for inputs that differ most: "each" by the sensitivity, "one"
+  of them, or all the "same" way. The first two are the same for either run as the first; of the
+  third the body has shifts for inputs of the second run that are above, and then for those below.
 
 So P(first run ends in the leaf with output o) <= exp(cost) P(second run does); summed over the
 leaves that put out o, this is the claim (Barthe and others 2016: pointwise coupling).
@@ -45,6 +46,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from .code import imported, running_code, screened
@@ -57,6 +59,9 @@ _CLAIM = frozenset({
     "code", "tree", "draws", "inputs", "values", "neighbours", "sensitivity", "grid", "bound",
     "epsilon", "delta",
 })  # fmt: skip
+_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {"each": (0,), "one": (0,), "same": (1, -1)}  # 0: inputs may differ either way
+)
 _METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
 _LIBRARIES = ("built-in builtins.", "built-in math.", "built-in fractions.", "function ")
 _MOST_LEAVES = 1 << 12
@@ -97,7 +102,7 @@ def check_coupling_steps(claim: Json, body: Json) -> None:
     require(distinct and "" not in {*draws, *names}, "two inputs or draws have one name")
     leaves = list(_leaves(claim["tree"]))
     require(len(leaves) <= _MOST_LEAVES, "the program has too many ends")
-    require(claim["neighbours"] in ("each", "one"), "the neighbours are unknown")
+    require(claim["neighbours"] in _WAYS, "the neighbours are unknown")
     if any(draw["law"] == "uniform" for draw in draws.values()):
         require(set(body) == set(), "there is a part too many")
         _check_uniform(claim, draws, leaves)
@@ -191,17 +196,22 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
         require(scales[name] > 0, "a scale is not above 0")
     inputs = list(claim["inputs"])
     known = frozenset({*inputs, *draws})
-    require(len(body["shifts"]) == len(leaves), "an end has no shifts")
+    ends = list(product(_WAYS[claim["neighbours"]], leaves))
+    require(len(body["shifts"]) == len(ends), "an end has no shifts")
     epsilon = number(claim["epsilon"])
     together = claim["neighbours"] == "one"
 
-    def most(form: Form) -> Fraction:
+    def most(form: Form, way: int) -> Fraction:
         """The greatest value over all differences of inputs."""
-        shares = [abs(share) for name, share in form.items() if name]
+        shares = [
+            max(way * share, Fraction(0)) if way else abs(share)
+            for name, share in form.items()
+            if name
+        ]
         wide = max(shares, default=Fraction(0)) if together else sum(shares, Fraction(0))
         return form.get("", Fraction(0)) + apart * wide
 
-    for leaf, written in zip(leaves, body["shifts"], strict=True):
+    for (way, leaf), written in zip(ends, body["shifts"], strict=True):
         require(set(written) <= set(draws), "something else than a draw is shifted")
         shifts = {}
         for name, parts in written.items():
@@ -211,12 +221,12 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             whole = all(share.denominator == 1 for key, share in shift.items() if key)
             require(lattice and whole, "a shift is off the grid")
             shifts[name] = shift
-        reach = {name: max(most(s), most(_minus(s))) for name, s in shifts.items()}
+        reach = {name: max(most(s, way), most(_minus(s), way)) for name, s in shifts.items()}
         if together:  # the inputs differ in one place: the worst place, and the worst sign
-            ends = [{key: side * apart} for key in inputs for side in (1, -1)]
+            places = [{key: side * apart} for key in inputs for side in (1, -1)]
             costs = [
-                sum((abs(_at(s, end)) / scales[name] for name, s in shifts.items()), Fraction(0))
-                for end in ends
+                sum((abs(_at(s, at)) / scales[name] for name, s in shifts.items()), Fraction(0))
+                for at in places
             ]
             cost = max(costs, default=Fraction(0))
         else:
@@ -235,7 +245,7 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             one, two = (_exact(rows, known, limits, grid) for rows in (left, right))
             change = moved(added(one, two, -1))
             rises = relation in (">", ">=")
-            worst = most(_minus(change)) if rises else most(change)
+            worst = most(_minus(change), way) if rises else most(change, way)
             require(worst <= 0, "a comparison may turn out otherwise in the second run")
         for rows in leaf.emitted:
             if len(_form(rows, known)) == 1 and rows[0][0] == "CONST":

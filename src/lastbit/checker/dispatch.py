@@ -212,6 +212,11 @@ def check(certificate: Json) -> None:
     """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim.
 
     Code that it names is imported and called.
+
+    >>> check({"lastbit": "certificate"})
+    Traceback (most recent call last):
+        ...
+    lastbit.checker.numbers.Rejected: it lacks a part, or has one too many
     """
     _check_whole(certificate, _CHECKED)
 
@@ -277,7 +282,11 @@ def _check_whole(found: Json, checked: Mapping[str, Callable[[Json, Json], None]
 
 
 def problem_of(certificate: Json) -> str | None:
-    """Why a certificate is rejected; None if it is accepted."""
+    """Why a certificate is rejected; None if it is accepted.
+
+    >>> problem_of({"lastbit": "certificate"})
+    'it lacks a part, or has one too many'
+    """
     try:
         check(certificate)
     except Rejected as problem:

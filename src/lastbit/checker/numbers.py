@@ -44,7 +44,7 @@ _LEAST_EXPONENT = Fraction(-1400)
 
 
 class Rejected(Exception):
-    """A certificate does not prove what it claims; the message says where."""
+    """A certificate does not prove what it claims; `check` raises it and says where."""
 
 
 def require(condition: bool, problem: str) -> None:

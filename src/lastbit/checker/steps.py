@@ -14,6 +14,7 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -213,6 +214,11 @@ def _at(found: list[int], index: object) -> int:
     return found[index]
 
 
+_COMPARED = MappingProxyType({"<": operator.lt, "<=": operator.le, "==": operator.eq})
+_fraction = lru_cache(1024)(Fraction)  # the same text at a thousand points
+
+
+@lru_cache(1024)
 def _constant(name: str, text: str) -> Any:
     if name == "int":
         require(str(int(text)) == text, "a number is not written as it should be")
@@ -269,7 +275,7 @@ def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
             case "none":
                 known[index] = None
             case "round_to":
-                x, grid = known[parts[0]], Fraction(parts[1])
+                x, grid = known[parts[0]], _fraction(parts[1])
                 if not math.isfinite(x):
                     raise ValueError("no number")
                 known[index] = float(round(Fraction(x) / grid) * grid)
@@ -284,8 +290,7 @@ def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
 def _below(row: Sequence[Any], inputs: Json) -> list[int]:
     if row[0] == "case":
         _, yes, no, name, relation, bound = row
-        x, at = Fraction(inputs[name]), Fraction(bound)
-        holds = {"<": x < at, "<=": x <= at, "==": x == at}[relation]
+        holds = _COMPARED[relation](Fraction(inputs[name]), _fraction(bound))
         return [yes if holds else no]
     return [part for part in row[1:] if type(part) is int]
 

@@ -71,7 +71,8 @@ def list_attacks(as_json: bool) -> None:
 @click.argument("name", metavar="NAME|all")
 @option(
     "--target",
-    "What is attacked: numpy, diffprivlib, opendp, pydp, tumult, lastbit, or your own.",
+    "What is attacked: a library (numpy, diffprivlib, opendp, pydp, tumult, opacus, jax-privacy, "
+    "pipelinedp, smartnoise, lastbit), or your own.",
     "LIBRARY|MODULE:FUNCTION",
     required=True,
 )

@@ -13,7 +13,6 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-from lastbit.audit import law_of
 from lastbit.cli.options import refusal
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.verify import Code, arguments_of
@@ -185,7 +184,7 @@ def subject_of(name: str, found: Any) -> Subject:
         return Subject(found, _called(own))
     if callable(found):
         return Subject(found, _called(found))
-    if law_of(found) is not None:
+    if callable(getattr(found, "law", None)):
         return Subject(found, None)
     raise _absent(name, "name one that it has, or an object with a method release")
 

@@ -16,17 +16,25 @@ from typing import Any
 
 import click
 
-from lastbit.checker import problem_of
 from lastbit.cli.check import PROBED
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
-from lastbit.cli.options import FILE, Group, exact_number, group, json_option, option, refusal
+from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded, named
+from lastbit.cli.options import (
+    FILE,
+    Decorator,
+    Group,
+    exact_number,
+    group,
+    json_option,
+    option,
+    refusal,
+)
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.errors import LastbitError, NotMonotone, TooManyOutputs
 from lastbit.exact import exact_text, floor_log2, nearest, positive, probability, rounded_up, upper
-from lastbit.mechanisms import rounded_bounds
-from lastbit.report import certificate_latex, certificate_page, claim_of, only_probed
+from lastbit.report import claim_of, only_probed
 from lastbit.verify import (
+    Code,
     ExactLoss,
     FullPrecision,
     Grid,
@@ -34,7 +42,9 @@ from lastbit.verify import (
     RoundingAnalysis,
     certificate,
     certified_function,
+    coupled,
     exact_loss,
+    gaussian_certificate,
     largest_region,
     least_cell,
     refute,
@@ -74,7 +84,8 @@ class Targets(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The same, refusing unknown names with a way out."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            remedy = "name your own function as module:function, or say snapping or rounding"
+            known = [name for name in self.list_commands(ctx) if name != CODE]
+            remedy = f"name your own function as module:function, or say {', '.join(known)}"
             raise refusal("the mechanism", "is unknown", remedy)
         return super().resolve_command(ctx, args)
 
@@ -91,6 +102,22 @@ def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def uniform_option(usual: str) -> Decorator:
+    """The option that says how uniforms are drawn."""
+    words = (
+        "How u is drawn: with all bits that floats have, or as multiples of 2**-53, as "
+        "random.random() does; open leaves 0 out."
+    )
+    return option("--uniform", words, tuple(UNIFORMS), default=usual)
+
+
+parameter_option = option(
+    "--parameter",
+    "A parameter that the function takes by name; may be repeated.",
+    "NAME=NUMBER",
+    dest="parameters",
+    multiple=True,
+)
 region_option = option("--region", "Results are moved to these ends.", nargs=2, metavar="LOW HIGH")
 
 
@@ -98,9 +125,10 @@ region_option = option("--region", "Results are moved to these ends.", nargs=2, 
 def verify() -> None:
     """What float code truly loses, with a certificate.
 
-    Name a function of your own as module:function, or one of the shipped mechanisms. The exit
-    status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be found
-    out.
+    Name a function of your own as module:function, with gaussian before it if it computes normal
+    noise and program if it draws, compares and chooses; or name one of the shipped mechanisms. The
+    exit status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be
+    found out.
     """
 
 
@@ -121,20 +149,8 @@ def verify() -> None:
     metavar="L",
 )
 @region_option
-@option(
-    "--uniform",
-    "How u is drawn: with all bits that floats have, or as multiples of 2**-53, as "
-    "random.random() does; open leaves 0 out.",
-    tuple(UNIFORMS),
-    default="full",
-)
-@option(
-    "--parameter",
-    "A parameter that the function takes by name; may be repeated.",
-    "NAME=NUMBER",
-    dest="parameters",
-    multiple=True,
-)
+@uniform_option("full")
+@parameter_option
 @option(
     "--split",
     "A uniform between 0 and 1 at which the output turns; may be repeated.",
@@ -278,6 +294,128 @@ def rounding(
         _answer(outcome, files, as_json=as_json)
 
 
+@verify.command(example="gaussian noise:normal --epsilon 1 --grid 1 --region -100 100")
+@click.argument("function", metavar=CODE.upper())
+@option("--epsilon", "The loss at which delta is asked for.", required=True)
+@option("--sensitivity", "How far apart two neighbouring values can be.", default="1")
+@option("--grid", "Results are multiples of L.", dest="cell", metavar="L", required=True)
+@option("--region", "Results are moved to these ends.", nargs=2, metavar="LOW HIGH", required=True)
+@option(
+    "--accepted",
+    "For the polar method, the code of the number that a pair must have between 0 and 1.",
+    CODE.upper(),
+)
+@uniform_option("grid53")
+@parameter_option
+@file_options
+def gaussian(
+    function: str,
+    epsilon: Fraction,
+    sensitivity: Fraction,
+    cell: Fraction,
+    region: tuple[Fraction, Fraction],
+    accepted: str | None,
+    uniform: str,
+    parameters: tuple[str, ...],
+    as_json: bool,
+    **files: Path | None,
+) -> None:
+    """Your own Gaussian noise in floats, with its delta.
+
+    FUNCTION is called as function(u, v) with two fresh uniforms, and computes noise by Box and
+    Muller's or by the polar method. Proved is the delta at this epsilon, for all values of the
+    region, if the noise is added, the sum rounded to the grid and moved to the region. Its code is
+    followed and run, as that of verify module:function with --grid is.
+    """
+    check_files(files)
+    with waiting("deriving the loss"), current_folder():
+        given = _numbers(parameters)
+        codes = [None if name is None else _code(name, given) for name in (function, accepted)]
+        found = gaussian_certificate(
+            *filter(None, codes[:1]),
+            accepted=codes[1],
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            cell=cell,
+            region=region,
+            uniform=UNIFORMS[uniform],
+        )
+        _check_named(found.code)
+        title = f"{function}, ε = {exact_text(epsilon)}"
+        outcome = _proved(found.certificate(), title)
+        _answer(outcome, files, as_json=as_json)
+
+
+@verify.command(example="program votes:noisy_max --epsilon 1 --inputs 5")
+@click.argument("function", metavar=CODE.upper())
+@option("--epsilon", "The loss that is promised.", required=True)
+@option("--inputs", "How many inputs the program is followed for.", int, required=True)
+@option(
+    "--neighbours",
+    "Whether each input differs, one, or each the same way, up or down.",
+    ("each", "one", "same"),
+    default="each",
+)
+@option("--sensitivity", "How far an input can differ.", default="1")
+@option("--grid", "Inputs, numbers and noise are multiples of L.", default="1", metavar="L")
+@option("--bound", "Inputs lie within ±bound.", default=str(1 << 40))
+@option(
+    "--value",
+    "A value that inputs can have, where draws are uniform; may be repeated.",
+    dest="values",
+    multiple=True,
+)
+@file_options
+def program(
+    function: str,
+    epsilon: Fraction,
+    inputs: int,
+    values: tuple[Fraction, ...],
+    as_json: bool,
+    **rest: Any,
+) -> None:
+    """Your own program that draws, compares and puts out.
+
+    FUNCTION is called as function(run, inputs): it draws by run.laplace(scale) or run.uniform(),
+    chooses by run.largest(values) and puts out by run.emit(value). It is followed for every way
+    that its comparisons can go, and a coupling of two runs is looked for. What is refused is not
+    refuted: another proof may exist.
+    """
+    files = {kind: rest.pop(kind) for kind in KINDS}
+    check_files(files)
+    with waiting("looking for a coupling"), current_folder():
+        named_ = _code(function, {}).function
+        found = coupled(named_, inputs=inputs, epsilon=epsilon, values=values or None, **rest)
+        _check_named(found.code)
+        count = "one input" if inputs == 1 else f"{inputs} inputs"
+        words = () if found.values else (f"The cost of its proof is {exact_text(found.cost)}.",)
+        outcome = _proved(found.certificate(), f"{function}, {count}", *words)
+        _answer(outcome, files, as_json=as_json)
+
+
+def _proved(proof: Mapping[str, Any], title: str, *words: str) -> Outcome:
+    verdict = f"CERTIFIED {claim_of(proof).verdict}"
+    return Outcome(certificate=proof, title=title, verdict=verdict, words=words)
+
+
+def _code(name: str, parameters: Mapping[str, float]) -> Code:
+    """Code by its name, if there is a function of that name."""
+    if not callable(named(name)):
+        problem, remedy = "is not there: the module has no such function", "name one that it has"
+        raise refusal(THE_FUNCTION, problem, remedy)
+    return Code(name, **parameters)
+
+
+def _check_named(code: object) -> None:
+    if not code:
+        raise refusal(
+            THE_FUNCTION,
+            "cannot be named in a certificate: its name leads to another function, or its "
+            "source is not there",
+            "name the function itself, in a module with its source",
+        )
+
+
 def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
     """The parameters of a function, each the float nearest to what was written."""
     found: dict[str, float] = {}
@@ -313,24 +451,25 @@ def check_files(files: Mapping[str, Path | None]) -> None:
 
 def write_files(proof: Mapping[str, Any], files: Mapping[str, Path | None]) -> dict[str, str]:
     """Write what was asked for: the certificate, the page and the LaTeX."""
+    given = {kind: path for kind in KINDS if (path := files.get(kind)) is not None}
+    if not given:
+        return {}
+    from lastbit.report import certificate_latex, certificate_page  # with charts, where asked for
+
     kept = files.get("certificate")
     contents: dict[str, Callable[[], str]] = {
         "certificate": lambda: text_of(proof),
         "html": lambda: certificate_page(proof, file=None if kept is None else kept.name),
         "latex": lambda: certificate_latex(proof),
     }
-    given = {kind: path for kind in KINDS if (path := files.get(kind)) is not None}
     for kind, path in given.items():
         save(path, contents[kind](), f"--{kind}")
     return {kind: str(path) for kind, path in given.items()}
 
 
 def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool) -> None:
-    """Check the certificate by the independent checker, write, print, and end with the status."""
+    """Write, print, and end with the status; no certificate exists that the checker rejects."""
     proof = outcome.certificate
-    problem = problem_of(proof)
-    if problem is not None:
-        raise LastbitError(f"the independent checker rejects what was found: {problem}; report it")
     written = write_files(proof, files)
     if as_json:
         parts = {name: proof[name] for name in ("kind", "claim", "assumptions", "digest")}
@@ -455,13 +594,7 @@ def _by_rounding(
     if found.cell != cell:
         problem = f"is not what the code rounds to, {exact_text(found.cell)}"
         raise refusal("--grid", problem, "pass that, or leave the rounding out of the code")
-    if not found.named:
-        raise refusal(
-            THE_FUNCTION,
-            "cannot be named in a certificate: its name leads to another function, or its "
-            "source is not there",
-            "name the function itself, in a module with its source",
-        )
+    _check_named(found.named)
     promise, ideal, excess = *map(exact_text, (epsilon, found.ideal)), rounded_up(found.excess, 4)
     words = []
     if not rounds:
@@ -527,6 +660,8 @@ def rounding_outcome(
     else:
         remedy = "pass both, or one of them and --target"
         raise refusal("--grid and --region", "are not both given", remedy)
+    from lastbit.mechanisms import rounded_bounds  # loads the accountants, for this command alone
+
     own = rounded_bounds(scale=found.scale, cell=found.cell, bound=found.region[1])
     more = f"{exact_text(found.ideal)} + {rounded_up(found.excess, 4)}"
     grid, bound = exact_text(found.cell), exact_text(found.region[1])

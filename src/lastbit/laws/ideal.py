@@ -39,6 +39,9 @@ class Ideal(ABC):
              probabilities at every number of it
     Differs  standardised: location and scale come in where the law is rounded (`Rounded`)
     Checked  tests/laws/test_ideal.py
+
+    >>> IdealGaussian().quantile("0.975", precision=53)
+    Ball(1.959963984540054 ± 4.54e-16)
     """
 
     __slots__ = ()

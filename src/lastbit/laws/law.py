@@ -24,6 +24,11 @@ class Law(ABC):
 
     A law gives its masses and its cumulative function as enclosures at the working precision
     (`mass`, `cumulative`); everything a caller sees is made from those two.
+
+    >>> from lastbit.laws import Geometric
+    >>> law = Geometric("1/2")
+    >>> isinstance(law, Law), law.quantile("0.9"), law.probability(0)
+    (True, 1, Ball(0.86466471676338730811 ± 4.00e-21))
     """
 
     __slots__ = ()

@@ -20,11 +20,11 @@ from lastbit.ledger.principals import (
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
     anchored as anchored,
-    check_output as check_output,
     exported as exported,
     restored as restored,
     spared_by as spared_by,
 )
+from lastbit.ledger.sqlite import check_output as check_output
 from lastbit.ledger.storage import (
     one_connection as one_connection,
     user_name as user_name,

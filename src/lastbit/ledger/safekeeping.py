@@ -17,7 +17,7 @@ from typing import Any
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
+from lastbit.files import Place, content_of, exists, ledger_files
 from lastbit.ledger.chain import Scan, intact, scanned, stored, written
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger, secret_of
@@ -25,11 +25,17 @@ from lastbit.ledger.sqlite import holds_ledger
 from lastbit.ledger.storage import Books, connected, place_of, storage_of
 from lastbit.tables import DataCard
 
-_ENDS = ("-journal", "-wal", "-shm")
-
 
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
-    """What no answer from this table may be written over: card, ledger, source, other tables."""
+    """What no answer from this table may be written over: card, ledger, source, other tables.
+
+    >>> from lastbit.tables import Source
+    >>> source = Source(kind="csv", paths=("visits.csv",))
+    >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns={})
+    >>> spared_by(card)
+    {'the source': ['visits.csv', 'visits.csv.wal']}
+    >>> check_output("--out", "answer.csv", spared_by(card))                 # nothing is raised
+    """
     found: dict[str, list[str]] = {}
     if card.file is not None:
         found["the card"] = [card.file]
@@ -42,16 +48,6 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
     for what, source in sources.items():
         found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found
-
-
-def check_output(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared and over any ledger."""
-    check_target(option, path, spared)
-    place = os.path.realpath(path)
-    bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
-    if any(holds_ledger(base) for base in bases):
-        problem = "names a ledger, which must not be written over"
-        raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
 def copied(
@@ -96,6 +92,13 @@ def restored(
     """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused.
 
     What was reserved and not answered when the backup was made stays charged, and is void.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     backup = Ledger.open(f"{folder}/backup.ledger")
+    ...     ledger = restored(f"{folder}/backup.ledger", f"{folder}/hospital.ledger", who="ada")
+    ...     print([entry["fields"]["kind"] for entry in exported(ledger)])
+    ['opened', 'note']
     """
     source = Ledger.existing(backup)
     problems = source.problems(heads)

@@ -34,7 +34,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.files import exists
+from lastbit.files import Place, Spared, check_target, exists
 from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
@@ -55,7 +55,7 @@ that needs it; a new one begins as 2."""
 
 _SQLITE = b"SQLite format 3\0"
 _MAKING = ".lastbit-ledger-"
-_LONGEST_END = len("-journal")
+_ENDS = ("-journal", "-wal", "-shm")  # of files beside a database
 _STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
 SCHEMA = (
     # the record comes last: looking an entry up does not read through its answer
@@ -90,7 +90,7 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     try:
         place = Path(os.path.realpath(path))
         longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
-        if len(os.fsencode(place.name)) + _LONGEST_END > longest:
+        if len(os.fsencode(place.name)) + max(map(len, _ENDS)) > longest:
             raise unusable(place, "has a name that is too long", "name it by fewer letters")
         found = place.stat()
     except FileNotFoundError:
@@ -143,6 +143,16 @@ def holds_ledger(path: str | os.PathLike[str]) -> bool:
                 head = file.read(100)
                 return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
     return False
+
+
+def check_output(option: str, path: Place, spared: Spared) -> None:
+    """Refuse to write over what is spared and over any ledger."""
+    check_target(option, path, spared)
+    place = os.path.realpath(path)
+    bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
+    if any(holds_ledger(base) for base in bases):
+        problem = "names a ledger, which must not be written over"
+        raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
 def is_there(place: Path) -> bool:

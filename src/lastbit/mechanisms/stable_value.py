@@ -47,6 +47,7 @@ class Bottom(Enum):
 
 
 BOTTOM = Bottom.BOTTOM
+"""The one `Bottom`: ⊥, released in place of an answer that failed its test."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -146,6 +147,10 @@ class Passed:
     """A released value, and the bound on the local sensitivity that passed the test.
 
     Both were released: both may be published.
+
+    >>> found = Passed(value=44.5, bound=Fraction(5))       # or ⊥, from ProposeTestRelease.release
+    >>> print(found.value, found.bound)
+    44.5 5
     """
 
     value: float

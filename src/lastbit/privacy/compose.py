@@ -128,6 +128,10 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
              losses to list; a zCDP guarantee alone says too little for it. *moments*: `_moments`,
              which takes zCDP guarantees and all others together
     Checked  tests/privacy/test_compose.py
+
+    >>> found = compositions([PureDP("0.1")] * 100, "1e-6")
+    >>> [(theorem, round(float(found[theorem].epsilon), 2)) for theorem in ("basic", "tight")]
+    [('basic', 10.0), ('tight', 4.77)]
     """
     if not isinstance(guarantees, Iterable):
         raise WrongType("guarantees", problem="are not a list", remedy="pass a list of guarantees")

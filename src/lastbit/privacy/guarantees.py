@@ -63,8 +63,11 @@ def check_neighbours(value: object) -> Neighbours:
 
 
 ADD_REMOVE = Neighbours("add-remove")
+"""Neighbours differ by one record more or less: that somebody takes part is hidden."""
 CHANGE_ONE = Neighbours("change-one")
+"""Neighbours have equally many records and differ in one: what a record says is hidden."""
 AS_DECLARED = Neighbours("as-declared")
+"""No `Neighbours` are named: the promise is about whatever the sensitivity was declared for."""
 
 
 # ---------------------------------------------------------------- guarantees
@@ -139,7 +142,7 @@ class _Guarantee:
         return NotImplemented
 
     def group(self, size: int) -> Any:
-        """What is promised to a group of so many units."""
+        """What is promised to a group of this many units."""
         from lastbit.privacy.convert import grouped
 
         return grouped(cast(Any, self), whole(size, "size", least=1))
@@ -393,6 +396,7 @@ class MetricDP(_Guarantee):
 
 
 Guarantee: TypeAlias = PureDP | ApproxDP | ProbabilisticDP | ZCDP | RenyiDP | MetricDP
+"""Any of the promises above."""
 
 _KINDS = (PureDP, ApproxDP, ProbabilisticDP, ZCDP, RenyiDP, MetricDP)
 

@@ -139,6 +139,11 @@ class Row:
     A column is found by its name: `row.n` and `row["n"]` are the released number, or the key of one
     that was grouped by; `row.cell("n")` has its error and interval too. Where a column is called
     like something that a row has (`keys`, `cells`), only `row["keys"]` is the column.
+
+    >>> noisy = Cell(value=812, standard_error=8.4, low=795.0, high=829.0)
+    >>> row = Row(("north",), (noisy,), ("region", "n"))
+    >>> row.region, row.n, row.cell("n").low
+    ('north', 812, 795.0)
     """
 
     keys: tuple[Any, ...]
@@ -189,6 +194,14 @@ class Answer:
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
     its standard error and the ends of its 95 % confidence interval. `to_polars()`, `to_pandas()`
     and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
+
+    >>> import duckdb
+    >>> from lastbit.release import table
+    >>> rows = duckdb.sql("SELECT 1 AS ward FROM range(1_000)")
+    >>> visits = table(rows, each_row=True, name="visits")
+    >>> answer = visits.sql("SELECT count(*) AS n FROM visits").release(epsilon=1)
+    >>> answer.columns, 900 < answer.value < 1100, answer.guarantee
+    (('n',), True, 'epsilon = 1 differential privacy for one row more or less')
     """
 
     record: dict[str, Any] = field(repr=False)

@@ -55,7 +55,15 @@ _OF_UNITS = "has no meaning for rows of a sub-query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Which share of the rows an answer counts, and where that is known from."""
+    """Which share of the rows an answer counts, and where that is known from.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> visits = duckdb.sql("SELECT range // 5 AS patient FROM range(50_000)")
+    >>> question = lb.table(visits, unit="patient", max_rows=2).agg(n=lb.count())
+    >>> question.release(epsilon=1, kept=True).kept.share.low < 0.9
+    True
+    """
 
     share: Share
     limit: int

@@ -86,6 +86,14 @@ class Marginals:
     `tables` has them in order; `answer["region", "sex"]` is one of them. Tables agree: the rows and
     columns of a two-way table add up to the one-way tables, and all have one total, exactly in
     `exact` and in `whole`.
+
+    >>> import duckdb
+    >>> from lastbit.release import table
+    >>> rows = duckdb.sql("SELECT range % 2 AS sex, range % 3 AS ward FROM range(6_000)")
+    >>> people = table(rows, each_row=True, keys={"sex": [0, 1], "ward": [0, 1, 2]})
+    >>> found = people.marginals(["sex", "ward"]).release(epsilon=1)
+    >>> [one.columns for one in found.tables], 5_000 < found.total < 7_000
+    ([('sex',), ('ward',), ('sex', 'ward')], True)
     """
 
     record: dict[str, Any] = field(repr=False)

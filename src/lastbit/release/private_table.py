@@ -221,7 +221,7 @@ def _columns(
 ) -> tuple[dict[str, Column], frozenset[str]]:
     """The columns as declared, the others as the source names and types them.
 
-    Also those, in small letters, whose type nobody has stated: CSV files state none.
+    Also those, in small letters, whose type was not stated: CSV files state none.
     """
     declared = _declared(columns)
     listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
@@ -323,6 +323,14 @@ class Table:
     `order_by` and `limit` work on what is released; `sql` asks all at once. `explain` says what an
     answer would cost and how far off it would be, before anything is read; `release` gives it.
     Expressions are SQL text.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> rows = duckdb.sql("SELECT range // 5 AS patient, 120.5 AS cost FROM range(5_000)")
+    >>> visits = lb.table(rows, unit="patient", max_rows=5, name="visits")
+    >>> answer = visits.where("cost > 100").agg(paid=lb.sum("cost", 0, 500)).release(epsilon=1)
+    >>> 500_000 < answer.value < 700_000
+    True
     """
 
     rows: SelectedRows
@@ -333,7 +341,7 @@ class Table:
     most: int | None = None
     sql_text: str | None = None
     untyped: frozenset[str] = frozenset()
-    """Columns of a CSV file whose type nobody has stated: text, or numbers where aggregated so."""
+    """Columns of a CSV file whose type was not stated: text, or numbers where aggregated so."""
 
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
@@ -647,7 +655,7 @@ class Table:
 
     @contextmanager
     def _typing(self, text: str) -> Iterator[None]:
-        """What is refused, with the way out for columns whose type nobody has stated."""
+        """What is refused, with the way out for columns whose type was not stated."""
         try:
             yield
             return

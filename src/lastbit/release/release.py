@@ -114,6 +114,15 @@ def released(
     `ledger` defaults to the card's, and cannot be another one where the card names one. `fresh`
     pays for new noise though the same question was answered before. `consistent` makes counts agree
     with their totals, which is free. `who` is what the ledger notes beside the user's own name.
+
+    >>> import duckdb
+    >>> from lastbit.release import table
+    >>> from lastbit.tables import planned
+    >>> rows = duckdb.sql("SELECT 1 AS ward FROM range(1_000)")
+    >>> visits = table(rows, each_row=True, name="visits")
+    >>> query, card = visits.sql("SELECT count(*) AS n FROM visits").query, visits.card
+    >>> 900 < released(query, card, planned(query, card, epsilon=1)).value < 1100
+    True
     """
     if plan.query != query or plan.card != counted_card(query, card):
         raise InvalidParameter(

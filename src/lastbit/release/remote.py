@@ -319,6 +319,8 @@ class RemoteTable:
 
     The steps are those of `Table`, and are written as SQL; one that cannot be is refused with its
     reason, and `sql` asks for it as one statement.
+
+    Example  docs/api.md asks a server, step by step
     """
 
     server: Server

@@ -37,9 +37,20 @@ _STEPS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthetic:
-    """Rows that nobody has, drawn from a model of released tables; they are public.
+    """Made-up rows, drawn from a model of released tables; they are public.
 
     A column that was put in bins has the lower edges of the bins.
+
+    >>> import duckdb
+    >>> from lastbit.release import table
+    >>> rows = duckdb.sql("SELECT 1 AS sex FROM range(90)")
+    >>> people = table(rows, each_row=True, keys={"sex": [0, 1]})
+    >>> tables = people.marginals(["sex"]).release(epsilon=1)
+    >>> rows = Synthetic(columns={"sex": [0, 1]}, tables=tables)        # synthetic_from(tables)
+    >>> print(rows.to_csv(), end="")
+    sex
+    0
+    1
     """
 
     columns: Mapping[str, Sequence[Any]] = field(repr=False)
@@ -95,6 +106,8 @@ def synthetic(
     Columns, and what their keys must be, are as for `table.marginals`. `pairs` is how many two-way
     tables are measured (as many as there are columns, if none is given); `rows` how many rows are
     drawn (as many as there are in the table, about). Needs the extra `synthetic`.
+
+    >>> rows = synthetic(table, ["sex", "ward"], epsilon=1).to_pandas()          # doctest: +SKIP
     """
     if not isinstance(table, Table):
         raise WrongType("table", problem="is not a table", remedy="pass lb.table(...)")
@@ -110,7 +123,11 @@ def synthetic(
 
 
 def synthetic_from(tables: Marginals, *, rows: int | None = None) -> Synthetic:
-    """Rows from tables that were released before: nothing is charged."""
+    """Rows from tables that were released before: nothing is charged.
+
+    >>> tables = table.marginals(["sex", "ward"]).release(epsilon=1)             # doctest: +SKIP
+    >>> rows = synthetic_from(tables, rows=1_000).to_pandas()                    # doctest: +SKIP
+    """
     mbi, precise = _library()
     keys = {
         one.columns[0]: [cell.keys[0] for cell in one] for one in tables if len(one.columns) == 1

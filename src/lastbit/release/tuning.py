@@ -246,6 +246,12 @@ def suggest_bounds(
 
     They are among powers of two and their middles, of either sign; or, where `between` says which
     values are plausible, among 64 equal steps. Each unit counts once, however many rows it has.
+
+    >>> import duckdb
+    >>> from lastbit.release import table
+    >>> rows = duckdb.sql("SELECT range AS patient, range % 100 AS age FROM range(10_000)")
+    >>> suggest_bounds(table(rows, unit="patient", max_rows=1), "age", epsilon=1).line
+    'bounds = [0, 128]'
     """
     if _question(table) is not None and (table.sql_text or table.asked or table.keys):
         remedy = "pass the table; where(...) may come before"

@@ -183,19 +183,24 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
 
 
+def _inputs(count: int) -> str:
+    return "one input" if count == 1 else f"{count} inputs"
+
+
 def _coupling(claim: Json, _: Json) -> Claim:
     delta, count = number(claim["delta"]), len(claim["inputs"])
-    inputs = "each input" if claim["neighbours"] == "each" else "one input"
+    inputs = "one input" if claim["neighbours"] == "one" else "each input"
     apart = exact(claim["sensitivity"])
     if claim["values"] is None:
         differ = f"in {inputs} by at most {apart}"
+        differ += ", all of them up or all of them down" if claim["neighbours"] == "same" else ""
         limits = f"multiples of {exact(claim['grid'])} within ±{exact(claim['bound'])}"
     else:
         differ = f"in {inputs}"
         limits = ", ".join(map(exact, claim["values"]))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentence = (
-        f"For {count} inputs, and every two databases that differ {differ}: whatever the program "
+        f"For {_inputs(count)}, and every two databases that differ {differ}: whatever the program "
         f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
         + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
     )

@@ -341,7 +341,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Words inside the frame, centred on a point."""
+    """Words inside the frame, centred on a point.
+
+    >>> Mark(at=(0.5, 0.5), words="ε = 1").words
+    'ε = 1'
+    """
 
     at: Point
     words: str
@@ -471,7 +475,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stems:
-    """A thin line and a head at every point: for laws on a fine grid."""
+    """A thin line and a head at every point: for laws on a fine grid.
+
+    >>> law = Series(label="a", points=((0, 0.5), (1, 0.5)))
+    >>> Stems(first=law, second=law).first.label
+    'a'
+    """
 
     first: Series
     second: Series
@@ -488,7 +497,11 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A shaded range of places and what it means."""
+    """A shaded range of places and what it means.
+
+    >>> Zone(start=2, end=3, words=("never", "seen")).words
+    ('never', 'seen')
+    """
 
     start: float
     end: float

@@ -269,11 +269,13 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     )
     if budget.kind == "pure":
         _, most = posterior_bounds("0.01", PureDP(budget.epsilon))
-        told = amount(Fraction(100 * Fraction(most)), up=True, digits=3)
+        told = amount(100 * Fraction(most), up=True, digits=3)
+        there = about.card.neighbours.relation == "add-remove"
+        fact = "one more is in the table" if there else "the rows of this one are certain ones"
         yield Item(
             question="What can be learned about one unit at most?",
-            known="Somebody who thought it 1 % likely that a unit is in the table, or has certain "
-            f"rows there, thinks it at most {told} % likely after all answers.",
+            known=f"Somebody who knows all other units, and thought it 1 % likely that {fact}, "
+            f"thinks it at most {told} % likely after all answers.",
             source="derived",
         )
     if budget.kind == "zcdp":

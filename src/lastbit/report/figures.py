@@ -79,6 +79,9 @@ def posterior_figure(
     """What an adversary can believe after a release, against what was believed before.
 
     Source   paper 003, figure 1 and equation (5)
+
+    >>> "26.8 % … 73.2 %" in posterior_figure(["1"])        # what 50 % before becomes
+    True
     """
     exact = [rational(epsilon, "epsilon") for epsilon in epsilons]
     near = [Fraction(i * i, 8 * 60 * 60) for i in range(61)]  # the curves are steep at both ends
@@ -124,6 +127,9 @@ def poll_figure(
     """How surely a poll of n people knows a share, with every answer perturbed at its source.
 
     Source   paper 003, figure 2 and equations (14) to (16); the widest case, a share of 1/2
+
+    >>> "people for ±0.01" in poll_figure(["1"])
+    True
     """
     exact = [positive(epsilon, "epsilon") for epsilon in epsilons]
     wanted = positive(half_width, "half_width")
@@ -160,6 +166,10 @@ def count_figure(max_rows: Sequence[int] = (1, 5, 20, 100)) -> Markup:
     """How far off a count of rows is, against its price, for several contribution bounds.
 
     Law      the least w with P[|X| > w] <= 1/20, X discrete Laplace of scale max_rows/ε
+
+
+    >>> "± 3 at ε = 1" in count_figure([1])
+    True
     """
     epsilons = [Fraction(round(10 ** (3 + i / 8)), 10**5) for i in range(17)]
     curves = []
@@ -181,7 +191,11 @@ def count_figure(max_rows: Sequence[int] = (1, 5, 20, 100)) -> Markup:
 
 
 def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
-    """The exact laws of the Laplace mechanism's output for two neighbouring inputs."""
+    """The exact laws of the Laplace mechanism's output for two neighbouring inputs.
+
+    >>> "the true answer is" in laplace_figure(epsilon=1)
+    True
+    """
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon)
     distance = math.floor(mechanism.sensitivity)
     law = mechanism.law(0)
@@ -316,6 +330,9 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     Source   CKS20 Theorem 7 (exact) and Proposition 12 (best order); Bun, Steinke 2016
              Proposition 3 (exp(-(epsilon-rho)**2/(4 rho))); Dwork, Roth 2014 Theorem A.1
              (classical, proved for epsilon < 1 only)
+
+    >>> gaussian_curve_figure(standard_deviation=5).startswith("<svg")
+    True
     """
     deviation = positive(standard_deviation, "standard_deviation")
     mechanism = Gaussian(sensitivity=1, standard_deviation=deviation)
@@ -369,7 +386,11 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
 def composition_figure(
     *, epsilon: Number = "0.1", delta: Number = "1e-6", releases: int = 1000
 ) -> Markup:
-    """What k releases of the same epsilon cost together, theorem by theorem."""
+    """What k releases of the same epsilon cost together, theorem by theorem.
+
+    >>> composition_figure(epsilon="0.1", releases=10).startswith("<svg")
+    True
+    """
     loss, level = positive(epsilon, "epsilon"), positive(delta, "delta")
     counts = sorted({round(releases ** (i / 40)) for i in range(41)})
     rows = [(float(k), compositions([PureDP(loss)] * k, level)) for k in counts]
@@ -421,6 +442,9 @@ def composition_curve_figure(*, epsilon: Number = "0.1", releases: int = 50) -> 
 
     Source   as `compositions`; Dwork, Rothblum, Vadhan 2010 solved for delta:
              exp(-(x - k e (exp(e) - 1))**2/(2 k e**2))
+
+    >>> composition_curve_figure(epsilon="0.1", releases=10).startswith("<svg")
+    True
     """
     loss, count = positive(epsilon, "epsilon"), whole(releases, "releases", least=2)
     each, total = float(loss), loss * count
@@ -480,6 +504,9 @@ def smooth_sensitivity_figure(
     """How far one record can move the median, of databases further and further away.
 
     Source   Nissim, Raskhodnikova, Smith 2007; for Cauchy noise, beta = epsilon/2
+
+    >>> smooth_sensitivity_figure(["1"], count=101).startswith("<svg")
+    True
     """
     exact = [positive(epsilon, "epsilon") for epsilon in epsilons]
     data = made_up_waits(whole(count, "count", least=3))
@@ -524,7 +551,11 @@ def smooth_sensitivity_figure(
 def admissible_figure(
     *, epsilon: Number = "1", delta: Number = "1e-6", count: int = 1001
 ) -> Markup:
-    """How often the error of a private median exceeds a size, noise by noise."""
+    """How often the error of a private median exceeds a size, noise by noise.
+
+    >>> admissible_figure(epsilon=1, count=101).startswith("<svg")
+    True
+    """
     loss, level = positive(epsilon, "epsilon"), positive(delta, "delta")
     data = made_up_waits(whole(count, "count", least=3))
     errors = [10 ** (-2 + i / 12) for i in range(12 * 5 + 1)]
@@ -562,7 +593,11 @@ def admissible_figure(
 
 
 def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Number = 200) -> Markup:
-    """How far a reported place lies from the true one."""
+    """How far a reported place lies from the true one.
+
+    >>> planar_figure(["4"], within=200).startswith("<svg")
+    True
+    """
     distance = positive(within, "within")
     radii = [float(distance) * i / 20 for i in range(141)]
     curves = []

@@ -46,22 +46,42 @@ class _Within:
 
 @dataclass(frozen=True, slots=True)
 class Count(_Unbounded):
-    """The number of records."""
+    """The number of records.
+
+    >>> from lastbit.privacy import ADD_REMOVE
+    >>> from lastbit.sensitivity import global_sensitivity
+    >>> print(global_sensitivity(Count(), lower=0, upper=1, neighbours=ADD_REMOVE))
+    1
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Sum(_Unbounded):
-    """The sum of the records; 0 of none."""
+    """The sum of the records; 0 of none.
+
+    >>> from lastbit.privacy import ADD_REMOVE
+    >>> from lastbit.sensitivity import global_sensitivity
+    >>> print(global_sensitivity(Sum(), lower=-10, upper=100, neighbours=ADD_REMOVE))
+    100
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Mean(_Within):
-    """The arithmetic mean; of no records, the lower bound."""
+    """The arithmetic mean; of no records, the lower bound.
+
+    >>> Mean().range(Fraction(0), Fraction(120))
+    (Fraction(0, 1), Fraction(120, 1))
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """The mean squared distance from the mean: divided by n, not by n - 1."""
+    """The mean squared distance from the mean: divided by n, not by n - 1.
+
+    >>> Variance().range(Fraction(0), Fraction(120))
+    (Fraction(0, 1), Fraction(3600, 1))
+    """
 
     def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
         """What it can be for records between the bounds: most where half lie at either end."""
@@ -112,7 +132,11 @@ class TrimmedMean(_Within):
 
 @dataclass(frozen=True, slots=True)
 class InterquartileRange:
-    """The record of rank ceil(3n/4) less that of rank ceil(n/4); 0 of no records."""
+    """The record of rank ceil(3n/4) less that of rank ceil(n/4); 0 of no records.
+
+    >>> InterquartileRange().range(Fraction(0), Fraction(120))
+    (Fraction(0, 1), Fraction(120, 1))
+    """
 
     def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
         """What it can be for records between the bounds."""
@@ -120,6 +144,7 @@ class InterquartileRange:
 
 
 Statistic: TypeAlias = Count | Sum | Mean | Variance | Quantile | TrimmedMean | InterquartileRange
+"""A statistic whose sensitivities are known, such as `Quantile`; its name, "median", will do."""
 
 
 _NAMED: Mapping[str, Statistic] = MappingProxyType(

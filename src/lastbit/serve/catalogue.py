@@ -103,7 +103,7 @@ def _suggested(card: DataCard) -> Iterator[tuple[str, str]]:
             yield f"Rows and the mean of {number.name}, by {keys.name}", sql
     if card.unit is not None:
         sql = f"SELECT COUNT(DISTINCT {_named(card.unit)}) AS units FROM {table}"
-        yield f"How many different values {card.unit} has", sql
+        yield f"How many different values of {card.unit} there are", sql
 
 
 def _named(name: str) -> str:

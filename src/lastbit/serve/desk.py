@@ -91,7 +91,7 @@ class Desk:
         self._lines: dict[str, Line] = {}
         self.up = asyncio.Event()
         """Once all children have started."""
-        self._unmeasured: set[str] = set()
+        self._measuring, self._unmeasured = asyncio.Lock(), set[str]()
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping, self._stopped = False, asyncio.Event()
         self._unwell: str | None = "not started"
@@ -128,9 +128,8 @@ class Desk:
 
     async def _started(self) -> None:
         """Start the children; who needs one sooner starts it, or waits for it."""
-        await asyncio.gather(
-            self._planner.start(), *(worker.up() for worker in self._workers.values())
-        )
+        workers = (worker.up() for worker in self._workers.values())
+        await asyncio.gather(self._planner.start(), *workers, return_exceptions=True)
         self.up.set()
 
     def _open(self, served: Served, slots: Slots) -> None:
@@ -148,23 +147,30 @@ class Desk:
     async def _measured(self, served: Served) -> None:
         """Find how long a slot must be, on made-up rows, once the other children are up."""
         await self.up.wait()
+        async with self._measuring:  # one by one: two at once would take longer
+            slowest = await self._slowest(served)
+        if slowest is None:
+            self._unmeasured.add(served.name)
+            _LOG.error("the slot of %s could not be measured; pass, say, --slot 2", served.name)
+            return
+        found = await asyncio.to_thread(self.catalogue.measured, served, slowest)
+        assert found.slots is not None
+        self._open(found, found.slots)
+        _LOG.info("a slot of %s is %g s long", found.name, found.slots.seconds)
+
+    async def _slowest(self, served: Served) -> float | None:
+        """Seconds that the slowest example takes; None if one fails, or takes far too long."""
         _LOG.info("measuring, once, how long a slot of %s must be, on made-up rows", served.name)
         memory = str(self.settings.worker_memory)
         child = Child("lastbit.serve.worker", str(served.path), memory)
         try:
             await child.start()
             await child.say({"do": "measure", "rows": measured_rows(served.card)})
-            slowest = float((await child.heard(_CALIBRATION))["slowest"])
+            return float((await child.heard(_CALIBRATION))["slowest"])
         except (Gone, LookupError):
-            self._unmeasured.add(served.name)
-            _LOG.error("the slot of %s could not be measured; pass, say, --slot 2", served.name)
-            return
+            return None
         finally:
             await child.end()
-        found = await asyncio.to_thread(self.catalogue.measured, served, slowest)
-        assert found.slots is not None
-        self._open(found, found.slots)
-        _LOG.info("a slot of %s is %g s long", found.name, found.slots.seconds)
 
     async def stop(self) -> None:
         """Take no more questions, let the slots that run end, and end the children."""
@@ -248,8 +254,8 @@ class Desk:
             begin = _now()
             try:
                 await self._looked(served, begin + shown_after)
-            except Exception as error:
-                self._fault(error)
+            except Exception as error:  # it is tried again, and questions ask the ledger themselves
+                _LOG.error("a look at %s failed: %s", served.name, type(error).__name__)
             await either(until(begin + max(_EVERY, 2 * shown_after)), self._stopped.wait())
 
     async def _looked(self, served: Served, end: float) -> None:

@@ -81,7 +81,7 @@ _WHOLE = _of("integer", minimum=1)
 _WHOLE_OR_NULL = _of("integer", "null", minimum=1)
 _TRUTH = _of("boolean")
 _TIME = _of("string", description="RFC 3339, in UTC")
-_SECONDS_OR_NULL = {"type": ["number", "null"], "minimum": 0}
+_SECONDS_OR_NULL = _of("number", "null", minimum=0)
 _SPELLED = MappingProxyType(
     {"pattern": _NUMBER, "maxLength": 60, "description": 'exact: "1", "0.5", "1/3"'}
 )

@@ -93,7 +93,16 @@ def text_of(sealed: Mapping[str, Any]) -> str:
 
 
 def save(sealed: Mapping[str, Any], path: Path) -> None:
-    """Write a certificate that the checker accepts."""
+    """Write a certificate that the checker accepts.
+
+    >>> import tempfile
+    >>> from lastbit.verify import analyse, error_certificate, trace
+    >>> certificate = error_certificate(analyse(trace(lambda x: x + 1.0), {"x": (0, 2)}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(certificate, Path(folder) / "sum.json")
+    ...     read(Path(folder) / "sum.json") == certificate
+    True
+    """
     written_over(path, text_of(sealed))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
@@ -32,6 +33,9 @@ from lastbit.verify.tracing.trace import plain_function
 Form: TypeAlias = dict[str, Fraction]
 """A sum of multiples of inputs and draws, and of 1 under the name of nothing."""
 
+_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {"each": (0,), "one": (0,), "same": (1, -1)}  # 0: inputs may differ either way
+)
 _METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
 _LIBRARIES = frozenset({"builtins", "fractions", "math"})
 _PRECISION = 128
@@ -353,9 +357,12 @@ class Coupling:
 
     def text(self) -> str:
         """The derivation, a line for each step."""
+        if self.values is not None:
+            return f"UNIFORM: the laws of all neighbours differ by at most exp({self.epsilon})"
         lines = [f"SEQ: every end costs at most {self.cost}"]
-        for leaf, shifts in zip(self.leaves, self.shifts, strict=True):
-            lines.append(f"  {leaf}")
+        ends = product(_WAYS[self.neighbours], self.leaves)
+        for (way, leaf), shifts in zip(ends, self.shifts, strict=True):
+            lines.append(f"  {leaf}" + {0: "", 1: ", inputs rising", -1: ", falling"}[way])
             for draw in self.draws:
                 if shifts.get(draw["name"]):
                     moved = _spelled(shifts[draw["name"]])
@@ -410,7 +417,8 @@ def coupled(
     chooses by `run.largest(values)` (the first of equal ones) and puts out by `run.emit(value)`. It
     is screened, as code for `certified_code` is, and followed for this number of inputs, a list of
     floats; `Coupling.release` runs it. Neighbours differ in "each" input by at most the
-    sensitivity, or in "one" input. `values` lists what inputs can be, where draws are uniform.
+    sensitivity, in "one" input, or in each the "same" way. `values` lists what inputs can be, where
+    draws are uniform.
 
     Theorem  `Coupling`
     Checked  tests/verify/test_coupling.py
@@ -430,8 +438,8 @@ def coupled(
     if other:
         problem = f"calls functions of {', '.join(sorted(other))}"
         raise _refused(problem, "use + - and comparisons on inputs and draws")
-    if neighbours not in ("each", "one"):
-        problem, remedy = "are unknown", 'pass "each" or "one"'
+    if neighbours not in _WAYS:
+        problem, remedy = "are unknown", 'pass "each", "one" or "same"'
         raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
     names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
     tree, draws = _followed(program, names, [_MOST_LEAVES])
@@ -460,7 +468,7 @@ def coupled(
     if finite is not None:
         _check_laws(found)
     else:
-        search = [_Search(found, leaf) for leaf in leaves]
+        search = [_Search(found, leaf, way) for way, leaf in product(_WAYS[neighbours], leaves)]
         found = _with(found, tuple(one.shifts() for one in search), search)
     found.certificate()  # the checker is asked before any figure is seen
     return found
@@ -500,8 +508,8 @@ class _Rule:
 class _Search:
     """Shifts for one end, the cheapest of those tried: whole multiples, or what makes sums stay."""
 
-    def __init__(self, found: Coupling, leaf: Leaf) -> None:
-        self.leaf = leaf
+    def __init__(self, found: Coupling, leaf: Leaf, way: int) -> None:
+        self.leaf, self.way = leaf, way
         self.apart, self.together = found.sensitivity, found.neighbours == "one"
         self.scales = {draw["name"]: Fraction(draw["scale"]) for draw in found.draws}
         self.inputs, self.epsilon = frozenset(found.inputs), found.epsilon
@@ -590,15 +598,17 @@ class _Search:
         moved = self._moved(rule.form, done)
         if rule.way == 0:
             return not moved
-        wide = self._wide(moved)
-        return moved.get("", _ZERO) * rule.way >= wide
+        return self._top(_added({}, moved, -rule.way)) <= 0
 
-    def _wide(self, form: Form) -> Fraction:
-        shares = [abs(share) for name, share in form.items() if name]
-        return self.apart * (max(shares, default=_ZERO) if self.together else sum(shares, _ZERO))
+    def _top(self, form: Form) -> Fraction:
+        """The greatest value over all differences of inputs."""
+        ways = (self.way,) if self.way else (1, -1)
+        shares = [max(way * share for way in (*ways, 0)) for name, share in form.items() if name]
+        wide = max(shares, default=_ZERO) if self.together else sum(shares, _ZERO)
+        return form.get("", _ZERO) + self.apart * wide
 
     def _most(self, form: Form) -> Fraction:
-        return abs(form.get("", _ZERO)) + self._wide(form)
+        return max(self._top(form), self._top(_added({}, form, -1)))
 
     def _cost(self, done: Mapping[str, Form]) -> Fraction:
         if not self.together:

@@ -193,6 +193,15 @@ def least_cell(
 
     `certified` maps a cell to its analysis. What is returned was certified as it is; that it is the
     least rests on the loss falling as the cell grows.
+
+    >>> from lastbit.verify import Grid, rounding_certificate
+    >>> def noise(u, sign):
+    ...     return sign * math.log(u)
+    >>> def analysed(cell):
+    ...     return rounding_certificate(noise, sensitivity=1, cell=cell, region=(-4, 4),
+    ...                                 uniform=Grid(20))
+    >>> print(least_cell(analysed, epsilon="1.5", region=(-4, 4)).cell)
+    1/32
     """
     coarsest, target = _common_power(region), positive(epsilon, "epsilon")
     best = _last(lambda halvings: certified(coarsest / 2**halvings), target, 0, _MOST_HALVINGS)
@@ -208,6 +217,15 @@ def largest_region(
     """The largest region (-k cell, k cell) for which the loss is at most epsilon.
 
     `certified` maps an end k cell to the analysis of (-k cell, k cell).
+
+    >>> from lastbit.verify import Grid, rounding_certificate
+    >>> def noise(u, sign):
+    ...     return sign * math.log(u)
+    >>> def analysed(end):
+    ...     return rounding_certificate(noise, sensitivity=1, cell=1, region=(-end, end),
+    ...                                 uniform=Grid(20))
+    >>> largest_region(analysed, epsilon="1.5", cell=1).region[1]
+    Fraction(6, 1)
     """
     target, step = positive(epsilon, "epsilon"), positive(cell, "cell")
     best = _last(lambda cells: certified(step * cells), target, 1, 1 << _MOST_HALVINGS)

@@ -151,7 +151,7 @@ def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_
     """Looks for outputs that cannot have come from the larger value, for their bits are too fine.
 
     Law      the event: y is not a multiple of 2**(e-53), where 2**e <= abs(v) and v is the larger
-             of the two values in magnitude
+             of the two values in magnitude; 24 for 53 if the noise is added in float32
     Theorem  y = fl(v + x) is a multiple of 2**(e-53) for every double x. A double of magnitude
              2**(e-1) or more is one, for it has 53 bits; v is such a double. If the real sum has
              that magnitude, so has y. Otherwise abs(x) > abs(v) - 2**(e-1) >= 2**(e-1): x is a
@@ -171,7 +171,7 @@ def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_
     trial = Trial("precision", target, samples=samples, error=error)
     first, second = trial.knows("answers")
     likely, large = (0, second) if abs(first) <= abs(second) else (1, first)
-    exponent = finest_grid(large)
+    exponent = finest_grid(large, target.significand_bits)
     # 0 has no grid, and there it is only an event
     why = f"; every float sum with {large!r} is one" if large else ""
     return trial.verdict(
@@ -182,15 +182,15 @@ def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_
     )
 
 
-def finest_grid(value: float) -> int:
-    """The exponent g such that every float sum with the value is a multiple of 2**g.
+def finest_grid(value: float, bits: int = 53) -> int:
+    """The exponent g such that every sum with the value, in floats of so many bits, is on 2**g.
 
-    >>> finest_grid(1.0), finest_grid(-3.5), finest_grid(0.75)
-    (-53, -52, -54)
+    >>> finest_grid(1.0), finest_grid(-3.5), finest_grid(0.75), finest_grid(1.0, 24)
+    (-53, -52, -54, -24)
     """
-    if value == 0:  # any double is a sum with 0: the grid of 1 is as good as another
-        return -53
-    return max(math.frexp(value)[1] - 1 - 53, -1074)
+    if value == 0:  # any float is a sum with 0: the grid of 1 is as good as another
+        return -bits
+    return max(math.frexp(value)[1] - 1 - bits, -1074)
 
 
 def off_grid(outputs: Floats, exponent: int) -> NDArray[np.bool_]:

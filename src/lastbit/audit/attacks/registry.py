@@ -59,6 +59,7 @@ _ALL = (
     Attack("overflow", overflow, "integer sums that wrap around", _CASACUBERTA, sums=INTEGERS),
 )
 ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ALL})
+"""The published attacks by name; `attack_named` looks them up."""
 
 
 def attack_named(name: str) -> Attack:

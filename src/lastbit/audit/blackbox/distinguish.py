@@ -237,6 +237,12 @@ def distinguish_by_sampling(
     Source   Ding et al. 2018 (StatDP); Bichsel et al. 2021 (DP-Sniper); Neyman, Pearson 1933
     Differs  one error budget over everything tried; exact binomial ends; features of last bits
     Checked  tests/audit/test_distinguish.py
+
+    >>> def honest(value):
+    ...     return value                                       # no noise at all
+    >>> found = distinguish_by_sampling(honest, (0, 1), epsilon=1, samples=1_000, processes=1)
+    >>> found.broken, found.epsilon_lower > 3
+    (True, True)
     """
     start = time.perf_counter()
     given, (claim, share) = listed(pairs), _claim(epsilon, delta)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +26,7 @@ DELTA = 1e-6
 NUMPY_DEVIATION = 4.25
 WIDE = 1e6  # bounds of diffprivlib's truncated kinds, far from the values
 DEVIATION = 4.6  # of OpenDP's Gaussian
+FLOAT32 = 24  # bits of its significand
 
 
 def targets(library: str) -> tuple[Target | SumTarget, ...]:
@@ -248,6 +250,80 @@ def tumult_targets() -> Iterator[Target]:
         )
 
 
+def opacus_targets() -> Iterator[Target]:
+    """The noise of its optimizer on a clipped gradient, as one step adds it; float32.
+
+    Its secure mode sums four draws, so that the noise cannot be traced back to the generator. It
+    asks for a cryptographic generator too: torchcsprng, which has no build for today's torch. A
+    generator that is seeded by the system for each release stands in for it.
+    """
+    torch = loaded("torch", package="torch")
+    optimizers = loaded("opacus.optimizers", package="opacus")
+
+    def noisy(value: Any, size: int, *, secure: bool) -> Any:
+        weights = torch.nn.Parameter(torch.zeros(size))
+        generator = torch.Generator() if secure else None
+        if generator is not None:
+            generator.seed()
+        optimizer = optimizers.DPOptimizer(
+            torch.optim.SGD([weights], lr=1.0),
+            noise_multiplier=NUMPY_DEVIATION,
+            max_grad_norm=1.0,
+            expected_batch_size=1,
+            generator=generator,
+            secure_mode=secure,
+        )
+        weights.summed_grad = torch.full((size,), float(value))
+        optimizer.add_noise()
+        return weights.grad.double().numpy()
+
+    for name, secure in (("noise", False), ("noise, secure mode", True)):
+        yield Target(
+            name=f"Opacus {name}",
+            release=partial(noisy, secure=secure),
+            claimed=1,
+            delta="1e-6",
+            significand_bits=FLOAT32,
+        )
+
+
+def pipelinedp_targets() -> Iterator[Target]:
+    """What its engine adds to sums and counts: PyDP's noise, by its own interface."""
+    noise = loaded("pipeline_dp.dp_computations", package="pipeline-dp")
+    kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
+        ("Laplace", noise.LaplaceMechanism.create_from_epsilon(1.0, 1.0), {"scale": 1}),
+        (
+            "Gaussian",
+            noise.GaussianMechanism.create_from_epsilon_delta(1.0, DELTA, 1.0),
+            {"delta": DELTA},
+        ),
+    )
+    for name, mechanism, known in kinds:
+        yield Target(
+            name=f"PipelineDP {name}",
+            release=lambda value, size, of=mechanism: of.add_noise(np.full(size, float(value))),
+            claimed=1,
+            **known,
+        )
+
+
+def smartnoise_targets() -> Iterator[Target]:
+    """What its SQL engine adds to sums of values between 0 and 1: OpenDP's noise."""
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("Laplace", {}),
+        ("Gaussian", {"delta": DELTA}),
+    )
+    for name, known in kinds:
+        module = loaded(f"snsql.sql._mechanisms.{name.lower()}", package="smartnoise-sql")
+        mechanism = getattr(module, name)(1.0, lower=0, upper=1, max_contrib=1, **known)
+        yield Target(
+            name=f"SmartNoise {name}",
+            release=lambda value, size, of=mechanism: of.release([float(value)] * size),
+            claimed=1,
+            **known,
+        )
+
+
 LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingProxyType(
     {
         "lastbit": lastbit_targets,
@@ -256,5 +332,9 @@ LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingPro
         "opendp": opendp_targets,
         "pydp": pydp_targets,
         "tumult": tumult_targets,
+        "opacus": opacus_targets,
+        "pipelinedp": pipelinedp_targets,
+        "smartnoise": smartnoise_targets,
     }
 )
+"""What makes the targets of each library; `targets` asks it."""

@@ -36,7 +36,8 @@ class Target:
     was claimed of them.
 
     `answers` are the two answers without noise (the values themselves, if those are numbers),
-    `scale` is the number that the noise was multiplied by, `step` the grid of outputs: white-box
+    `scale` is the number that the noise was multiplied by, `step` the grid of outputs,
+    `significand_bits` those of the floats that the noise is added in, 24 for float32: white-box
     knowledge that some attacks need and others do without.
 
     >>> coin = Target(name="no noise", release=lambda value, size: [value] * size, claimed=1)
@@ -53,6 +54,7 @@ class Target:
     answers: tuple[float, float] | None
     scale: float | None
     step: Fraction | None
+    significand_bits: int
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Target:
         answers: tuple[float, float] | None = None,
         scale: float | None = None,
         step: Number | None = None,
+        significand_bits: int = 53,
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
         pair = (0.0, lower(distance)) if values is None else tuple(values)
@@ -89,6 +92,7 @@ class Target:
             answers=_floats(pair if answers is None else answers),
             scale=None if scale is None else _scale(scale),
             step=None if step is None else positive(step, "step"),
+            significand_bits=whole(significand_bits, "significand_bits", least=1),
         )
 
     def draw(self, world: int, size: int) -> NDArray[np.float64]:

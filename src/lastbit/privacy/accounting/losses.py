@@ -142,6 +142,10 @@ class DiscreteGaussianLoss(_Loss):
 
     Theorem  noise with a log-concave law is told apart best by half-lines, and
              P[X >= k] - exp(x) P[X >= k + d] grows with d: the greatest distance is the worst
+
+    >>> low, high = DiscreteGaussianLoss(100).profile.epsilon("1e-6")
+    >>> low <= high < 0.4
+    True
     """
 
     variance: Fraction
@@ -193,7 +197,12 @@ class DiscreteGaussianVectorLoss(_Loss):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class LaplaceLoss(_Loss):
-    """Continuous Laplace noise: epsilon = sensitivity/scale, in one coordinate."""
+    """Continuous Laplace noise: epsilon = sensitivity/scale, in one coordinate.
+
+    >>> low, high = (100 * LaplaceLoss("0.1")).epsilon("1e-6")
+    >>> low <= high < 4.77
+    True
+    """
 
     epsilon: Fraction
 
@@ -240,6 +249,10 @@ class RandomizedResponseLoss(_Loss):
 
     Theorem  an answer kept less often is this one with some answers replaced by a uniform one, so
              every keep probability up to e**epsilon/(e**epsilon + k - 1) is dominated
+
+    >>> low, high = (100 * RandomizedResponseLoss("0.1")).epsilon("1e-6")
+    >>> low <= high < 4.78
+    True
     """
 
     epsilon: Fraction
@@ -286,6 +299,10 @@ class BoundedRangeLoss(_Loss):
     Theorem  exp(rate u_i)/sum against exp(rate v_i)/sum: the loss is rate (u_i - v_i) plus a number
              that does not depend on i, and u_i - v_i moves by at most 2 sensitivities, or one if
              all utilities move in one direction: in both cases by epsilon/rate
+
+    >>> chosen, anything = 100 * BoundedRangeLoss("0.1"), 100 * ApproxLoss("0.1")
+    >>> chosen.epsilon("1e-6")[1] < anything.epsilon("1e-6")[0]
+    True
     """
 
     epsilon: Fraction
@@ -358,6 +375,9 @@ class ThresholdLoss(_Loss):
              (p + (1-p)(1 - exp(x)))_+ the other way; D(x) >= (1 - exp(x))_+ settles both. Keys
              are independent, so the pairs multiply
     Checked  tests/privacy/accounting/test_domination.py
+
+    >>> ThresholdLoss(scale=1, threshold=20, keys=1).profile.delta(1)[1] < 1e-8
+    True
     """
 
     scale: Fraction
@@ -437,7 +457,11 @@ class SubsampledGaussianLoss(_SampledLoss):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class SubsampledLaplaceLoss(_SampledLoss):
-    """Continuous Laplace noise of epsilon on a Poisson sample; both directions, as above."""
+    """Continuous Laplace noise of epsilon on a Poisson sample; both directions, as above.
+
+    >>> SubsampledLaplaceLoss("0.01", 1).profile.epsilon("1e-6")[1] < 0.02
+    True
+    """
 
     epsilon: Fraction
 

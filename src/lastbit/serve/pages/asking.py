@@ -96,13 +96,13 @@ async def _tried(
         return None, found.detail, found.status
 
 
-_KEPT = ("sql", "by", "epsilon", "delta", "rho", "within")
+_KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
 
 
 def _question(request: Request, form: Mapping[str, str]) -> Question:
     """The question of a form; by its ± if that is chosen, else by its price."""
     by_error = form.get("by") == "error"
-    names = ("sql", "delta", *(("within",) if by_error else ("epsilon", "rho")))
+    names = ("sql", "delta", "weights", *(("within",) if by_error else ("epsilon", "rho")))
     data: dict[str, Any] = {
         name: form[name].strip() for name in names if form.get(name, "").strip()
     }
@@ -134,6 +134,7 @@ async def _editor(
         "price": start.get(currency) or usual or "0.5",
         "within": within or "",
         "delta": start.get("delta") or "",
+        "balanced": start.get("weights") == "balanced",
     }
     return render(
         request,
@@ -167,7 +168,7 @@ def _preview(
     }
     if seen is None:
         return told
-    paid = {name: form.get(name, "") for name in ("sql", "epsilon", "delta", "rho")}
+    paid = {name: form.get(name, "") for name in ("sql", "epsilon", "delta", "rho", "weights")}
     if form.get("by") == "error":  # what it costs was found; that is what is paid
         paid |= {"epsilon": "", "rho": "", currency: seen.cost[currency]}
     errors = [(row[0], row[-1]) for row in seen.columns]

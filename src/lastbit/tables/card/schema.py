@@ -52,6 +52,10 @@ class Column:
     summed: 1 for integers, 2**-20 of the range otherwise unless declared. A column that is not
     `nullable` has no missing values; if it has one nevertheless, that counts as nothing in a sum
     and as the middle of the bounds in a mean.
+
+    >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
+    >>> cost.bounds
+    (Fraction(0, 1), Fraction(500, 1))
     """
 
     name: str
@@ -130,6 +134,9 @@ class Column:
 class Source:
     """Where rows are: files that DuckDB reads, a table of a DuckDB file, or a frame in memory; a
     table of a PostgreSQL server, whose address is the path; or a table, files or frame of Spark.
+
+    >>> Source(kind="csv", paths=("visits.csv",)).engine
+    'duckdb'
     """
 
     kind: Literal["csv", "parquet", "duckdb", "frame", "postgres", "spark"]
@@ -156,7 +163,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicTable:
-    """A table that everybody may see: joined with, never protected."""
+    """A table that everybody may see: joined with, never protected.
+
+    >>> source = Source(kind="csv", paths=("regions.csv",))
+    >>> PublicTable(name="regions", source=source, columns={"region": "text"}).columns["region"]
+    'text'
+    """
 
     name: str
     source: Source
@@ -170,6 +182,12 @@ class PrivateTable:
     `unit` is its column that says whose row it is. Of one unit at most `max_rows` rows meet those
     of the card's table, chosen by a keyed hash where there are more. That limits the work that one
     unit can cause, not what it counts for: joined rows are weighed by the card's `max_rows`.
+
+    >>> who = Column(name="patient", type="integer")
+    >>> stays = PrivateTable(name="stays", source=Source(kind="csv", paths=("stays.csv",)),
+    ...                      unit="patient", max_rows=3, columns={"patient": who})
+    >>> stays.max_rows
+    3
     """
 
     name: str
@@ -256,7 +274,7 @@ class Budget:
     def _check(self) -> None:
         if self.kind not in _MEANT:
             raise InvalidParameter(
-                "budget", problem="is of no known kind", remedy="declare epsilon, or rho"
+                "budget", problem="is of an unknown kind", remedy="declare epsilon, or rho"
             )
         for name in ("epsilon", "delta", "rho"):
             value = getattr(self, name)
@@ -347,6 +365,12 @@ class DataCard:
     `unit` names the column that says whose row it is; None: each row is a different person.
     One unit counts for at most `max_rows` rows in all, and contributes to at most `max_groups`
     groups of undeclared keys. Names of columns are compared without regard to case, as SQL does.
+
+    >>> columns = {"patient": Column(name="patient", type="integer")}
+    >>> card = DataCard(name="visits", source=Source(kind="csv", paths=("visits.csv",)),
+    ...                 unit="patient", max_rows=5, columns=columns)
+    >>> card.neighbours
+    Neighbours(relation='add-remove', unit='record')
     """
 
     name: str
@@ -356,7 +380,7 @@ class DataCard:
     columns: Mapping[str, Column]
     max_groups: int | None = None
     max_groups_assumed: bool = False
-    """Whether nobody declared max_groups: then undeclared keys are looked for with fewer."""
+    """Whether max_groups was not declared: then undeclared keys are looked for with fewer."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None

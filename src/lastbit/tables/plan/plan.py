@@ -156,7 +156,15 @@ def planned(
     rho: Number | None = None,
     weights: Weights = None,
 ) -> Plan:
-    """The plan for a query at a price: epsilon (and delta), or rho, for the whole answer."""
+    """The plan for a query at a price: epsilon (and delta), or rho, for the whole answer.
+
+    >>> from lastbit.tables import Source, parsed
+    >>> source = Source(kind="csv", paths=("visits.csv",))
+    >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns={})
+    >>> plan = planned(parsed("SELECT count(*) AS n FROM visits", card), card, epsilon="1/2")
+    >>> plan.cost.epsilon, plan.guarantee
+    (Fraction(1, 2), 'epsilon = 0.5 differential privacy for one row more or less')
+    """
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups

@@ -47,7 +47,8 @@ class AggregateSpec(Arithmetic):
         return f"{self.function}({', '.join(part for part in parts if part is not None)})"
 
 
-Wanted = AggregateSpec  # its first name, which programs may use
+Wanted = AggregateSpec
+"""What `count()`, `mean()` and the others give: the first name of `AggregateSpec`."""
 
 
 def count(expression: str | None = None) -> AggregateSpec:
@@ -60,7 +61,11 @@ def count(expression: str | None = None) -> AggregateSpec:
 
 
 def count_units() -> AggregateSpec:
-    """How many different units (patients, households) have a row."""
+    """How many different units (patients, households) have a row.
+
+    >>> print(count_units())
+    count_units()
+    """
     return AggregateSpec(function="count_units")
 
 
@@ -76,7 +81,12 @@ def count_distinct(expression: str) -> AggregateSpec:
 def sum(
     expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
-    """The sum of values, each clamped to [low, high]; without bounds, the card's hold."""
+    """The sum of values, each clamped to [low, high]; without bounds, the card's hold.
+
+    >>> import lastbit as lb
+    >>> print(lb.sum("cost", 0, 500))
+    sum(cost, 0, 500)
+    """
     return _number("sum", expression, low, high, nullable)
 
 
@@ -94,21 +104,33 @@ def mean(
 def variance(
     expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
-    """The variance of the values themselves (divided by n, not by n - 1)."""
+    """The variance of the values themselves (divided by n, not by n - 1).
+
+    >>> print(variance("age", 0, 120))
+    variance(age, 0, 120)
+    """
     return _number("variance", expression, low, high, nullable)
 
 
 def std(
     expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
-    """The standard deviation of the values themselves: the root of the variance."""
+    """The standard deviation of the values themselves: the root of the variance.
+
+    >>> print(std("age", 0, 120))
+    std(age, 0, 120)
+    """
     return _number("std", expression, low, high, nullable)
 
 
 def median(
     expression: str, low: Limit = None, high: Limit = None, *, intervals: bool = True
 ) -> AggregateSpec:
-    """The value in the middle."""
+    """The value in the middle.
+
+    >>> print(median("age", 0, 120))
+    quantile(age, '0.5', 0, 120)
+    """
     return quantile(expression, "1/2", low, high, intervals=intervals)
 
 
@@ -124,6 +146,9 @@ def quantile(
 
     Its confidence interval takes more than half of the price; with intervals=False the value gets
     all of it.
+
+    >>> print(quantile("age", "0.9", 0, 120))
+    quantile(age, '0.9', 0, 120)
     """
     return AggregateSpec(
         function="quantile",
@@ -224,12 +249,22 @@ def _truth(value: bool, name: str) -> bool:
 
 
 def min(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
-    """A value near the least: private, so some rows lie below it."""
+    """A value near the least: private, so some rows lie below it.
+
+    >>> import lastbit as lb
+    >>> print(lb.min("age", 0, 120))
+    min(age, 0, 120)
+    """
     return _number("min", expression, low, high)
 
 
 def max(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
-    """A value near the greatest: private, so some rows lie above it."""
+    """A value near the greatest: private, so some rows lie above it.
+
+    >>> import lastbit as lb
+    >>> print(lb.max("age", 0, 120))
+    max(age, 0, 120)
+    """
     return _number("max", expression, low, high)
 
 
@@ -240,7 +275,7 @@ def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     (Fraction(0, 1), Fraction(18, 1), Fraction(65, 1))
     """
     if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise WrongType("edges", problem="are no list", remedy="pass, say, [0, 18, 65]")
+        raise WrongType("edges", problem="are not a list", remedy="pass, say, [0, 18, 65]")
     return AggregateSpec(
         function="histogram",
         expression=expression,
@@ -266,7 +301,11 @@ Interval: TypeAlias = tuple[Number, Number] | None
 
 
 def covariance(x: str, y: str, *, x_bounds: Interval = None, y_bounds: Interval = None) -> PairSpec:
-    """The covariance of two columns over the rows that have both (divided by n, not n - 1)."""
+    """The covariance of two columns over the rows that have both (divided by n, not n - 1).
+
+    >>> print(covariance("age", "income"))
+    covariance(age, income)
+    """
     return _pair("covariance", x, y, x_bounds, y_bounds)
 
 
@@ -282,12 +321,20 @@ def correlation(
 
 
 def slope(y: str, x: str, *, y_bounds: Interval = None, x_bounds: Interval = None) -> PairSpec:
-    """By how much y grows with x, on the line of least squares."""
+    """By how much y grows with x, on the line of least squares.
+
+    >>> print(slope("income", "age"))
+    slope(income, age)
+    """
     return _pair("slope", y, x, y_bounds, x_bounds)
 
 
 def intercept(y: str, x: str, *, y_bounds: Interval = None, x_bounds: Interval = None) -> PairSpec:
-    """Where the line of least squares is at x = 0."""
+    """Where the line of least squares is at x = 0.
+
+    >>> print(intercept("income", "age"))
+    intercept(income, age)
+    """
     return _pair("intercept", y, x, y_bounds, x_bounds)
 
 

@@ -172,7 +172,16 @@ Read = TypeVar("Read")
 
 
 def parsed(text: str, card: DataCard) -> Query:
-    """The query that a SELECT statement asks."""
+    """The query that a SELECT statement asks.
+
+    >>> from lastbit.tables import Column, Source
+    >>> columns = {"cost": Column(name="cost", type="number", bounds=(0, 500))}
+    >>> source = Source(kind="csv", paths=("visits.csv",))
+    >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns=columns)
+    >>> query = parsed("SELECT count(*) AS n, sum(cost) AS paid FROM visits", card)
+    >>> [part.name for part in query.aggregates]
+    ['n', 'paid']
+    """
 
     def read() -> Query:
         select = statement_tree(text)
@@ -280,7 +289,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
     if limit is not None and (most is None or most < 0):
-        raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
+        raise refused("LIMIT", "is not a whole number", "write, say, LIMIT 10")
     plain = Query(
         table=rows.card.name,
         where=all_of(rows.where),

@@ -184,8 +184,11 @@ class Fixed:
 Format: TypeAlias = Binary | Fixed
 
 BINARY16 = Binary(11, -14, 15)
+"""IEEE 754 half precision, a `Binary` of 11 bits."""
 BINARY32 = Binary(24, -126, 127)
+"""IEEE 754 single precision, a `Binary` of 24 bits."""
 BINARY64 = Binary(53, -1022, 1023)
+"""IEEE 754 double precision, a `Binary` of 53 bits: Python's float."""
 
 
 def format_from_json(written: Mapping[str, object]) -> Format:

@@ -186,7 +186,14 @@ def error_certificate(
     format: Format = BINARY64,
     ulps: Mapping[str, Number] | None = None,
 ) -> dict[str, Any]:
-    """A certificate of kind "error-bound", from a derivation made with the same arguments."""
+    """A certificate of kind "error-bound", from a derivation made with the same arguments.
+
+    >>> from lastbit.verify import problem_of, trace
+    >>> found = analyse(trace(lambda x: x * x + 1.0), {"x": (0, 2)})
+    >>> certificate = error_certificate(found)
+    >>> certificate["kind"], problem_of(certificate)
+    ('error-bound', None)
+    """
     claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
     return certify("error-bound", claim, body)
 

@@ -154,16 +154,19 @@ def exhaustive(
              probabilities are integers below 2**53; their quotients round monotonely, so the
              greatest is among those with the greatest float
     Checked  tests/verify/test_exhaustive.py
+
+    >>> def snapped(value, u, sign):
+    ...     return snapped_binary16(value, u, sign, epsilon=1.0, bound=0.25)
+    >>> found = exhaustive(snapped, bound="1/4", checked=2)
+    >>> found.count, float(found.excess(1).ends[1]) < 2**-8
+    (26626, True)
     """
     far, apart = positive(bound, "bound"), positive(distance, "distance")
     every = _every()
     inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
     outputs, table, total = laws_of(function, inputs, uniform=uniform, signs=signs, checked=checked)
     place = inputs.astype(np.float64)
-    # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
-    step = float(Fraction(math.floor(apart * 2**24), 2**24))
-    low = np.searchsorted(place, place - step, side="left")
-    high = np.searchsorted(place, place + step, side="right")
+    low, high = _near(place, apart)
     best: tuple[Fraction | None, int, int, int] | None = None
     for k in range(outputs.size):
         share, least = table[:, k], _window_least(table[:, k], low, high)
@@ -183,6 +186,14 @@ def exhaustive(
     worst = Worst(output=float(outputs[k]), probability=one, other=other)
     pair = (float(place[i]), float(place[j]))
     return Exhaustive(inputs=pair, worst=worst, count=inputs.size, outputs=outputs.size)
+
+
+def _near(place: NDArray[np.float64], apart: Fraction) -> tuple[Integers, Integers]:
+    """For each of some sorted binary16 numbers, from where to where others are at most so far."""
+    # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
+    step = float(Fraction(math.floor(apart * 2**24), 2**24))
+    low = np.searchsorted(place, place - step, side="left")
+    return low, np.searchsorted(place, place + step, side="right")
 
 
 def _every() -> Halves:
@@ -219,8 +230,12 @@ class DrawnLaw:
 
     @property
     def probabilities(self) -> dict[float, Fraction]:
-        pairs = zip(self.outputs.tolist(), self.shares.tolist(), strict=True)
-        return {output: Fraction(share, self.total) for output, share in pairs}
+        """Of numbers: zeros of both signs together, which `outputs` keeps apart."""
+        found: dict[float, Fraction] = {}
+        for output, share in zip(self.outputs.tolist(), self.shares.tolist(), strict=True):
+            number = output + 0.0
+            found[number] = found.get(number, Fraction(0)) + Fraction(share, self.total)
+        return found
 
 
 def drawn_law(
@@ -295,6 +310,15 @@ def exhaustive_delta(
              larger, so the greatest such sum over x is enough for every pair. What is needed is
              taken from pairs as far apart as allowed. Both in doubles, good to ten digits
     Checked  tests/verify/test_gaussian_floats.py
+
+    >>> from lastbit.verify import Grid
+    >>> noise = drawn_law(lambda u: u, Grid(4))
+    >>> def rounded(value, drawn):
+    ...     return np.rint(value + drawn)
+    >>> needed, enough = exhaustive_delta(
+    ...     rounded, noise, bound="1/64", distance="1/64", epsilon=1, checked=2)
+    >>> needed <= enough
+    True
     """
     far, apart = positive(bound, "bound"), positive(distance, "distance")
     every = _every()
@@ -306,8 +330,7 @@ def exhaustive_delta(
 
     _, table, total = _laws(run, inputs, drawn.outputs, below, signs=(1,), checked=checked)
     place = inputs.astype(np.float64)
-    low = np.searchsorted(place, place - lower(apart), side="left")
-    high = np.searchsorted(place, place + lower(apart), side="right")
+    low, high = _near(place, apart)
     factor = math.exp(rational(epsilon, "epsilon"))
     enough, needed = np.zeros(inputs.size), np.zeros((2, inputs.size))
     for column in table.T:

@@ -150,10 +150,15 @@ def branches_of(
 def _cells(
     at: Callable[[int], float], first: int, last: int, uniform: Uniform, most: int
 ) -> list[Cell] | None:
-    """The cells from number `first` to `last`, by bisection; None if there are more than most."""
+    """The cells from number `first` to `last`, by bisection; None if there are more than most.
+
+    Where a cell should end is guessed from the three before it and looked for there first, in steps
+    that begin with a part of what the last guess was off. Only the calls decide where it ends.
+    """
     cells: list[Cell] = []
     start, output, end = first, at(first), at(last)
     todo = [(first, output, order(output), last, end, order(end))]
+    guess, step = last, 1
     while todo:
         low, before, a, high, after, c = todo.pop()
         while a != c:  # the lower half at once, the upper half later
@@ -162,8 +167,13 @@ def _cells(
                 start, output = high, after
                 if len(cells) >= most:
                     return None
+                guess, step = _guess(cells, uniform), max(abs(high - guess) // 4, 1)
                 break
-            middle = (low + high) // 2
+            middle = low + step if low >= guess else high - step if high <= guess else guess
+            if low < middle < high:
+                step *= 2
+            else:
+                middle = (low + high) // 2
             between = at(middle)
             b = order(between)
             if not (a <= b <= c or a >= b >= c):
@@ -173,6 +183,16 @@ def _cells(
                 todo.append((middle, between, b, high, after, c))
             high, after, c = middle, between, b
     return [*cells, Cell(output, start, last)] if most > 0 else None
+
+
+def _guess(cells: Sequence[Cell], uniform: Uniform) -> int:
+    """Where the next cell ends if ends of cells, as uniforms, are A + B r**k; else nowhere."""
+    if len(cells) < 3:
+        return uniform.size
+    one, two, three = (uniform.point(cell.last) for cell in cells[-3:])
+    ratio = (three - two) / (two - one)
+    next_ = three + (three - two) * ratio
+    return uniform.near(next_) if three < next_ < 1 else uniform.size
 
 
 def _probe(at: Callable[[int], float], cells: list[Cell], uniform: Uniform, probes: int) -> None:

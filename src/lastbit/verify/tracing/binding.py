@@ -20,7 +20,6 @@ import sysconfig
 import types
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from importlib import metadata
 from typing import Any
 
 from lastbit.errors import InvalidParameter
@@ -67,9 +66,15 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
         "sign": first.sign,
         "parameters": {n: constant_text(x) for n, x in first.given.items() if n != first.sign},
         "functions": sorted(written, key=lambda one: json.dumps(one, sort_keys=True)),
-        "machine": machine | {name: metadata.version(name) for name in used},
+        "machine": machine | {name: _version(name) for name in used},
         "steps": [one.rows for one in code],
     }
+
+
+def _version(name: str) -> str:
+    from importlib import metadata  # loads email and zipfile: only where a library is named
+
+    return metadata.version(name)
 
 
 def _python() -> str:
