@@ -2,7 +2,7 @@
 
 The pages are plain Markdown that any forge shows too, so the navigation is not written in
 directives. `docs/index.md` lists pages under its headings, the `README.md` of a folder lists the
-pages beside it, and `with_navigation` turns these lists into the trees that Sphinx wants. A page
+pages beside it, and `prepared` turns these lists into the trees that Sphinx wants. A page
 that no list names, a link that leads nowhere: Sphinx warns, and a warning ends the build.
 
 The root of the sources is that of the repository, so that pages and the files around them (the
@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 INDEX = "docs/index.md"
 SECTION = re.compile(r"^## +(?P<title>.*?) *$", re.M)
 LISTED = re.compile(r"^- \[(?P<title>[^\]]+)\]\((?P<page>[^)#:]+\.md)\)", re.M)
+# files that are in the repository, and not on the site
+FILE = re.compile(r"\[(?P<words>[^\]]+)\]\((\.\./)+(src|tests|bench)/[^)]+\.(py|json|toml)\)")
 BESIDE = re.compile(r"\]\((?P<page>[^)#:/]+\.md)\)")
 
 # ---------------------------------------------------------------- Sphinx
@@ -34,12 +36,13 @@ include_patterns = [
 # Folders that Sphinx need not walk through.
 exclude_patterns = [".*", "build", "dist", "src", "bench/.venv", "bench/results", "tests/*/**"]
 myst_heading_anchors = 6
-nitpicky = True
+nitpicky, smartquotes = True, False  # what is quoted is searched for, and pasted
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 html_theme = "furo"
 html_title = f"lastbit {release}"
 html_static_path = ["_static"]
 html_css_files = ["lastbit.css"]
+html_search_scorer = "docs/scorer.js"
 html_favicon = "../src/lastbit/serve/static/icon.svg"
 html_copy_source = html_show_copyright = html_show_sphinx = html_use_index = False
 html_additional_pages = {"index": "entrance.html"}
@@ -76,9 +79,12 @@ def in_navigation(root: Path = ROOT) -> set[Path]:
     return {docs, *found}
 
 
-def with_navigation(app: Any, docname: str, source: list[str]) -> None:
-    """Give the first page, and those of folders, the trees that their lists stand for."""
-    text = source[0]
+def prepared(app: Any, docname: str, source: list[str]) -> None:
+    """Give the first page, and those of folders, the trees that their lists stand for.
+
+    Links to files that are not pages become their words: a wheel has its sources once.
+    """
+    text = source[0] = FILE.sub(r"\g<words>", source[0])
     if docname == root_doc:
         trees = [
             (title, [f"{name} <{page.removesuffix('.md')}>" for name, page in pages])
@@ -93,6 +99,13 @@ def with_navigation(app: Any, docname: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n" + option + "\n" + "\n".join(entries) + "\n```\n"
 
 
+def with_one_branch(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Unfold the folder of the current page alone: all on every page are a quarter of the site."""
+    if "toctree" in context:
+        whole = context["toctree"]
+        context["toctree"] = lambda **look: whole(**{**look, "collapse": True})
+
+
 def without_leftovers(app: Any, exception: Exception | None) -> None:
     """Remove what themes ship and no page loads: the site is part of the wheel."""
     for pattern in ("**/*.map", "basic.css", "debug.css", "skeleton.css", "*.png"):
@@ -102,6 +115,7 @@ def without_leftovers(app: Any, exception: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """What Sphinx asks for."""
-    app.connect("source-read", with_navigation)
+    app.connect("source-read", prepared)
+    app.connect("html-page-context", with_one_branch, priority=400)  # before the theme's own
     app.connect("build-finished", without_leftovers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

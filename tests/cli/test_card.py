@@ -180,7 +180,7 @@ def test_headers_that_name_no_columns(content):
 
 
 def test_sources_that_are_not_there():
-    assert "is no file that is there" in refused("card", "new", "absent.csv")
+    assert "is not there" in refused("card", "new", "absent.csv")
     Path("torn.parquet").write_text(CANARY * 9)
     without_values(refused("card", "new", "torn.parquet"))
     assert "ends in .xlsx" in refused("card", "new", "visits.xlsx")
@@ -276,7 +276,7 @@ def test_a_card_beside_another_file():
     assert "columns.cost is not in the source" in told
     assert "columns.day is date here and boolean in the source" in told
     Path("visits.parquet").unlink()
-    assert "is no file that is there" in refused("card", "check", "visits.toml")
+    assert "is not there" in refused("card", "check", "visits.toml")
 
 
 def test_a_check_reads_no_value_and_writes_nothing(folder):

@@ -29,6 +29,7 @@ COMMANDS = {
     "ledger backup": ("ledger", "backup", "{}", "copy.ledger"),
     "ledger restore": ("ledger", "restore", "{}", "new.ledger"),
     "check": ("check", "{}"),
+    "report": ("report", "{}", "--checklist"),
     "card new": ("card", "new", "{}.csv", "--out", "new.toml"),
     "median": ("median", "{}", "--column", "age", "--epsilon", "1", "--bounds", "0", "9"),
     "mechanism": ("mechanism", "laplace", "--epsilon", "1", "--file", "{}"),

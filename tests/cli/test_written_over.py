@@ -120,6 +120,7 @@ OTHERS = (
     ("ledger", "backup", "visits.ledger", "visits.ledger"),
     ("ledger", "restore", "visits.ledger", "visits.ledger"),
     ("card", "new", "visits.csv", "--out", "visits.toml"),
+    *(("report", "visits.toml", "--checklist", "--out", name) for name in PRECIOUS),
     ("geo", "visits.csv", "--epsilon", "ln(4)/200m", "--region", "52.3,13,52.7,13.8",
      "--out", "visits.csv"),
     ("verify", "code:noisy", "--epsilon", "1", "--inputs", "0", "1", "--certificate", "code.py"),

@@ -1,9 +1,20 @@
 """The command-line reference is the commands' own help, and each help shows an example."""
 
+import re
+import shlex
+
 import click
+import pytest
+from click.testing import CliRunner
 
 from docs.generate_cli import PAGE, commands, reference
 from lastbit.cli.main import main
+from tests.docs.pages import commands as shown_commands, executable
+from tests.docs.test_pages import EXECUTED
+
+# run in tests/cli and tests/ledger: a table of a million rows, a browser, a server, a ledger with users
+ELSEWHERE = {f"lastbit {name}" for name in ("demo", "docs", "ledger upgrade", "allowance remove")}
+ELSEWHERE.add("lastbit verify module:function")  # stands for a function of one's own
 
 
 def without_example(root: click.Command, name: str) -> list[str]:
@@ -29,6 +40,27 @@ def test_every_command_is_on_the_page():
 
 def test_every_command_shows_an_example():
     assert without_example(main, "lastbit") == []
+
+
+def shown_on_no_page() -> dict[str, str]:
+    """The example of each command that no executed page runs."""
+    pages = [executable(page.read_text("utf-8")) for page in EXECUTED]
+    consoles = [fence for page in pages for fence in page if fence.language == "console"]
+    run = [command.text for console in consoles for command in shown_commands(console)]
+    found = {}
+    for path, command, _ in commands(main, "lastbit"):
+        known = isinstance(command, click.Group) or path in ELSEWHERE
+        if not known and not any(re.search(rf"\b{path}( |$)", text) for text in run):
+            found[path] = re.findall(r"Example: lastbit (.*)", f"{command.help}\n{command.epilog}")[
+                0
+            ]
+    return found
+
+
+@pytest.mark.parametrize("example", shown_on_no_page().values())
+def test_examples_run_where_no_page_runs_the_command(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, shlex.split(example)).exit_code == 0
 
 
 @click.group()

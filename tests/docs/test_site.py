@@ -48,14 +48,14 @@ def test_the_lists_become_trees(root):
         "End": [("Changes", "../CHANGELOG.md")],
     }
     source = [index]
-    conf.with_navigation(None, "docs/index", source)
+    conf.prepared(None, "docs/index", source)
     assert source[0].startswith(index)
     tree = "\n```{toctree}\n:hidden:\n:caption: Start\n\nOne <one>\nTasks <how-to/README>\n```\n"
     assert tree in source[0]
     source = ["[b](b.md), [a](a.md), [b](b.md) [c](../c.md) [d](d.md#part) [e](sub/e.md)"]
     assert conf.beside(source[0]) == ["b.md", "a.md"]
-    conf.with_navigation(None, "docs/how-to/README", source)
+    conf.prepared(None, "docs/how-to/README", source)
     assert source[0].endswith("\n```{toctree}\n:hidden:\n\nb\na\n```\n")
-    source = ["[a](a.md)"]
-    conf.with_navigation(None, "tests/README", source)
-    assert source == ["[a](a.md)"]
+    source = ["[a](a.md), [`code`](../../src/lastbit/files.py), [data](../bench/results/x.json)"]
+    conf.prepared(None, "tests/README", source)
+    assert source == ["[a](a.md), `code`, data"]

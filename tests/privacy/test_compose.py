@@ -538,7 +538,7 @@ THEIR_FLOATS = 1e-8
 @pytest.mark.parametrize("anchor", ON_THE_GRID, ids=str)
 def test_the_optimum_agrees_with_dp_accounting(anchor):
     assert abs(anchor.ours.epsilon - anchor.said) <= THEIR_FLOATS
-    # and theirs is no number to beat: a little less than ours is false, by brute formula
+    # and theirs is not a number to beat: a little less than ours is false, by brute formula
     with decimals():
         below = decimal(anchor.ours.epsilon) * (1 - CLOSE)
         exact = Fraction(anchor.epsilon), Fraction(anchor.delta)

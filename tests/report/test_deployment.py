@@ -66,6 +66,7 @@ def test_the_page_says_the_same(folder: Path) -> None:
     asked()
     assert succeeded("report", "visits.toml", "--checklist", "--out", "list.html") == ""
     page = Path("list.html").read_text("utf-8")
+    assert "filled in" in refused("report", "visits.toml", "--checklist", "--out", "list.html")
     assert page.startswith("<!doctype html>") and "One patient, with all its rows." in page
     assert page.count("☐") == page.count("<b>Open:</b>") > 8
 

@@ -19,6 +19,7 @@ from lastbit.report.charts import LEFT, TOP
 from lastbit.report.figures import (
     composition_curve_figure,
     composition_figure,
+    count_figure,
     gaussian_curve_figure,
     laplace_figure,
     poll_figure,
@@ -58,6 +59,16 @@ def test_the_poll_figure_shows_the_half_widths():
     assert 10 ** (-4 * y / 400) == pytest.approx(Poll(epsilon=1).half_width(n), rel=1e-3)
     assert "44,971 people for ±0.01" in text
     assert "9,604 people for ±0.01" in text
+
+
+def test_the_count_figure_shows_the_quantiles():
+    text = count_figure([10])
+    (curve,) = strands(text, 0)
+    law = DiscreteLaplace(1000)  # ten rows at ε = 1/100, where the curve begins
+    x, y = curve[0]
+    assert x == 0
+    assert 10 ** (4 * (400 - y) / 400) == pytest.approx(law.quantile("0.975"), rel=1e-3)
+    assert "± 30 at ε = 1" in text
 
 
 def test_the_laplace_figure_shows_the_law():

@@ -116,7 +116,7 @@ class Shy:
     """Fails while it is turned into an array, and says what it holds."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise ValueError("12345 is no number")
+        raise ValueError("12345 is not a number")
 
 
 class Column:

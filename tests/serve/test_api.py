@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+import lastbit as lb
 from lastbit.checker import check
 from lastbit.serve.openapi import SCHEMAS, problem_in
 from lastbit.serve.questions import FINISHED
@@ -289,3 +290,22 @@ def test_what_was_paid_is_what_the_ledger_has(server):
     ]
     assert server.ledger.spent("patients").epsilon == sum(paid)
     assert server.ledger.problems() == []
+
+
+def test_marginals_of_the_ledger_are_seen_and_downloaded_as_such(server):
+    """They are asked where the data are; the server shows them as it shows all answers."""
+    books = server.gate.ledger
+    books.set_principal(books.user, "steward", by="stella")
+    table = lb.table(server.settings.cards[0])
+    found = table.marginals({"region": "region", "cost": "bin(cost, 0, 50, 100)"}).release(
+        epsilon=1
+    )
+    entry = called(server, "GET", "/answers")["answers"][0]["entry"]
+    for path, sent in (
+        (f"/api/v1/answers/{entry}/csv", {"token": server.tokens["analyst"]}),
+        (f"/answers/{entry}/answer.csv", {"cookie": server.session("analyst")}),
+    ):
+        got = server.request("GET", path, **sent)
+        assert got.status == 200 and got.text == found.to_csv(), got.text
+    page = server.request("GET", f"/answers/{entry}", cookie=server.session("analyst"))
+    assert page.status == 200 and "Accepted by the independent checker" in page.text

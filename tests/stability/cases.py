@@ -346,7 +346,7 @@ def functions_in(query):
 
 
 def typed(rows, table=None, names=tuple(COLUMNS)):
-    """Rows as the card reads them: out of range, NaN and what is no number are missing."""
+    """Rows as the card reads them: out of range, NaN and what is not a number are missing."""
     return [{(table, n): _read(n, v) for n, v in zip(names, row, strict=True)} for row in rows]
 
 

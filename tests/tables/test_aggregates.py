@@ -75,7 +75,7 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.mean("cost -- no more", 0, 1), None),
         (lambda: lb.mean("SELECT 1", 0, 1), "sub-query"),
         (lambda: lb.mean("AVG(cost)", 0, 1), "over one row"),
-        (lambda: lb.mean(7, 0, 1), "no text"),  # type: ignore[arg-type]
+        (lambda: lb.mean(7, 0, 1), "not text"),  # type: ignore[arg-type]
         (lambda: lb.count(""), "empty"),
         (lambda: lb.quantile("age", 1), "between 0 and 1"),
         (lambda: lb.quantile("age", 0), "between 0 and 1"),

@@ -131,9 +131,9 @@ def test_limits_of_the_engine():
         ('"8GB"', "8", "is not a size"),
         ('"100GB"', '"1GB\'; SET x"', "is not a size"),
         ('"100GB"', '"0MB"', "is not a size"),
-        ("threads = 2", "threads = 0", "is no whole number above 0"),
+        ("threads = 2", "threads = 0", "is not a whole number above 0"),
         ("false", '"no"', "is neither true nor false"),
-        ('"tmp"', "7", "is no text"),
+        ('"tmp"', "7", "is not text"),
         ("max_spill", "most_spill", "is not known; use max_memory"),
     ],
 )
@@ -289,48 +289,48 @@ def test_the_page_shows_a_card_that_is_read():
         ("[access]", "[acces]", "line 19: acces is not known"),
         ("nullable = false", "null = false", "columns.cost.null is not known"),
         ('source = "regions.csv"', 'sources = "r.csv"', "public.regions.sources is not known"),
-        ('name = "visits"', 'name = ""', "line 3: table.name is no text"),
-        ('name = "visits"', "name = 1.5", "line 3: table.name is no text"),
-        ('name = "visits"', 'name = "a\\u0000"', "table.name is no text"),
+        ('name = "visits"', 'name = ""', "line 3: table.name is not text"),
+        ('name = "visits"', "name = 1.5", "line 3: table.name is not text"),
+        ('name = "visits"', 'name = "a\\u0000"', "table.name is not text"),
         ('name = "visits"', 'name = "a\\u202e"', "cannot be seen"),
         # sources
         ('"visits.parquet"', '"visits.xlsx"', "line 4: table.source ends in .xlsx"),
         ('"visits.parquet"', '["a.csv", "b.parquet"]', "is of no one known kind"),
         ('"visits.parquet"', '["a.csv", "./a.csv"]', "names a file twice"),
-        ('"visits.parquet"', '["a.csv", ""]', "table.source is no text"),
-        ('"visits.parquet"', "[]", "table.source is no text"),
-        ('"visits.parquet"', "1.5", "table.source is no text"),
+        ('"visits.parquet"', '["a.csv", ""]', "table.source is not text"),
+        ('"visits.parquet"', "[]", "table.source is not text"),
+        ('"visits.parquet"', "1.5", "table.source is not text"),
         ('"visits.parquet"', '"s3://bucket/v.parquet"', "table.source is not a file here"),
         ('"visits.parquet"', '{duckdb = "x.db"}', "table.source is missing"),
-        ('"visits.parquet"', '{duckdb = "", table = "t"}', "table.source is no text"),
+        ('"visits.parquet"', '{duckdb = "", table = "t"}', "table.source is not text"),
         ('"visits.parquet"', '{duckdb = "x", table = "t", x = 1}', "table.source.x is not known"),
         # the unit
         ('"patient_id"', '"patient"', "line 8: unit.column is no column of the card"),
         ('"patient_id"', '"cost"', "line 8: unit.column is of type number"),
-        ('"patient_id"', "1.5", "unit.column is no text"),
+        ('"patient_id"', "1.5", "unit.column is not text"),
         ('column = "patient_id"', "each_row = true", "line 9: unit.max_rows is not 1"),
         ('column = "patient_id"', "each_row = 1", "line 8: unit.each_row is not true"),
         ("max_groups = 5", "each_row = true", "each_row and column are both written"),
         ("max_groups = 5", "each_row = false", "each_row and column are both written"),
         *(
-            (f"max_rows = {20}", f"max_rows = {bad}", "line 9: unit.max_rows is no whole number")
+            (f"max_rows = {20}", f"max_rows = {bad}", "line 9: unit.max_rows is not a whole number")
             for bad in ("0", "-1", "2.0", "true", '"20"', "[20]", "nan")
         ),
         ("max_rows = 20", "max_rows = 1048577", "line 9: unit.max_rows is not a whole number"),
-        ("max_groups = 5", "max_groups = 0", "line 10: unit.max_groups is no whole number"),
+        ("max_groups = 5", "max_groups = 0", "line 10: unit.max_groups is not a whole number"),
         # the budget
         *(
             ("epsilon = 3", f"epsilon = {bad}", f"line 13: budget.epsilon {why}")
             for bad, why in (
                 ("0", "does not suit"),
                 ("-1", "does not suit"),
-                ("true", "is no number"),
+                ("true", "is not a number"),
                 ("inf", "is 'inf', which is not a number"),
                 ("nan", "is 'nan', which is not a number"),
                 ('"much"', "is 'much', which is not a number"),
                 ("1e999999", "has more than 10000 decimal places"),
-                ("2026-01-31", "is no number"),
-                ("[1]", "is no number"),
+                ("2026-01-31", "is not a number"),
+                ("[1]", "is not a number"),
             )
         ),
         ("delta = 1e-6", "delta = 0", "line 14: budget.delta does not suit"),
@@ -343,8 +343,8 @@ def test_the_page_shows_a_card_that_is_read():
             'delta = 1e-6\naccounting = "gaussian"\norder = 3',
             "budget.order is not for the Gaussian filter",
         ),
-        ("delta = 1e-6", 'accounting = "moments"', "line 14: budget.accounting is of no known"),
-        ("delta = 1e-6", "accounting = 1.5", "line 14: budget.accounting is of no known kind"),
+        ("delta = 1e-6", 'accounting = "moments"', "line 14: budget.accounting is of an unknown"),
+        ("delta = 1e-6", "accounting = 1.5", "line 14: budget.accounting is of an unknown kind"),
         ("delta = 1e-6", "order = 2", "line 14: budget.order is for accounts kept by the filter"),
         ("delta = 1e-6", FILTER[12:] + "\norder = 0", "line 16: budget.order is zero"),
         ("delta = 1e-6", FILTER[12:] + "\ndelta_kept = 1e-6", "budget.delta_kept is not below"),
@@ -377,8 +377,8 @@ def test_the_page_shows_a_card_that_is_read():
         ("[columns.region]", '[columns."a\\u0000"]', "has no name that SQL knows"),
         # ledger, access, public tables
         ('path = "hospital.ledger"', "", "line 16: ledger.path is missing"),
-        ('"hospital.ledger"', '""', "line 17: ledger.path is no text"),
-        ('"hospital.ledger"', "1.5", "ledger.path is no text"),
+        ('"hospital.ledger"', '""', "line 17: ledger.path is not text"),
+        ('"hospital.ledger"', "1.5", "ledger.path is not text"),
         ('users = ["ana", "ben"]', "", "line 19: access.users is no list"),
         ('["ana", "ben"]', '"ana"', "line 20: access.users is no list"),
         ('["ana", "ben"]', '["ana", 1.5]', "access.users is no list"),
@@ -406,7 +406,7 @@ def test_a_section_that_is_needed(section):
 
 def test_one_problem_is_one_sentence():
     assert refused(edited("max_rows = 20", "max_rows = 0")) == (
-        "visits.toml, line 9: unit.max_rows is no whole number above 0; "
+        "visits.toml, line 9: unit.max_rows is not a whole number above 0; "
         "write max_rows = 20, say: that many rows of one unit count"
     )
 
@@ -464,7 +464,7 @@ def test_lines_of_hostile_names():
 )
 def test_what_is_no_toml_is_refused_and_not_repeated(text, line):
     told = refused(text)
-    assert told.startswith(f"visits.toml, line {line}: the card is no TOML here: ")
+    assert told.startswith(f"visits.toml, line {line}: the card is not TOML here: ")
     assert CANARY not in told
 
 

@@ -53,7 +53,7 @@ REFUSED = {
     "SELECT COUNT(DISTINCT pid) FILTER (WHERE ok) FROM visits": "WHERE in a question",
     "SELECT SUM(DISTINCT age) FROM visits": "not known here",
     "SELECT SUM(cost) / age FROM visits": "row by row",
-    "SELECT SUM(cost) > COUNT(*) AS more FROM visits": "is no number",
+    "SELECT SUM(cost) > COUNT(*) AS more FROM visits": "is not a number",
     "SELECT power(SUM(cost), 2) FROM visits": "on released numbers",
     "SELECT HISTOGRAM(age, 0, 9) + COUNT(*) FROM visits": "many columns",
     "SELECT COUNT(*) + SUM(age) OVER (ORDER BY age) FROM visits": "window function",

@@ -23,5 +23,5 @@ def test_what_is_written_is_read_back(text, key):
 
 
 def test_half_a_surrogate_pair_is_refused():
-    with pytest.raises(InvalidParameter, match="is no text in Unicode"):
+    with pytest.raises(InvalidParameter, match="is not Unicode text"):
         toml_string("a\udc80")

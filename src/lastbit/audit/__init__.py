@@ -12,7 +12,7 @@ Three ways in, by how much is known of what is judged.
 fixes both, and only then tests them on fresh samples: the bound is wrong with probability at most
 `error`, over everything that was tried. Where the law is known (our own mechanisms, code in
 `verify.Code`, a table of probabilities) no samples are drawn and the bound is exact. Sampling
-cannot see what almost never happens: it accuses with certainty and acquits nobody.
+cannot see what almost never happens: it accuses with certainty and never acquits.
 
 **White box.** `attacks/` holds published attacks, each with its paper, its set-up, what it breaks
 and what resists; `targets/` holds ready targets: ours, numpy's and those of other libraries.

@@ -242,7 +242,7 @@ class AuditResult:
     `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
     Both are rounded down, and together wrong with probability at most `error`, which is 0 where
     the law was known: then they are true of that law, and `rests_on` says what is known of the law.
-    `monotone` is "proved" or "probed" for code whose law was worked out by running it: that law is
+    `monotone` is "proved" or "probed" for code whose law was computed by running it: that law is
     the code's if the code is monotone in its uniform. Where that is only probed the law decides
     nothing: the result is not exact, and `broken` only if samples say so.
     `contradiction` says why a law that the mechanism stated is not that of its releases; the

@@ -355,7 +355,7 @@ def _check_row(
     ends = type(cell["low"]) is int and type(cell["high"]) is int
     require(ends and cell["low"] <= noisy / one <= cell["high"], "an interval is another's")
     for error in (cell["standard_error"], row["consistent_error"]):
-        require(type(error) is float and isfinite(error) and error >= 0, "an error is no number")
+        require(type(error) is float and isfinite(error) and error >= 0, "an error is not a number")
     require(row["consistent_error"] <= cell["standard_error"], "a consistent count is less sure")
     require(type(row["whole"]) is int and row["whole"] >= 0, "a whole count is below 0")
 

@@ -363,7 +363,7 @@ def constant_of(data: Any) -> object:
         case "timestamp":
             require(datetime.fromisoformat(value).isoformat() == value, "a time is malformed")
         case _:
-            raise Rejected("a value is of no known type")
+            raise Rejected("a value is of an unknown type")
     return kind, value
 
 

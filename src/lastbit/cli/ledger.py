@@ -74,7 +74,7 @@ REOPENED = re.compile(
     r"kept by the (?:moment|Gaussian) filter from here on; charges before it: (\d{1,18})"
 )
 OLDER_COPY = """\
-Note the head elsewhere: without one, nobody can tell this ledger from an
+Note the head elsewhere: without one, there is no telling this ledger from an
 older copy of it."""
 
 
@@ -287,7 +287,7 @@ def copy(source: Path | Address, target: Path | Address, heads: tuple[str, ...])
     show(
         Facts((("copied to", str(target)), ("head", books.head))),
         "Two ledgers hold this budget now. Name the new one on every card, and put the old\n"
-        "one away, where nobody asks with it.",
+        "one away, where no one asks with it.",
     )
 
 

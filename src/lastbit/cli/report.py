@@ -13,6 +13,7 @@ from lastbit.cli.files import save
 from lastbit.cli.ledger import account_of, reopened_after, reopened_words
 from lastbit.cli.options import FILE, command, flag, option, refusal
 from lastbit.cli.output import waiting
+from lastbit.ledger import check_output, spared_by
 from lastbit.report import checklist_markdown, checklist_page, deployment_of, registry_entry
 from lastbit.tables import budgets_agree, read_card
 
@@ -21,7 +22,7 @@ from lastbit.tables import budgets_agree, read_card
 @click.argument("card", type=FILE)
 @flag("--checklist", "The checklist: Markdown, or a page where --out ends in .html.")
 @flag("--registry", "An entry for the Differential Privacy Deployments Registry, as YAML.")
-@option("--out", "Write to this file; one of that name is replaced.", FILE)
+@option("--out", "Write to this new file; one that people have filled in is not replaced.", FILE)
 def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> None:
     """What is on record of a table, for reviewers and registries.
 
@@ -33,6 +34,10 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     if checklist == registry:
         raise refusal("the report", "is not named", "pass --checklist, or --registry")
     read = read_card(card)
+    if out is not None:
+        check_output("--out", out, {**spared_by(read), "the card": [str(card)]})
+        if out.exists():
+            raise refusal("--out", "exists, and may have been filled in", "name a new file")
     ledger, account = account_of(read)
     if account.budget is None or not budgets_agree(account.budget, read.budget):
         problem = "does not name the budget that its ledger has"

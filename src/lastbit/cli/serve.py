@@ -152,7 +152,9 @@ def _announce(started: Started, *, opening: bool) -> None:
         )
     first = started.links.get("")
     if first is None:
-        parts.append("To let somebody in who has no token: the same command with --link NAME.")
+        parts.append(
+            "For a user who has no token, the same command with --link NAME prints a sign-in link."
+        )
     else:
         parts.append("The first steward's link, valid once, for an hour:")
     show(*parts)

@@ -2,7 +2,7 @@
 
 A table has a budget; every answer takes a part of it, and nothing gives it back. The ledger is the
 file, or the database, that remembers. It is append-only and hash-chained: each entry holds the hash
-of the one before, so that nobody can change or drop an old entry without changing every later hash.
+of the one before, so that no old entry can be changed or dropped without changing every later hash.
 
 The order of things is what keeps the promise. `Ledger.reserve` checks the budget and appends the
 price in one transaction; only when that is safely on the disk may a row be read for the answer.

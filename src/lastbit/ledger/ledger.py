@@ -203,7 +203,7 @@ class Ledger:
         """Record that a table's data of this fingerprint may be asked about; a steward decides it.
 
         That is `who`, or else the user of this process; anybody in a ledger without principals. It
-        is an entry that states the budget again, so whoever may not change that may not do this.
+        is an entry that states the budget again, so it takes the right to change that.
         """
         _check_texts(table=table, data=fingerprint, who=who)
         with self._connected() as books, books.transaction():
@@ -577,7 +577,7 @@ class Ledger:
             return secret_of(books)
 
     def keyed(self, fingerprint: bytes) -> str:
-        """A fingerprint that says nothing of the data to whoever lacks the secret: HMAC-SHA256."""
+        """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
         return hmac.new(self.secret, fingerprint, hashlib.sha256).hexdigest()
 
     def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:

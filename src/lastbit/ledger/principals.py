@@ -57,7 +57,7 @@ _WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Somebody, or a program, in whose name is asked; without a role they were removed.
+    """A person or a program in whose name questions are asked; without a role, a removed one.
 
     >>> Principal(name="ana", role="analyst").active, Principal(name="ben", role=None).active
     (True, False)

@@ -122,7 +122,7 @@ class PolarLaplace:
              that square, which brings no two of them further apart
     Checked  tests/mechanisms/test_polar.py
 
-    `epsilon` is the loss at distance `within`, everything counted; the rate is worked out from it
+    `epsilon` is the loss at distance `within`, everything counted; the rate follows from it
     and rounded down. Or pass `rate`, the ideal loss for one unit of distance. `centre`,
     `half_width` and `inputs` (half_width if not given) are public multiples of `cell`.
 

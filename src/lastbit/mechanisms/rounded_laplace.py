@@ -168,7 +168,7 @@ class RoundedLaplace(Pure):
 
     `epsilon` is the price of the whole, everything counted, for inputs as far apart as the
     sensitivity (in the L1 norm, for arrays of at most `dimension` numbers). The scale is a float
-    worked out from it. `cell` is a power of two, `bound` a multiple of it.
+    derived from it. `cell` is a power of two, `bound` a multiple of it.
 
     >>> noise = RoundedLaplace(sensitivity=1, epsilon="1/2", cell="1/16", bound=1000)
     >>> noise.guarantee.epsilon <= Fraction(1, 2) and noise.bounds.excess < 1e-9

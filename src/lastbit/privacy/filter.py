@@ -278,7 +278,7 @@ class MomentFilter:
         return self.within(spent + price)
 
     def answers_left(self, spent: MomentCost, price: MomentCost) -> int | None:
-        """How many answers of this price still fit; None if it is no price, and any number does.
+        """How many answers of this price still fit; None if it costs nothing, and any number does.
 
         Every condition of `within` is a straight line in the number of answers.
         """

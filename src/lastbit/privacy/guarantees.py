@@ -142,7 +142,7 @@ class _Guarantee:
         return NotImplemented
 
     def group(self, size: int) -> Any:
-        """What is promised to a group of so many units."""
+        """What is promised to a group of this many units."""
         from lastbit.privacy.convert import grouped
 
         return grouped(cast(Any, self), whole(size, "size", least=1))

@@ -221,7 +221,7 @@ def _columns(
 ) -> tuple[dict[str, Column], frozenset[str]]:
     """The columns as declared, the others as the source names and types them.
 
-    Also those, in small letters, whose type nobody has stated: CSV files state none.
+    Also those, in small letters, whose type was not stated: CSV files state none.
     """
     declared = _declared(columns)
     listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
@@ -341,7 +341,7 @@ class Table:
     most: int | None = None
     sql_text: str | None = None
     untyped: frozenset[str] = frozenset()
-    """Columns of a CSV file whose type nobody has stated: text, or numbers where aggregated so."""
+    """Columns of a CSV file whose type was not stated: text, or numbers where aggregated so."""
 
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
@@ -655,7 +655,7 @@ class Table:
 
     @contextmanager
     def _typing(self, text: str) -> Iterator[None]:
-        """What is refused, with the way out for columns whose type nobody has stated."""
+        """What is refused, with the way out for columns whose type was not stated."""
         try:
             yield
             return

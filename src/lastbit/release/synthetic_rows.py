@@ -37,7 +37,7 @@ _STEPS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthetic:
-    """Rows that nobody has, drawn from a model of released tables; they are public.
+    """Made-up rows, drawn from a model of released tables; they are public.
 
     A column that was put in bins has the lower edges of the bins.
 

@@ -17,7 +17,7 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |
 | `deployment.py` | the checklist of SP 800-226, and an entry for a public registry |
-| `figures.py` | figures of the theory, worked out exactly |
+| `figures.py` | figures of the theory, computed exactly |
 | `maps.py` | maps of true and noisy places |
 """
 

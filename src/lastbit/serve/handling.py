@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from lastbit.ledger import Ledger
+from lastbit.release import Answer, Marginals
 from lastbit.serve.catalogue import Served
 from lastbit.serve.identity import Action, Identity
 from lastbit.serve.questions import Refusal
@@ -91,6 +92,11 @@ async def record_asked(request: Request) -> dict[str, Any]:
     answer, entry = request.app.state.desk.answer, request.path_params["entry"]
     found: dict[str, Any] = await to_thread(answer, entry, who_asks(request))
     return found
+
+
+def released_as(record: dict[str, Any]) -> Answer | Marginals:
+    """What a record is of: one table, or several."""
+    return (Marginals if "marginals" in record["plan"] else Answer)(record)
 
 
 # ---------------------------------------------------------------- what is said

@@ -103,7 +103,7 @@ class Finding:
 class Replay:
     """One neighbour's replay, as `record` shows: findings, and what the observed distances cost.
 
-    `cost` holds one guarantee of each kind, composed; it is worked out from data and so is secret.
+    `cost` holds one guarantee of each kind, composed; it is computed from data and so is secret.
     `declared` is the same with what mechanisms promise, whatever the distance. `gaussian` says that
     all of the cost is that of real Gaussian noise. `unpriced` names primitives that moved and whose
     cost is not known.

@@ -250,7 +250,7 @@ def audit_program(
 
     `neighbours` is "all", how many of them to take, spread evenly, or datasets of your own;
     `records` are further records to add or to put in place of others. `claim` is what the program
-    promises in all; costs above it are a finding. They are worked out as if every noisy number were
+    promises in all; costs above it are a finding. They are computed as if every noisy number were
     shown: a program whose proof hides some (sparse vector, noisy maximum) must say so with `noise`.
 
     >>> from lastbit import Laplace

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lastbit.checker import names_code, problem_of
-from lastbit.release import Answer, Marginals
 from lastbit.report import EMPTY, marginals_page, page as report_page, price, title_of
 from lastbit.serve.handling import (
     MOST_LINES,
@@ -20,6 +19,7 @@ from lastbit.serve.handling import (
     digits,
     noted,
     record_asked,
+    released_as,
     see,
     tables_seen,
     unknown,
@@ -153,10 +153,9 @@ async def answer_file(request: Request) -> Response:
 
 
 def _file(record: dict[str, Any], file: str) -> tuple[str, str]:
-    several = "marginals" in record["plan"]
     if file == "report.html":
+        several = "marginals" in record["plan"]
         return str((marginals_page if several else report_page)(record)), "text/html"
-    read: Any = (Marginals if several else Answer)(record)
     if file == "answer.csv":
-        return read.to_csv(), "text/csv"
-    return read.to_json(), "application/json"
+        return released_as(record).to_csv(), "text/csv"
+    return released_as(record).to_json(), "application/json"

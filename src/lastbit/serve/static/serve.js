@@ -31,7 +31,7 @@ async function preview() {
   fields.set("part", "preview");
   try {
     const answer = await fetch(ask.action, { method: "POST", body: fields, signal: asking.signal });
-    if (answer.status === 401) return location.reload(); // signed out meanwhile
+    if (answer.status === 401) throw new Error("You are signed out. Sign in in another tab, then go on here.");
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const part = page.getElementById("preview-heading");
     if (!part) throw new Error(page.querySelector(".lead")?.textContent || "Try again.");

@@ -56,7 +56,7 @@ def toml_string(value: str) -> str:
     """
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidParameter(
-            "a name", problem="is no text in Unicode", remedy="rename the file or column"
+            "a name", problem="is not Unicode text", remedy="rename the file or column"
         )
     # JSON's escapes are all TOML's too; what JSON would leave invisible, or steers, is escaped here
     written = json.dumps(value, ensure_ascii=False)
@@ -238,7 +238,7 @@ class _Reader:
     def text(self, path: KeyPath, value: Any, remedy: str) -> str:
         """A text of at least one letter, and no NUL; "" if it is none."""
         if type(value) is not str or not value or "\0" in value:
-            problem = "is missing" if value is None else "is no text, or an empty one"
+            problem = "is missing" if value is None else "is not text, or is empty"
             self.wrong(path, problem, remedy)
             return ""
         return "" if self.undecided(path, value, remedy) else value
@@ -256,7 +256,7 @@ class _Reader:
         if type(value) is int and value > 0:
             return value
         if not self.undecided(path, value, remedy):
-            problem = "is missing" if value is None else "is no whole number above 0"
+            problem = "is missing" if value is None else "is not a whole number above 0"
             self.wrong(path, problem, remedy)
         return None
 
@@ -266,7 +266,7 @@ class _Reader:
         if value is None or self.undecided(path, value, remedy):
             return None
         plain = value.replace("_", "") if isinstance(value, Written) else value
-        problem = "is no number"
+        problem = "is not a number"
         if not isinstance(plain, bool) and isinstance(plain, int | str):
             try:
                 return rational(plain, path[-1])
@@ -476,7 +476,7 @@ class _Reader:
         accounting = fields.get("accounting", "sums")
         if accounting not in ("sums", *FILTERS):
             remedy = 'write "filter", "gaussian" or "sums" (which leaving it out means)'
-            self.wrong(("budget", "accounting"), "is of no known kind", remedy)
+            self.wrong(("budget", "accounting"), "is of an unknown kind", remedy)
             return None
         kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
         if accounting in FILTERS:
@@ -803,12 +803,12 @@ def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
 
 
 def examined(path: str | Path) -> Examined:
-    """The card in this file with all its problems; refuses only what is no text."""
+    """The card in this file with all its problems; refuses only what is not text."""
     place = Path(path)
     if place.suffix.lower() in _DATA:
         raise CardRefused(
             str(place),
-            problem="is no data card: those end in .toml",
+            problem="is not a data card: those end in .toml",
             remedy=f"name the card, or draft one: lastbit card new {place.name}",
         )
     try:
@@ -817,7 +817,7 @@ def examined(path: str | Path) -> Examined:
         text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else ""
-        problem = reason or "is no text in UTF-8"
+        problem = reason or "is not text in UTF-8"
         raise CardRefused(str(place), problem=problem, remedy="pass a TOML file") from None
     found = _examined(text, folder=real.parent, named=place.name)
     card = None if found.card is None else replace(found.card, file=str(real))
@@ -862,7 +862,7 @@ def _syntax(text: str, error: Exception) -> Problem:
         reason = "a section is there twice"
     elif "haracter" in reason or "key '" in reason:
         reason = "something stands there that may not"
-    return Problem(line, "the card", f"is no TOML here: {reason}", "fix this line")
+    return Problem(line, "the card", f"is not TOML here: {reason}", "fix this line")
 
 
 def _shared(one: Source, other: Source) -> bool:

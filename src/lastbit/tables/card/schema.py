@@ -274,7 +274,7 @@ class Budget:
     def _check(self) -> None:
         if self.kind not in _MEANT:
             raise InvalidParameter(
-                "budget", problem="is of no known kind", remedy="declare epsilon, or rho"
+                "budget", problem="is of an unknown kind", remedy="declare epsilon, or rho"
             )
         for name in ("epsilon", "delta", "rho"):
             value = getattr(self, name)
@@ -380,7 +380,7 @@ class DataCard:
     columns: Mapping[str, Column]
     max_groups: int | None = None
     max_groups_assumed: bool = False
-    """Whether nobody declared max_groups: then undeclared keys are looked for with fewer."""
+    """Whether max_groups was not declared: then undeclared keys are looked for with fewer."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None

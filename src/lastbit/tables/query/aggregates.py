@@ -275,7 +275,7 @@ def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     (Fraction(0, 1), Fraction(18, 1), Fraction(65, 1))
     """
     if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise WrongType("edges", problem="are no list", remedy="pass, say, [0, 18, 65]")
+        raise WrongType("edges", problem="are not a list", remedy="pass, say, [0, 18, 65]")
     return AggregateSpec(
         function="histogram",
         expression=expression,

@@ -3,9 +3,10 @@
 A row's expression is a function of that row alone (and of public tables): it cannot see another
 row, so it cannot carry one person's data into another's. The language is closed: a function that
 is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
-error (a division by 0, a text that is no number, an overflow) the value is missing, since an error
-would tell about somebody's row. What one expression may be is decided where it is made (`Call`);
-what a whole question may be, by `check_parts`, however it was made: in SQL, in Python, from JSON.
+error (a division by 0, a text that is not a number, an overflow) the value is missing, since an
+error would tell about somebody's row. What one expression may be is decided where it is made
+(`Call`); what a whole question may be, by `check_parts`, however it was made: in SQL, in Python,
+from JSON.
 """
 
 from __future__ import annotations
@@ -396,7 +397,7 @@ def _check_pattern(part: Call) -> None:
         case (Constant(),):
             return  # missing, or of the wrong type, which is refused elsewhere
         case _:
-            problem = "looks for a text that is no constant"
+            problem = "looks for a text that is not a constant"
             raise refused(what, problem, "write the text into the question, in quotes")
     if len(pattern) > limits.LONGEST_PATTERN:
         problem = f"has a pattern of more than {limits.LONGEST_PATTERN} characters"

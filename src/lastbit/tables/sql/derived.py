@@ -101,7 +101,7 @@ class Parts:
         found = typed(expression, self.type_of)
         if type_of(found, self.type_of) not in ("integer", "number"):
             raise refused(
-                "an expression over aggregates", "is no number", "compare them in HAVING instead"
+                "an expression over aggregates", "is not a number", "compare them in HAVING instead"
             )
         return found
 

@@ -67,7 +67,7 @@ def expression_tree(text: str) -> Any:
 
 def _check_text(text: object, what: str = "query", remedy: str = "write SQL") -> None:
     if not isinstance(text, str):
-        raise WrongType(what, problem="is no text", remedy=remedy)
+        raise WrongType(what, problem="is not text", remedy=remedy)
     if not text.strip() or len(text) > limits.LONGEST_SQL:
         raise refused(what, "is empty or too long", "write SQL, a page at most")
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -289,7 +289,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
     if limit is not None and (most is None or most < 0):
-        raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
+        raise refused("LIMIT", "is not a whole number", "write, say, LIMIT 10")
     plain = Query(
         table=rows.card.name,
         where=all_of(rows.where),

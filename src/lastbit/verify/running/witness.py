@@ -133,7 +133,7 @@ def refute(
     Theorem  if the output rises or falls with u, the preimage of a range is a stretch of uniforms,
              found by bisection. Between two neighbouring outputs that y reaches there is a gap;
              whatever x puts there has the probability 0 from y: an infinite loss
-    Differs  a search: None is no proof of anything. Uniforms are tried where the exponent changes,
+    Differs  a search: None proves nothing. Uniforms are tried where the exponent changes,
              beside those, and at random; of the infinite losses the most likely one is kept, else
              the greatest ratio. That the code is monotone is assumed, and probed: beside the ends,
              at the model's landmarks, and once in each of 256 equally likely stretches

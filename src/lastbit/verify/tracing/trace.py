@@ -109,7 +109,7 @@ def trace(
              has no other way out; conditions on inputs are split, all else raises `Untraceable`,
              whatever the code makes of it. That the function itself takes a path that was
              followed is the theorem of `screening`, and tried on floats by `agreement`
-    Differs  -0.0 and 0.0 are one number, and NaN and infinities are no inputs
+    Differs  -0.0 and 0.0 are one number, and NaN and infinities are not inputs
     Checked  tests/verify/test_trace.py, tests/verify/test_sloppy.py
 
     `inputs` names the arguments that are data, all without a default by default; the others get

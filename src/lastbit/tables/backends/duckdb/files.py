@@ -222,7 +222,7 @@ def _found(source: Source) -> list[tuple[str, Partition]]:
             root = os.path.dirname(_WILD.split(path, maxsplit=1)[0])
         if not matches or not all(map(os.path.isfile, matches)):
             raise InvalidParameter(
-                f"source {path}", problem="is no file that is there", remedy="check the path"
+                f"source {path}", problem="is not there", remedy="check the path"
             )
         start = os.path.abspath(root)
         files = [os.path.abspath(match) for match in matches]
