@@ -46,7 +46,8 @@ so](#where-others-are-better).
 
 ## What each can do
 
-From the documentation of each, read in November 2026. "–": we found nothing about it there.
+From the package pages, documentation and installed packages of each, read in November 2026; of
+Tumult Analytics from what we ran. "–": we know of nothing.
 """
 
 FEATURES = (
@@ -85,7 +86,7 @@ FEATURES = (
         "of the noise, by `summarize`",
         "–",
         "–",
-        "of some queries",
+        "on request (`execute_with_accuracy`)",
         "–",
     ),
     (
@@ -118,7 +119,7 @@ FEATURES = (
     (
         "models, synthetic data",
         "tables of marginals; synthetic by mbi",
-        "synthetic by mbi",
+        "synthetic by mbi (`opendp.extras.mbi`)",
         "–",
         "–",
         "several synthesizers (SmartNoise Synth)",
@@ -221,7 +222,7 @@ def standard_job() -> Iterator[str]:
     yield from table(rows, right=7)
     yield ""
     yield from wrapped("""
-        PipelineDP and SmartNoise SQL were not measured. On PostgreSQL and Spark:
+        PipelineDP and SmartNoise SQL were not given this job. On PostgreSQL and Spark:
         [engines](engines-benchmarks.md).
     """)
     yield ""

@@ -50,7 +50,8 @@ _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
 _RUNGS, _FIT, _TALLY = 0.12, 0.09, 0.07  # shares of the time
 _FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
-_TEST_SHARE, _RESERVED = 0.96, 0.3
+_LATEST = 0.82  # of the time, left when the last pair is looked at
+_TEST_SHARE, _RESERVED = 0.96, 0.5
 _COUNTED = 1.5  # times the time of an output: what counting it takes, as a first guess
 _ROUNDS, _MANY_RUNS, _FEWEST = 32, 1 << 18, 6
 _ENOUGH = 0.002
@@ -108,13 +109,14 @@ def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, w
     left, looks = list(range(len(pairs))), _FIRST_LOOK
     rungs = max(1, math.ceil(math.log2(len(pairs))))
     for rung in range(rungs):
-        late = plan.samples is None and watch.left < (1 - 2 * _RUNGS) * plan.seconds
-        if len(left) == 1 or (late and rung):
+        if len(left) == 1:
             break
         seconds = _RUNGS / rungs * plan.seconds / len(left)
         size = _MOST_FIT if plan.samples is None else min(looks, plan.samples) // len(team) + 1
-        promises = {}
+        promises: dict[int, float] = {}
         for place in left:
+            if promises and plan.samples is None and watch.left < _LATEST * plan.seconds:
+                return max(promises, key=lambda place: promises[place])
             answers = team.ask("look", place, size, seconds, plan.tests)
             promises[place] = math.fsum(max(answer, -1e9) for answer in answers)
             report(0.15 * rung / rungs, f"looking at pair {place + 1} of {len(pairs)}")
