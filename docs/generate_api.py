@@ -70,7 +70,13 @@ _CODE_PARAMETERS = {
     "pieces": "uniforms between which the output only rises or only falls",
 }
 PARAMETERS: Mapping[str, Mapping[str, str]] = {
-    **dict.fromkeys(("mechanisms", "privacy", "sampling", "sensitivity", "laws", "geo"), _NOISE),
+    **dict.fromkeys(("mechanisms", "privacy", "sampling", "sensitivity", "laws"), _NOISE),
+    "geo": {
+        "epsilon": 'the loss at `within` metres; a number, or both in one: `"ln(4)/200m"`',
+        "within": "the distance, in metres, up to which places look alike",
+        "region": "the public region: south, west, north, east, in degrees",
+        "grid": 'the step of released places in metres, or `"auto"`',
+    },
     "verify": _CODE_PARAMETERS,
     "tables": {
         "expression": "a column, or arithmetic with columns, as in SQL",
@@ -401,7 +407,12 @@ def with_imports(module: str, example: str, known: set[str]) -> str:
     code = code_of(example)
     lines = [line for line in needed(module, code) if line not in known]
     known.update(lines)
-    return "".join(f">>> {line}\n" for line in lines) + example
+    together: dict[str, list[str]] = {}
+    for line in lines:
+        origin, _, name = line.rpartition("import ")
+        together.setdefault(origin, []).append(name)
+    shown = (f">>> {origin}import {', '.join(names)}\n" for origin, names in together.items())
+    return "".join(shown) + example
 
 
 # ---------------------------------------------------------------- text
@@ -421,12 +432,17 @@ def _linked(text: str, room: str, own: str = "") -> str:
     for place, piece in enumerate(pieces):
         if place % 2:
             written = piece.strip("`")
+            if written.removeprefix("lastbit.") in ROOMS and written.startswith("lastbit."):
+                pieces[place] = f"[{piece}]({written.removeprefix('lastbit.')}.md)"
+                continue
             entry = _known().get(re.sub(r"^lb\.|\(\)$", "", written))
             plain = own and re.fullmatch("[a-z]+", written)
             if entry is not None and entry.name != own and not plain:
                 pieces[place] = f"[{piece}]({_address(entry, room)})"
         else:
-            safe = re.sub(r"(?<=[\w)])\*{1,2}(?=[\w(-])|<(?=[a-z])", _escaped, piece)
+            safe = re.sub(
+                r"(?<=[\w)])\*{1,2}(?=[\w(-])|<(?=[a-z])|(?<!\w)_|_(?!\w)", _escaped, piece
+            )
             named = _PAGE.sub(r"[\1](../../\1)", safe)
             pieces[place] = _FILE.sub(r"`\g<0>`", named)
     return "".join(pieces)
@@ -537,7 +553,7 @@ def page(room: str) -> str:
     """The page of a room."""
     own = [entry for entry in entries() if entry.room == room]
     head = ast.get_docstring(parsed(f"lastbit.{room}")) or ""
-    said = re.split(r"^\| file \|", head, flags=re.M)[0].strip()
+    said = re.split(r"^\| (?:file|folder) \|", head, flags=re.M)[0].strip()
     parts = [
         f"# lastbit.{room}",
         rendered(said, f"lastbit.{room}", room, "", set()),

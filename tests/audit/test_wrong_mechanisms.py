@@ -14,8 +14,8 @@ from tests.laws.frequency import assert_frequency
 
 # of each input: about three times what somebody who knows the law needs (bench/audit.py)
 RUNS = {
-    "scale 0.99 for 1": 5_000_000,
-    "Gaussian, classical": 2_000_000,
+    "scale 0.99 for 1": 4_000_000,
+    "Gaussian, classical": 1_500_000,
     "coin of 0.76 for 0.75": 200_000,
 }
 LISTED = ("geometric, 0 twice", "geometric, no 0", "coin of 0.76 for 0.75", "exponential, no 2",

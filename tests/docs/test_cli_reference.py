@@ -12,7 +12,7 @@ from lastbit.cli.main import main
 from tests.docs.pages import commands as shown_commands, executable
 from tests.docs.test_pages import EXECUTED
 
-# run in tests/cli and tests/ledger: a table of a million rows, a browser, a server, a ledger with users
+# tests/cli and tests/ledger run these: a million rows, a browser, a server, a ledger with users
 ELSEWHERE = {f"lastbit {name}" for name in ("demo", "docs", "ledger upgrade", "allowance remove")}
 ELSEWHERE.add("lastbit verify module:function")  # stands for a function of one's own
 

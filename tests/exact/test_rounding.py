@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball, working_precision
-from lastbit.exact.rounding import lower, upper
+from lastbit.exact.rounding import lower, rounded_down, rounded_up, upper
 from tests.exact.enclosing import dyadic, ends_of
 
 LARGEST = sys.float_info.max
@@ -257,3 +257,10 @@ def test_the_precision_of_the_surroundings_does_not_matter():
 )
 def test_the_oracle_rejects(wrong, exact):
     assert not is_upper(wrong, exact)
+
+
+@given(st.fractions())
+def test_decimals_are_rounded_the_way_they_say(x: Fraction):
+    low, high = Fraction(rounded_down(x, 7)), Fraction(rounded_up(x, 7))
+    assert low <= x <= high
+    assert high - low <= 2 * abs(x) / 10**6

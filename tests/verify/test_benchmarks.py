@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.checker.error_bound import check_error_bound
+from lastbit.exact import rounded_up
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
-from lastbit.verify.language.expressions import decimal
 from tests.verify.roundoff_suite import SUITE, bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify-benchmarks.md"
@@ -29,9 +29,9 @@ def test_the_page_shows_these_bounds(benchmark):
     ours = bounds(benchmark)
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[1:5] == [
-        decimal(ours.rounded, up=True, digits=3),
+        rounded_up(ours.rounded, 3),
         benchmark.fptaylor or "not found",
-        decimal(ours.exact, up=True, digits=3),
+        rounded_up(ours.exact, 3),
         benchmark.vcfloat or "not found",
     ]
     assert cells[5] == str(benchmark.pieces)

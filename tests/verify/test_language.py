@@ -29,7 +29,6 @@ from lastbit.verify.language.expressions import (
     Sqrt,
     Subtract,
     Variable,
-    decimal,
     expression_from_json,
     expression_to_json,
     latex,
@@ -188,10 +187,3 @@ def test_spelling(expression, spelled, set_in_latex):
     assert text(expression) == spelled
     assert set_in_latex is None or latex(expression) == set_in_latex
     assert latex(expression).count("{") == latex(expression).count("}")
-
-
-@given(st.fractions(), st.booleans())
-def test_decimals_are_rounded_the_way_they_say(x, up):
-    shown = Fraction(decimal(x, up=up))
-    assert shown >= x if up else shown <= x
-    assert abs(shown - x) <= abs(x) / 10**6

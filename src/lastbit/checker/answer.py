@@ -93,7 +93,7 @@ def notes_of(plan: Json) -> list[str]:
             "are more, all of them count for less."
         )
     selections = [part for part in plan["parts"] if part["part"] == "keys"]
-    notes += [_shown(part) for part in selections]
+    notes += [_threshold_words(part) for part in selections]
     counted = {name for recipe in plan["recipes"] for name in recipe["measures"].values()}
     notes += [_SERVED for part in selections if part["measure"] in counted]
     notes += [
@@ -114,7 +114,7 @@ def notes_of(plan: Json) -> list[str]:
     return notes
 
 
-def _shown(part: Json) -> str:
+def _threshold_words(part: Json) -> str:
     """From how many units on a key is shown."""
     one = part.get("weight_one", 1)
     if "single" in part:

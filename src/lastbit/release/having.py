@@ -162,7 +162,7 @@ def _rounded(value: Any, digits: int = 0) -> Any:
     return round(value, min(max(digits, -_MOST_DIGITS), _MOST_DIGITS))
 
 
-def _formatted(day: date, written: str) -> str:
+def _strftime(day: date, written: str) -> str:
     """As the engine writes it: in English, and years with four digits, on every system."""
     time = day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     iso, sunday = time.isocalendar(), time.isoweekday() % 7
@@ -267,6 +267,6 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "start_of_week": lambda day: _day(day) - timedelta(days=day.weekday()),
         "start_of_hour": lambda time: time.replace(minute=0, second=0, microsecond=0),
         "start_of_minute": lambda time: time.replace(second=0, microsecond=0),
-        "strftime": _formatted,
+        "strftime": _strftime,
     }
 )

@@ -469,7 +469,7 @@ class RemoteTable:
         left = shown.get("left")
         if isinstance(left, Mapping):
             amounts = {name: left.get(name) for name in _AMOUNTS}
-            parts = [f"{n} = {_shown(text)}" for n, text in amounts.items() if text not in _NONE]
+            parts = [f"{n} = {_amount(text)}" for n, text in amounts.items() if text not in _NONE]
             lines.append(("left after it", ", ".join(parts) or "nothing"))
         return [(name, self.server.words(words)) for name, words in lines]
 
@@ -736,7 +736,7 @@ _DISTRUST = "do not use it, and tell the server's steward"
 _NONE = (None, "0")
 
 
-def _shown(amount: object) -> str:
+def _amount(amount: object) -> str:
     try:
         return exact_text(exact_fraction(amount))
     except (ValueError, ArithmeticError):

@@ -85,7 +85,7 @@ class Statement:
         """Of one row a unit and key."""
         whose = quoted(unit)
         columns = [whose, *(f"{text} AS {quoted(name)}" for name, text in keys.items())]
-        columns += [f"{_written(one, unit)} AS {quoted(name)}" for name, one in wanted.items()]
+        columns += [f"{_as_sql(one, unit)} AS {quoted(name)}" for name, one in wanted.items()]
         groups = ", ".join([whose, *keys.values()])
         inner = f"SELECT {', '.join(columns)} FROM {self.source}{self._where()} GROUP BY {groups}"
         return Statement(source=f"({inner})")
@@ -96,7 +96,7 @@ class Statement:
     def text(self, unit: str | None = None) -> str:
         """The whole statement."""
         columns = [f"{text} AS {quoted(name)}" for name, text in self.keys]
-        columns += [f"{_written(one, unit)} AS {quoted(name)}" for name, one in self.asked]
+        columns += [f"{_as_sql(one, unit)} AS {quoted(name)}" for name, one in self.asked]
         parts = [f"SELECT {', '.join(columns)} FROM {self.source}{self._where()}"]
         if self.keys:
             parts.append(f"GROUP BY {', '.join(str(i + 1) for i in range(len(self.keys)))}")
@@ -110,7 +110,7 @@ class Statement:
         return " ".join(parts)
 
 
-def _written(spec: Any, unit: str | None) -> str:
+def _as_sql(spec: Any, unit: str | None) -> str:
     """What is asked for, as SQL; what has no SQL is refused, and the rest is compared later."""
     match spec:
         case AggregateSpec(function="count", expression=None):
@@ -137,11 +137,11 @@ def _written(spec: Any, unit: str | None) -> str:
             y, x = _clamped(spec.y, spec.y_bounds), _clamped(spec.x, spec.x_bounds)
             return f"{_PAIRS[kind]}({y}, {x})"
         case DerivedSpec("+" | "-" | "*" | "/" as sign, parts):
-            return f"({f' {sign} '.join(_written(part, unit) for part in parts)})"
+            return f"({f' {sign} '.join(_as_sql(part, unit) for part in parts)})"
         case DerivedSpec("negate", (part,)):
-            return f"(-{_written(part, unit)})"
+            return f"(-{_as_sql(part, unit)})"
         case DerivedSpec("abs" | "round" as name, parts):
-            return f"{name}({', '.join(_written(part, unit) for part in parts)})"
+            return f"{name}({', '.join(_as_sql(part, unit) for part in parts)})"
         case int() | Fraction():
             return exact_text(Fraction(spec))
     raise unwritable(str(spec)[:60], "has no SQL")

@@ -97,7 +97,7 @@ def heat_map(
                     fill_opacity=f"{share:.3f}",
                 )
             )
-            lines.append(text(x + _CELL / 2, y + _ROW / 2 + 4, "middle", _short(count)))
+            lines.append(text(x + _CELL / 2, y + _ROW / 2 + 4, "middle", _count_label(count)))
     words = (
         f"{down} by {across}: the number of rows in each of {len(rows)} cells, as written in them"
     )
@@ -113,10 +113,10 @@ def _label(x: float, y: float, kind: str, key: Record, most: int) -> Markup:
     return element("text", kind, Markup(inner), x=x, y=y)
 
 
-def _short(count: int) -> str:
+def _count_label(count: int) -> str:
     """A count that fits its cell: at most six letters.
 
-    >>> _short(12345), _short(1234567), _short(10**12)
+    >>> _count_label(12345), _count_label(1234567), _count_label(10**12)
     ('12,345', '1.23M', '1e+12')
     """
     if count < 100_000:

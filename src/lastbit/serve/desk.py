@@ -394,7 +394,7 @@ class Desk:
 
     def _same(self, row: sqlite3.Row, served: Served, question: Question) -> Job:
         asked = json.loads(row["question"])
-        if row["table_name"] != served.name or asked != json.loads(_text(question)):
+        if row["table_name"] != served.name or asked != json.loads(_canonical(question)):
             detail = "this Idempotency-Key was used for another question; use another key"
             raise Refusal(status=422, title="Key in use", detail=detail, kind="key-in-use")
         return self._job(row)
@@ -459,7 +459,7 @@ class Desk:
             "id": secure_bits().fill(16).tobytes().hex(),
             "table_name": served.name,
             "principal": who.principal,
-            "question": _text(question),
+            "question": _canonical(question),
             "idempotency": key,
             "submitted": time.time(),
             "state": "waiting",
@@ -713,7 +713,7 @@ def _now() -> float:
     return time.monotonic()
 
 
-def _text(question: Question) -> str:
+def _canonical(question: Question) -> str:
     return json.dumps(question.to_json(), sort_keys=True)
 
 

@@ -42,7 +42,6 @@ from lastbit.verify.gaussian import (
     gaussian_certificate as gaussian_certificate,
 )
 from lastbit.verify.language.expressions import (
-    decimal as decimal,
     expression_from_json as expression_from_json,
     table as table,
     text as text,

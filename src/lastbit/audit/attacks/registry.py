@@ -84,8 +84,9 @@ def run(
 ) -> Verdict:
     """Run the attack of this name, with its own number of samples and error unless told.
 
-    >>> bare = Target(name="bare", release=lambda value, size: [value] * size, claimed=1)
-    >>> run("threshold", bare, samples=2000).broken
+    >>> from lastbit import audit
+    >>> bare = audit.Target(name="bare", release=lambda value, size: [value] * size, claimed=1)
+    >>> audit.attack("threshold", bare, samples=2000).broken
     True
     """
     attack = attack_named(name)

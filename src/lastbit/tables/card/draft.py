@@ -93,8 +93,8 @@ class Decided:
             "neighbours": _told(self.neighbours),
             "unit": unit,
             "max_rows": "# (each row is a unit: nothing to bound)" if self.each_row else rows,
-            "epsilon": _number(self.epsilon) if self.epsilon else _told(None),
-            "delta": f"delta = {_number(self.delta)}" if self.delta else "# delta = 1e-9",
+            "epsilon": _in_toml(self.epsilon) if self.epsilon else _told(None),
+            "delta": f"delta = {_in_toml(self.delta)}" if self.delta else "# delta = 1e-9",
         }
 
 
@@ -102,7 +102,7 @@ def _told(value: str | None) -> str:
     return toml_string("decide" if value is None else value)
 
 
-def _number(text: str) -> str:
+def _in_toml(text: str) -> str:
     """A number as TOML has it: 0.5 as it is, 1/3 as text."""
     return text if _PLAIN_NUMBER.fullmatch(text) else toml_string(text)
 

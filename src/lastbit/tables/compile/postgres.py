@@ -207,7 +207,7 @@ class Postgres(Dialect):
 
     def _product(self, a: str, b: str) -> str:
         product, exponent = f"{self._scaled(a)} * {self._scaled(b)}", self._exponent(a, "+", b)
-        digits = f"{self._digits(a)}::numeric * {self._digits(b)}"
+        digits = f"{self._significand(a)}::numeric * {self._significand(b)}"
         above = f"{digits} BETWEEN {2**105 + 1} AND {2**105 + 2**52}"
         edge = self._edge(exponent)
         vanishes = f"{product} < {edge} OR ({product} = {edge} AND NOT {above})"
@@ -255,7 +255,7 @@ class Postgres(Dialect):
         )
         return f"{x} {sign} {y}"
 
-    def _digits(self, x: str) -> str:
+    def _significand(self, x: str) -> str:
         """The 53 binary digits of a scaled double, as a whole number."""
         bits = f"('x' || encode(float8send({self._scaled(x)}), 'hex'))::bit(64)::bigint"
         return f"(({bits} & {2**52 - 1}) + {2**52})"

@@ -129,14 +129,14 @@ class DerivedSpec(Arithmetic):
 
     def __str__(self) -> str:
         if self.function in ("+", "-", "*", "/"):
-            return "(" + f" {self.function} ".join(map(_written, self.arguments)) + ")"
-        return f"{self.function}({', '.join(map(_written, self.arguments))})"
+            return "(" + f" {self.function} ".join(map(_argument, self.arguments)) + ")"
+        return f"{self.function}({', '.join(map(_argument, self.arguments))})"
 
 
 Operand: TypeAlias = "Arithmetic | Number"
 
 
-def _written(part: Any) -> str:
+def _argument(part: Any) -> str:
     return shown(Fraction(part)) if isinstance(part, int | Fraction) else str(part)
 
 

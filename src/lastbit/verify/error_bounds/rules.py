@@ -40,6 +40,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
+from lastbit.exact import rounded_down, rounded_up
 from lastbit.verify.certificate import number
 from lastbit.verify.error_bounds.formats import (
     Binary,
@@ -65,15 +66,17 @@ from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import (
     Expression,
     Table,
-    decimal,
     expression_from_json,
     latex,
+    power_of_ten,
     table,
     text,
 )
 
 Box = tuple[tuple[str, Fraction, Fraction], ...]
 """The range of every input, sorted by name."""
+
+_DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Judgement:
 
     def __str__(self) -> str:
         bounds = f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}"
-        return f"{bounds}, error ≤ {decimal(self.error, up=True)}"
+        return f"{bounds}, error ≤ {rounded_up(self.error, _DIGITS)}"
 
 
 _Judged: TypeAlias = tuple[Judgement, Fraction]
@@ -134,8 +137,9 @@ class Derivation:
         r"""The tree as nested \dfrac inference rules, for any LaTeX with amsmath."""
         above = r" \qquad ".join(premise.latex() for premise in self.shown_premises)
         low, high = self.conclusion.computed
-        interval = f"[{decimal(low, up=False, latex=True)}, {decimal(high, up=True, latex=True)}]"
-        error = decimal(self.conclusion.error, up=True, latex=True)
+        ends = (rounded_down(low, _DIGITS), rounded_up(high, _DIGITS))
+        interval = f"[{', '.join(map(power_of_ten, ends))}]"
+        error = power_of_ten(rounded_up(self.conclusion.error, _DIGITS))
         own = f"{latex(self.expression)} \\Downarrow {interval},\\ {error}"
         name = rf"\ \textsc{{{self.rule.lower()}}}"
         return rf"\dfrac{{{above}}}{{{own}}}{name}" if above else f"{own}{name}"
@@ -208,7 +212,7 @@ def derivation_from_json(
 
 
 def _bracketed(x: Interval) -> str:
-    return f"[{decimal(x[0], up=False)}, {decimal(x[1], up=True)}]"
+    return f"[{rounded_down(x[0], _DIGITS)}, {rounded_up(x[1], _DIGITS)}]"
 
 
 @dataclass(frozen=True, slots=True)

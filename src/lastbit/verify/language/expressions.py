@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -336,18 +335,6 @@ _FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(
 )
 
 
-def decimal(x: Fraction, *, up: bool, latex: bool = False, digits: int = 7) -> str:
-    """A number with a few digits, rounded up or down.
-
-    >>> decimal(Fraction(1, 3), up=True), decimal(Fraction(1, 4), up=False)
-    ('0.3333334', '0.25')
-    """
-    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    near = context.divide(Decimal(x.numerator), Decimal(x.denominator)).normalize()
-    plain = (f"{near:f}" if -5 < near.adjusted() < 9 else str(near)).replace("E", "e")
-    return _power_of_ten(plain) if latex else plain
-
-
 def text(expression: Expression) -> str:
     """The expression in one line.
 
@@ -463,10 +450,11 @@ def _latex_constant(value: Fraction) -> str:
     plain = _constant(value)
     if plain.startswith("("):
         return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
-    return _power_of_ten(plain)
+    return power_of_ten(plain)
 
 
-def _power_of_ten(plain: str) -> str:
+def power_of_ten(plain: str) -> str:
+    """A number in decimal as LaTeX has it."""
     mantissa, e, exponent = plain.partition("e")
     return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if e else mantissa
 

@@ -186,7 +186,9 @@ def _parquet(
         columns = "*" if len(schemas) < 2 else _cast(dict(schema), wanted)
         for partition, paths in _by_partition(files).items():
             known = [*dict(schema)]
-            parts.append(f"SELECT {columns}{_said(partition, known)} FROM {_read_parquet(paths)}")
+            parts.append(
+                f"SELECT {columns}{_path_columns(partition, known)} FROM {_read_parquet(paths)}"
+            )
     return _view(connection, name, " UNION ALL BY NAME ".join(parts))
 
 
@@ -197,10 +199,10 @@ def _by_partition(files: Iterable[tuple[str, Partition]]) -> dict[Partition, lis
     return found
 
 
-def _said(partition: Partition, known: Iterable[str]) -> str:
+def _path_columns(partition: Partition, known: Iterable[str]) -> str:
     """Further columns that the way to a file says; not those that the file has itself.
 
-    >>> _said((("year", "2024"), ("City", None)), ["x", "YEAR"])
+    >>> _path_columns((("year", "2024"), ("City", None)), ["x", "YEAR"])
     ', CAST(NULL AS VARCHAR) AS "City"'
     """
     own = {column.lower() for column in known}
@@ -273,7 +275,7 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
     header = _header(there)
     parts = []
     for partition, paths in _by_partition(copies).items():
-        further, plain = _said(partition, header.names), _plain(header, paths)
+        further, plain = _path_columns(partition, header.names), _plain(header, paths)
         parts.append(f"SELECT *{further} FROM ({plain})" if further else plain)
     return _view(connection, name, " UNION ALL ".join(parts))
 
