@@ -177,8 +177,8 @@ def test_hostile_names_are_text(folder: Path) -> None:
 
 
 def test_refusals(folder: Path) -> None:
-    assert "--checklist, or --registry" in refused("report", "visits.toml")
-    assert "--checklist, or --registry" in refused(
+    assert "one of --checklist and --registry" in refused("report", "visits.toml")
+    assert "one of --checklist and --registry" in refused(
         "report", "visits.toml", "--checklist", "--registry"
     )
     assert "without answers" in refused("report", "visits.toml", "--registry")
