@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Two quiets: warnings about a machine's own pip settings are noise here, errors still show.
 PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
-# Bytecode is kept, also where a machine forbids it: else each of many processes compiles it anew.
+# Bytecode is kept, also where a machine forbids it: else each of many processes compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that share a set-up stay with one worker, unless another one is idle.
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
@@ -106,7 +106,7 @@ format: $(READY) ## let ruff format the code and fix what it can
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-lock: ## resolve requirements.lock anew from pyproject.toml
+lock: ## resolve requirements.lock again from pyproject.toml
 	@echo "Resolving requirements.lock ..."
 	@rm -rf build/lock && $(PYTHON) -m venv build/lock
 	@build/lock/bin/python -m pip --quiet --quiet --disable-pip-version-check install uv

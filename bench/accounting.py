@@ -2,6 +2,7 @@
 
     python bench/accounting.py              measure, print, save the figures and write the page
     python bench/accounting.py --no-peers   lastbit alone; nothing is saved
+    python bench/accounting.py --add "Opacus GDP"   one peer, beside what is saved of the others
     python bench/accounting.py --page       only writes docs/accounting-benchmarks.md anew
 
 A peer's number that lies below our proved lower bound is unsound: it promises what is not true.
@@ -104,7 +105,9 @@ their time. **Unsound**: it lies below, so it promises what is not true. They ru
 that their documentation shows; prv_accountant is allowed an error of 0.01."""
 FOOT = """\
 The accountant of dp_accounting 0.6.0 counts a randomised response once, however often it is
-composed. How ours works: [the theory](theory/accounting.md)."""
+composed. Opacus' accountants are about DP-SGD, and refuse other releases; that by Gaussian DP is an
+approximation by a limit theorem, as its own warning says, and no bound. How ours works:
+[the theory](theory/accounting.md)."""
 
 
 def page(saved: dict[str, Any]) -> Iterator[str]:
@@ -134,10 +137,14 @@ def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--add", action="append", choices=PEERS, help="a peer, beside those saved")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args()
     if options.page:
         write_page()
+        return
+    if options.add:
+        add({name: peer(name) for name in options.add})
         return
     others = {} if options.no_peers else {name: peer(name) for name in PEERS}
     table = Table(box=box.SIMPLE_HEAD, title="Accounting", title_justify="left")
@@ -173,6 +180,17 @@ def main() -> None:
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         SAVED.write_text(text, "utf-8")
         write_page()
+
+
+def add(others: dict[str, Any]) -> None:
+    """Put what further peers say beside the bounds that are saved."""
+    saved = json.loads(SAVED.read_text("utf-8"))
+    for row in saved["rows"]:
+        for name, found in others.items():
+            row["peers"][name] = said(found, row["case"], row["delta"], row["lower"])
+    saved["peers"] |= {name: f.get("version", f.get("reason")) for name, f in others.items()}
+    SAVED.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_page()
 
 
 def write_page() -> None:

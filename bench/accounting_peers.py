@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 
 DELTAS = ("1e-5", "1e-10", "1e-30")
@@ -74,9 +75,26 @@ def prv_accountant(parts: list[tuple[str, tuple[float, ...], int]], delta: float
     return float(accountant.compute_epsilon(delta, counts)[2])
 
 
+def opacus(parts: list[tuple[str, tuple[float, ...], int]], delta: float, *, kind: str) -> float:
+    """One of Opacus' accountants of DP-SGD, as its engine asks it; without sampling at rate 1."""
+    from opacus.accountants import create_accountant  # only its own environment has it
+
+    accountant = create_accountant(kind)
+    for name, numbers, times in parts:
+        if name not in ("gaussian", "sampled"):
+            raise ValueError("is about steps of DP-SGD only")
+        rate, deviation = numbers if name == "sampled" else (1.0, numbers[0])
+        accountant.history.append((deviation, rate, times))
+    return float(accountant.get_epsilon(delta=delta))
+
+
 PEERS: dict[str, tuple[str, Callable[..., float]]] = {
     "dp_accounting": ("dp-accounting", dp_accounting),
     "prv_accountant": ("prv-accountant", prv_accountant),
+    **{
+        f"Opacus {kind.upper()}": ("opacus", partial(opacus, kind=kind))
+        for kind in ("rdp", "prv", "gdp")
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
     python bench/attacks.py              run all, save bench/results/attacks.json, write the page
     python bench/attacks.py --no-peers   numpy and lastbit only; nothing is saved
+    python bench/attacks.py --only opacus      one library again, beside what is saved of the others
     python bench/attacks.py --page       only write the tables of docs/attacks.md
 
 A library that cannot be installed or run is named with the reason; no figure of an earlier run
@@ -15,12 +16,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import report
-from peer_environment import FOLDER, HERE, LOG, PYTHON, install
+from peer_environment import HERE, LOG, folder_of, install, python_of
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +29,16 @@ from rich.table import Table
 RESULT = report.RESULTS / "attacks.json"
 PAGE = report.ROOT / "docs" / "attacks.md"
 HERE_TOO = ("lastbit", "numpy")
-PEERS = {"diffprivlib": "diffprivlib", "opendp": "OpenDP", "pydp": "PyDP", "tumult": ""}
+PEERS = {
+    "diffprivlib": "diffprivlib",
+    "opendp": "OpenDP",
+    "pydp": "PyDP",
+    "tumult": "",
+    "opacus": "Opacus RDP",
+    "jax-privacy": "JAX-privacy",
+    "pipelinedp": "PipelineDP",
+    "smartnoise": "SmartNoise",
+}
 # what lastbit itself needs beside numpy, in the peers' environment
 NEEDS = ("cryptography==50.0.2", "python-flint==0.9.0")
 TUMULT_NEEDS = ("pandas==2.3.3", "randomgen==2.3.0", "typeguard==4.4.4")
@@ -42,11 +52,11 @@ Row = dict[str, Any]
 # ---------------------------------------------------------------- running
 
 
-def measured(console: Console, *, peers: bool) -> tuple[list[Row], dict[str, str]]:
+def measured(console: Console, libraries: Iterable[str]) -> tuple[list[Row], dict[str, str]]:
     """A row for every attack on every target, and what each library's version is."""
     rows: list[Row] = []
     versions: dict[str, str] = {}
-    for library in (*HERE_TOO, *(PEERS if peers else ())):
+    for library in libraries:
         reason = "" if library in HERE_TOO else _prepared(library)
         if reason:
             versions[library] = f"not tried: {reason}"
@@ -63,7 +73,7 @@ def measured(console: Console, *, peers: bool) -> tuple[list[Row], dict[str, str
 
 
 def _lines(library: str) -> Iterator[Row]:
-    python = sys.executable if library in HERE_TOO else PYTHON
+    python = sys.executable if library in HERE_TOO else python_of(PEERS[library])
     paths = os.environ | {"PYTHONPATH": str(report.ROOT / "src")}
     command = [str(python), str(HERE / "attack_runner.py"), library]
     with subprocess.Popen(
@@ -83,12 +93,13 @@ def _prepared(library: str) -> str:
     # Tumult's own pins hold numpy below 2, so it comes without them
     tumult = ["--no-deps", TUMULT_PIN]
     wanted = [list(NEEDS)] if PEERS[library] else [[*NEEDS, *TUMULT_NEEDS], tumult]
-    stamp = FOLDER / f"attacks-{library}.installed"
+    stamp = folder_of(PEERS[library]) / f"attacks-{library}.installed"
     text = "\n".join(pin for pins in wanted for pin in pins)
     if stamp.is_file() and stamp.read_text("utf-8") == text:
         return ""
     for pins in wanted:
-        pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        python = python_of(PEERS[library])
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         run = subprocess.run([*pip, *pins], capture_output=True, text=True, check=False)
         with LOG.open("a", encoding="utf-8") as log:
             log.write(run.stderr)
@@ -98,16 +109,27 @@ def _prepared(library: str) -> str:
     return ""
 
 
-def write(rows: list[Row], versions: dict[str, str]) -> None:
-    """Save the verdicts with everything needed to read them later."""
+def write(rows: list[Row], versions: dict[str, str], *, beside: Row | None = None) -> None:
+    """Save the verdicts with everything needed to read them later; `beside` is what stays."""
+    today = datetime.now(UTC).isoformat(timespec="seconds")
     record = {
         "benchmark": "attacks",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": today,
         "commit": report.commit(),
         "machine": report.machine(),
         "versions": versions,
+        "dates": dict.fromkeys(versions, today[:10]),
         "rows": "ROWS",
     }
+    if beside is not None:
+        before = beside.get("dates", dict.fromkeys(beside["versions"], beside["date"][:10]))
+        record |= {
+            "date": beside["date"],
+            "commit": beside["commit"],
+            "versions": beside["versions"] | versions,
+            "dates": before | dict.fromkeys(versions, today[:10]),
+        }
+        rows = [row for row in beside["rows"] if row["library"] not in versions] + rows
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
     text = json.dumps(record, ensure_ascii=False, indent=1).replace('"ROWS"', f"[\n  {lines}\n ]")
     RESULT.parent.mkdir(exist_ok=True)
@@ -166,8 +188,13 @@ def draw() -> None:
 def _run(saved: dict[str, Any]) -> Iterator[str]:
     commit = (saved["commit"]["hash"] or "unknown")[:12]
     changes = ", with uncommitted changes" if saved["commit"]["dirty"] else ""
-    told = ", ".join(f"{name} {text}" for name, text in saved["versions"].items())
-    yield f"Tried on {saved['date'][:10]}, commit {commit}{changes}, Python"
+    first = saved["date"][:10]
+    dates = saved.get("dates", {})
+    told = ", ".join(
+        f"{name} {text}" + (f" (on {dates[name]})" if dates.get(name, first) != first else "")
+        for name, text in saved["versions"].items()
+    )
+    yield f"Tried on {first}, commit {commit}{changes}, Python"
     yield f"{saved['machine']['python']}: {told}."
 
 
@@ -214,15 +241,18 @@ def main() -> None:
     """Run, show, save and write the page, or only write the page."""
     parser = argparse.ArgumentParser(description="Try every attack on every target.")
     parser.add_argument("--no-peers", action="store_true", help="numpy and lastbit; nothing saved")
+    parser.add_argument("--only", action="append", choices=(*HERE_TOO, *PEERS), help="one library")
     parser.add_argument("--page", action="store_true", help="only write docs/attacks.md")
     options = parser.parse_args()
     console = Console(highlight=False)
     if not options.page:
-        rows, versions = measured(console, peers=not options.no_peers)
+        some = options.only or (*HERE_TOO, *(() if options.no_peers else PEERS))
+        rows, versions = measured(console, some)
         show(console, rows)
         if options.no_peers:
             return
-        write(rows, versions)
+        saved = json.loads(RESULT.read_text("utf-8")) if options.only else None
+        write(rows, versions, beside=saved)
         console.print(f"Verdicts, machine and commit: {RESULT.relative_to(report.ROOT)}")
     draw()
 

@@ -46,7 +46,8 @@ so](#where-others-are-better).
 
 ## What each can do
 
-From the documentation of each, read in November 2026. "–": we found nothing about it there.
+From the package pages, documentation and installed packages of each, read in November 2026; of
+Tumult Analytics from what we ran. "–": we know of nothing.
 """
 
 FEATURES = (
@@ -85,7 +86,7 @@ FEATURES = (
         "of the noise, by `summarize`",
         "–",
         "–",
-        "of some queries",
+        "on request (`execute_with_accuracy`)",
         "–",
     ),
     (
@@ -118,7 +119,7 @@ FEATURES = (
     (
         "models, synthetic data",
         "tables of marginals; synthetic by mbi",
-        "synthetic by mbi",
+        "synthetic by mbi (`opendp.extras.mbi`)",
         "–",
         "–",
         "several synthesizers (SmartNoise Synth)",
@@ -221,7 +222,7 @@ def standard_job() -> Iterator[str]:
     yield from table(rows, right=7)
     yield ""
     yield from wrapped("""
-        PipelineDP and SmartNoise SQL were not measured. On PostgreSQL and Spark:
+        PipelineDP and SmartNoise SQL were not given this job. On PostgreSQL and Spark:
         [engines](engines-benchmarks.md).
     """)
     yield ""
@@ -290,7 +291,7 @@ def unsound() -> Iterator[str]:
         of = [row for row in found["rows"] if row["library"] == library]
         broken: dict[str, set[str]] = {"fork": set(), "timing": set(), "": set()}
         for row in of:
-            if row["broken"]:
+            if row.get("broken"):
                 kind = row["attack"] if row["attack"] in broken else ""
                 broken[kind].add(row["target"])
         tried = len({row["target"] for row in of})
@@ -326,7 +327,7 @@ def auditors() -> Iterator[str]:
     found = saved("audit")
     rows = found["rows"]
     compared = [row for row in rows if audit.best_of_theirs(row) is not None]
-    behind = [row["mechanism"] for row in audit.missed(rows)]
+    behind, sure = ([r["mechanism"] for r in audit.missed(rows, at)] for at in ("at_90", "sure"))
     wrong = [row for row in rows if not row["correct"]]
     sniper = [audit.THEIRS.get(row["mechanism"], audit.Theirs()).sniper for row in wrong]
     yield "## Auditors"
@@ -336,10 +337,10 @@ def auditors() -> Iterator[str]:
         f"Of {len(wrong)} wrong mechanisms of the literature, lastbit refutes "
         f"{sum(row['broken'] for row in wrong)} by samples alone ({when(found)}); the published "
         f"bounds of DP-Sniper refute {refuted} of the {sum(b is not None for b in sniper)} that it "
-        f"was tried on. The better of the bounds of DP-Sniper and StatDP is above ours in "
-        f"{len(behind)} of {len(compared)} mechanisms{': ' * bool(behind)}{', '.join(behind)}. "
-        "Theirs hold with 90 % confidence, or none; ours all together except with probability "
-        "10⁻⁶. Bound by bound: [auditors](auditing-benchmarks.md)."
+        f"was tried on. At their confidence, 90 %, the better of the bounds of DP-Sniper and "
+        f"StatDP, which has none, is above ours in {len(behind)} of {len(compared)} mechanisms"
+        f"{': ' * bool(behind)}{', '.join(behind)}; against ours that are sure to 10⁻⁶, in "
+        f"{len(sure)}. Bound by bound: [auditors](auditing-benchmarks.md)."
     )
     yield from wrapped(words)
     yield ""

@@ -18,6 +18,7 @@ PYTHON = FOLDER / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 LOG = FOLDER / "pip.log"
 LONGEST_RUN_SECONDS = 300
 
+_OPACUS = ("opacus==1.6.0", "torch==2.13.0", "numpy==2.4.6")
 PINS = {
     "OpenDP": ("opendp==0.16.0", "numpy==2.4.6"),
     # diffprivlib 0.6.6 does not import with scikit-learn 1.9
@@ -26,6 +27,11 @@ PINS = {
     "dp_accounting": ("dp-accounting==0.6.0", "numpy==2.4.6"),
     # it needs an older numpy than the others
     "prv_accountant": ("prv-accountant==0.2.0", "numpy==1.26.4"),
+    # torch without what graphics cards need, where that is to be had, is the same for noise
+    **dict.fromkeys(("Opacus RDP", "Opacus PRV", "Opacus GDP"), _OPACUS),
+    "JAX-privacy": ("jax-privacy==2.0.0",),
+    "PipelineDP": ("pipeline-dp==0.3.1", "python-dp==1.1.5"),
+    "SmartNoise": ("smartnoise-sql==1.0.10", "opendp==0.14.2"),
     "OpenDP Polars": (
         "opendp[polars]==0.16.0",
         "polars==1.36.1",
@@ -50,6 +56,10 @@ DATA = {
 APART = {
     "Tumult Analytics": FOLDER / "tumult",
     "prv_accountant": FOLDER / "prv",
+    **dict.fromkeys(("Opacus RDP", "Opacus PRV", "Opacus GDP"), FOLDER / "opacus"),
+    "JAX-privacy": FOLDER / "jax",
+    "PipelineDP": FOLDER / "pipelinedp",
+    "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",
 }
 

@@ -114,7 +114,8 @@ def _wilson(hits: Any, trials: Any, z: float) -> Any:
 def _ratios(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
     """ln(P/Q) of each cell, infinite where only one of both is possible."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(np.log(p) - np.log(q), posinf=np.inf, neginf=-np.inf)
+        ratios: NDArray[np.float64] = np.log(p) - np.log(q)
+    return np.where(np.isnan(ratios), 0.0, ratios)
 
 
 # ---------------------------------------------------------------- cells
@@ -232,7 +233,8 @@ def published_above(
         def lower_limits(others: Iterable[int]) -> NDArray[np.float64]:
             """For every v: the chance that the limit is below it, and these queries below that."""
             mass = at * np.prod([np.ones(len(at)), *(below[k] for k in others)], axis=0)
-            return np.cumsum(mass) - mass / 2
+            found: NDArray[np.float64] = np.cumsum(mass) - mass / 2
+            return found
 
         every = range(len(queries))
         found = [np.array([np.sum(at * np.prod(below, axis=0))])]

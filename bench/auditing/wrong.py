@@ -48,8 +48,9 @@ _CUT = 4.0
 def _gaussian(value: Any, size: int, bits: Bits) -> Floats:
     """The classical formula, sqrt(2 ln(1.25/delta)) / epsilon, beyond epsilon = 1."""
     radius = np.sqrt(-2 * np.log(uniform(bits, (size,))))
-    noise: Floats = radius * np.cos(2 * np.pi * uniform(bits, (size,)))
-    return vector(value)[0] + _DEVIATION * noise
+    noise = radius * np.cos(2 * np.pi * uniform(bits, (size,)))
+    outputs: Floats = vector(value)[0] + _DEVIATION * noise
+    return outputs
 
 
 def _gaussian_cells(x: Any, y: Any) -> Cells:
@@ -84,7 +85,7 @@ def _signed_cells(x: Any, y: Any, *, least: int) -> Cells:
 
 def _redrawn(value: Any, size: int, bits: Bits) -> Floats:
     """A count may not be negative, so noise is drawn until it is not."""
-    outputs = vector(value)[0] + laplace(bits, 1.0, (size,))
+    outputs: Floats = vector(value)[0] + laplace(bits, 1.0, (size,))
     while (negative := outputs < 0).any():
         outputs[negative] = vector(value)[0] + laplace(bits, 1.0, (int(negative.sum()),))
     return outputs
@@ -105,7 +106,8 @@ def _redrawn_cells(x: Any, y: Any) -> Cells:
 
 def _cut(value: Any, size: int, bits: Bits) -> Floats:
     """Noise above four scales is an outlier, and is cut off."""
-    return vector(value)[0] + np.minimum(laplace(bits, 1.0, (size,)), _CUT)
+    outputs: Floats = vector(value)[0] + np.minimum(laplace(bits, 1.0, (size,)), _CUT)
+    return outputs
 
 
 def _cut_cells(x: Any, y: Any) -> Cells:
@@ -138,8 +140,9 @@ def _coin_cells(x: Any, y: Any) -> Cells:
 
 def _weights(scores: Any) -> Floats:
     """exp(epsilon score) where exp(epsilon score / 2) is private."""
-    found: Floats = np.exp(vector(scores) - vector(scores).max())
-    return found / found.sum()
+    weights = np.exp(vector(scores) - vector(scores).max())
+    found: Floats = weights / weights.sum()
+    return found
 
 
 def _chosen(value: Any, size: int, bits: Bits) -> NDArray[np.int64]:

@@ -179,7 +179,7 @@ def test_an_end_for_all_times_is_passed_at_some_time_as_seldom_as_promised(q, pr
 def test_an_end_for_one_time_is_passed_at_some_time_too_often():
     """A mutant: the interval of Clopper and Pearson after every trial."""
     error, q = Fraction(1, 4), Fraction(1, 2)
-    assert passed(q, partial(bound.probability_lower, error=error)) > error
+    assert passed(q, partial(probability_lower, error=error)) > error
 
 
 def passed(q: Fraction, end: Callable[[int, int], float]) -> Fraction:
@@ -208,7 +208,7 @@ def test_stopping_when_one_likes_is_paid_for(q):
         always = bound.lower_at_all_times(hits, done, prior=(4, 4), error=(1 - AT_THE_END) * error)
         if done != trials:
             return always
-        return max(always, bound.probability_lower(hits, done, error=AT_THE_END * error))
+        return max(always, probability_lower(hits, done, error=AT_THE_END * error))
 
     assert passed(q, end) <= error
 

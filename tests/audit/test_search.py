@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.blackbox.sampled import best_pair, fitted
+from lastbit.audit.blackbox.sampled import Watch, best_pair, fitted
 from lastbit.audit.blackbox.search import Box, Plan, Scout
 from lastbit.audit.blackbox.team import Team
 from lastbit.sampling.deterministic import Seeded
@@ -34,7 +34,7 @@ def silent(share: float, text: str) -> None:
 
 def test_the_pair_furthest_apart_is_found():
     pairs = [(5, 5), (5, 6), (2, 8), (4, 5), (5, 5), (6, 5)]
-    assert best_pair(Team(coin(), pairs, plan(), 1), pairs, plan(), silent) == 2
+    assert best_pair(Team(coin(), pairs, plan(), 1), pairs, plan(), silent, Watch(plan())) == 2
 
 
 def test_half_of_the_pairs_is_kept_and_looked_at_twice_as_long():
@@ -45,7 +45,8 @@ def test_half_of_the_pairs_is_kept_and_looked_at_twice_as_long():
             looked.append(facts[:2])
             return super().ask(question, *facts)
 
-    assert best_pair(Noting(coin(), pairs, plan(samples=10**6), 1), pairs, plan(), silent) == 7
+    team = Noting(coin(), pairs, plan(samples=10**6), 1)
+    assert best_pair(team, pairs, plan(), silent, Watch(plan())) == 7
     assert [place for place, _ in looked[:8]] == list(range(8))
     assert len(looked) == 8 + 4 + 2
     assert all(7 in {place for place, _ in part} for part in (looked[8:12], looked[12:]))

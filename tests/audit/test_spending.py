@@ -235,8 +235,9 @@ def wrong(p: Law, q: Law, error: Fraction, paid: bool) -> Fraction:
             for kind, likely in outcomes(p, q):
                 place = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
                 later[place] = later.get(place, Fraction(0)) + chance * likely
-        ways = [(1 - AT_THE_END, prior, priors)] if paid else [(Fraction(1), None, None)]
-        ways += [(AT_THE_END, None, None)] * (paid and done == 8)
+        ways: list[tuple[Fraction, Any, Any]] = [(Fraction(1), None, None)]
+        if paid:
+            ways = [(1 - AT_THE_END, prior, priors), (AT_THE_END, None, None)][: 1 + (done == 8)]
         going = {}
         for state, chance in later.items():
             false = False

@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "style.css").write_text("h1 { background: url(data:image/png;base64,AA) }")
     (tmp_path / "secret.txt").write_text("not a page")
     monkeypatch.setattr(docs, "INSTALLED", site)
+    monkeypatch.setattr(docs, "CHECKOUT", tmp_path)
     return site
 
 

@@ -43,12 +43,21 @@ def finished(
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, "-X", "utf8", __file__],
-        stdin=subprocess.PIPE,  # ends with this process, and the server with it
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    atexit.register(_ended, server)
+    return server
+
+
+def _ended(server: "subprocess.Popen[str]") -> None:
+    """Ends by the end of its input; also if this process is killed."""
+    with server:
+        assert server.stdin is not None
+        server.stdin.close()
 
 
 def _serve() -> None:

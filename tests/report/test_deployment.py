@@ -18,8 +18,8 @@ from lastbit.report.deployment import (
     checklist_markdown,
     checklist_page,
     deployment_of,
-    registry_entry,
 )
+from lastbit.report.registry import registry_entry
 from lastbit.tables import Budget, Column, Cost, read_card
 from tests.cli.running import refused, succeeded
 from tests.release import canaries

@@ -10,45 +10,55 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
-from lastbit.serve.run import ENDING, RUN, last_run
+from lastbit.serve.run import ENDING, last_run
 from tests.serve.commands import hospital, running
 
 SERVE = ("serve", "visits.toml", "--port", "0", "--slot", "1")
 PROGRAM = """
-import asyncio, logging, os, signal, sys, time
+import asyncio, os, signal, sys, time
 from pathlib import Path
-from types import SimpleNamespace
-from lastbit.serve.run import _in_words, _logging, _until_told
+from lastbit.serve.run import _in_words, _logging, _until_told, last_run
 
 class Desk:
     async def start(self): pass
-    async def stop(self): await asyncio.sleep(0.2)
+    async def stop(self): await asyncio.sleep(0.1)
 
-class Server:
-    should_exit = False
-    async def serve(self, sockets):
-        {doing}
-        while not self.should_exit: await asyncio.sleep(0.01)
+def lived(before, doing):
+    class Server:
+        should_exit = False
+        async def serve(self, sockets):
+            await doing(self)
+            while not self.should_exit: await asyncio.sleep(0.01)
 
-with _logging(lambda line: print(line, flush=True)), _in_words(Path(".")) as run:
-    {before}
-    run.started()
-    asyncio.run(_until_told(Server(), None, Desk(), run))
+    Path("last-run").unlink(missing_ok=True)
+    with _logging(lambda line: print(line, flush=True)), _in_words(Path(".")) as run:
+        before()
+        run.started()
+        asyncio.run(_until_told(Server(), None, Desk(), run))
+
+def send(*numbers):
+    async def sending(server):
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0.05)
+    return sending
+
+def nothing(): pass
+"""
+LIFE = """
+try: lived({before}, {doing})
+except BaseException as error: print(repr(error))
+print(f"noted: {{last_run(Path('.'))}}", flush=True)
+print("--", flush=True)
 """
 
 
-def ended(folder: Path, *, before: str = "", doing: str = "") -> tuple[int, str]:
-    """The status and the words of a server that has no tables, and to which something is done."""
-    program = PROGRAM.format(before=before or "pass", doing=doing or "pass")
+def ended(folder: Path, *lives: tuple[str, str]) -> tuple[int, list[str]]:
+    """The status of a program, and its words, of one server after the other that has no tables."""
+    program = PROGRAM + "".join(LIFE.format(before=b, doing=d) for b, d in lives)
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def sent(*numbers: int, pause: str = "await asyncio.sleep(0.05)") -> str:
-    return "; ".join(f"os.kill(os.getpid(), {number}); {pause}" for number in numbers)
+    return done.returncode, (done.stdout + done.stderr).split("--\n")
 
 
 def test_every_signal_that_would_end_it_is_named(tmp_path):
@@ -65,36 +75,34 @@ def test_every_signal_that_would_end_it_is_named(tmp_path):
         ), number
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
-def test_a_signal_is_named_and_noted(tmp_path, number):
-    status, text = ended(tmp_path, doing=sent(number))
-    assert status == 0 and f"{number.name} ({ENDING[number]}): ending once" in text
-    assert f"by {number.name} ({ENDING[number]})" in (last_run(tmp_path) or "")
-
-
-def test_two_signals_one_before_it_is_up_and_one_that_is_ignored(tmp_path):
-    status, text = ended(tmp_path, doing=sent(signal.SIGHUP, signal.SIGTERM))
-    assert status == 128 + signal.SIGTERM and "SIGTERM (it was told to stop), once more" in text
+def test_signals_and_errors_are_named_and_noted(tmp_path):
+    signals = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+    ignored = "lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)"  # as nohup does
+    default = "lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+    early = "lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(5))"
+    status, (*told, up, lost, alone, twice) = ended(
+        tmp_path,
+        *(("nothing", f"send({number})") for number in signals),
+        (early, "send()"),
+        (default, "lambda _: asyncio.to_thread(os.write, -1, b'')"),
+        ("nothing", "lambda server: asyncio.sleep(server.__setattr__('should_exit', True) or 0)"),
+        ("nothing", "send(signal.SIGHUP, signal.SIGTERM)"),
+    )
+    for number, text in zip(signals, told, strict=True):
+        assert f"warning: {number.name} ({ENDING[number]}): ending once" in text
+        assert f"by {number.name} ({ENDING[number]})\n" in text.partition("noted: ended ")[2]
+    assert "SIGTERM (it was told to stop): ended before it was up\nSystemExit(143)" in up
+    assert "noted: None" in up  # the folder may be another server's
+    assert "error: the server ends by an error: OSError\n" in lost
+    assert "by an error, OSError\n" in lost.partition("noted: ended ")[2]
+    assert "the server ended by itself; read the lines above" in " ".join(alone.split())
+    assert "by an error, InvalidParameter\n" in alone.partition("noted: ended ")[2]
+    assert status == 128 + signal.SIGTERM and "SIGTERM (it was told to stop), once more" in twice
     assert "at once, by SIGTERM" in (last_run(tmp_path) or "")
-    (tmp_path / RUN).unlink()
-    status, text = ended(tmp_path, before=sent(signal.SIGTERM, pause="time.sleep(5)"))
-    assert status == 128 + signal.SIGTERM and "ended before it was up" in text
-    assert last_run(tmp_path) is None  # the folder may be another server's
-    ignored = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"  # as nohup does
-    both = sent(signal.SIGHUP) + "; assert not self.should_exit; " + sent(signal.SIGTERM)
-    status, text = ended(tmp_path, before=f"{ignored}; run._is_ours = True", doing=both)
-    assert status == 0 and "SIGHUP" not in text and "SIGTERM" in text
-
-
-def test_an_error_is_named_by_its_class_and_a_fault_by_the_interpreter(tmp_path):
-    status, text = ended(tmp_path, doing="raise BrokenPipeError('a value')")
-    assert status == 1 and "error: the server ends by an error: BrokenPipeError" in text
-    assert "by an error, BrokenPipeError" in (last_run(tmp_path) or "")
-    status, text = ended(tmp_path, doing="return")
-    assert status == 1 and "the server ended by itself; read the lines above" in text
-    assert "by an error, InvalidParameter" in (last_run(tmp_path) or "")
-    status, text = ended(tmp_path, doing=sent(signal.SIGSEGV))
-    assert status == -signal.SIGSEGV and "Fatal Python error: Segmentation fault" in text
+    both = "send(signal.SIGHUP, signal.SIGTERM)"
+    status, (heard, fault) = ended(tmp_path, (ignored, both), (default, "send(signal.SIGSEGV)"))
+    assert "SIGHUP" not in heard and "warning: SIGTERM" in heard and "once more" not in heard
+    assert status == -signal.SIGSEGV and "Fatal Python error: Segmentation fault" in fault
     assert "ended without a word" in (last_run(tmp_path) or "")
 
 
@@ -107,7 +115,7 @@ def test_killed_then_started_in_a_terminal_that_is_closed(tmp_path):
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "lastbit", *SERVE]
     terminal = {"stdin": its, "stdout": its, "stderr": its}
-    with subprocess.Popen([*("setsid", "--ctty"), *command], cwd=tmp_path, **terminal) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([*("setsid", "--ctty"), *command], cwd=tmp_path, **terminal) as process:
         os.close(its)
         text, end = "", time.monotonic() + 60
         while "/link/" not in text and time.monotonic() < end:

@@ -35,9 +35,9 @@ def server(tmp_path: Path) -> Iterator[Serving]:
 
 def told(route: Route) -> Any:
     async def handler(request: Request) -> Response:
-        if route.handler == "health":
+        if route.handler == "signing.health":
             return PlainTextResponse("ok")
-        if route.handler == "sign_in":
+        if route.handler == "signing.sign_in":
             return PlainTextResponse("x" * (64 << 20))
         return PlainTextResponse(str(len(await request.body())))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -15,7 +16,7 @@ import pytest
 from lastbit.checker import Rejected, check, coupling as checker, names_code, problem_of
 from lastbit.checker.coupling import followed
 from lastbit.checker.dispatch import check_apart_from_code
-from lastbit.errors import InvalidParameter, LastbitError, NotCertified
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, Untraceable
 from lastbit.report.certificate import certificate_page, claim_of
 from lastbit.verify import coupled, coupling, digest
 from lastbit.verify.tracing.screening import Screened
@@ -59,10 +60,16 @@ def test_there_are_eight_and_each_has_three_wrong_variants():
     assert all(len(wrong) >= 3 for wrong in code.RESPONSES.values())
 
 
+@cache
+def refusal(wrong, count, neighbours):
+    with pytest.raises(NotCertified) as refused:
+        coupled(wrong, inputs=count, epsilon=1, neighbours=neighbours)
+    return str(refused.value)
+
+
 @pytest.mark.parametrize(("wrong", "count", "neighbours", "step"), WRONG, ids=name_of)
 def test_wrong_variants_are_refused_at_a_step(wrong, count, neighbours, step):
-    with pytest.raises(NotCertified, match=f"^{step}: "):
-        coupled(wrong, inputs=count, epsilon=1, neighbours=neighbours)
+    assert refusal(wrong, count, neighbours).startswith(f"{step}: ")
 
 
 @pytest.mark.parametrize("right", code.RESPONSES, ids=name_of)
@@ -257,6 +264,48 @@ def test_the_generator_finds_signs_of_zeros(monkeypatch):
     assert any("-q[0] - n" in text for text in false)
 
 
+class Fixed(Enumerated):
+    def uniform(self):
+        return self.chosen[0]
+
+
+def false_coins(stream, tries):
+    """How many generated programs of one uniform were proved, and those that are not as private.
+
+    All thresholds are eighths, so that draws at odd sixteenths have the exact law, in floats.
+    """
+    draws = ["u", "u", "(u + 2.0**53 - 2.0**53)", "(u + q[0] - q[0])", "(0.25 + u)"]
+    limits = ["0.5", "0.25", "(0.25 + q[0] - q[0])", "(0.5 + 2.0**53 - 2.0**53 + 0.25)"]
+    outputs = ["q[0]", "(1 - q[0])", "(-q[0])", "(q[0] - 1)", "(q[0] + 2.0**53 - 2.0**53)", "0"]
+    count, false = 0, []
+    for _ in range(tries):
+        u, p, one, two = (stream.choice(part) for part in (draws, limits, outputs, outputs))
+        line, scope = f"    run.emit({one} if {u} < {p} else {two})", dict[str, Any]()
+        exec(f"def program(run, q):\n    u = run.uniform()\n{line}", scope)  # noqa: S102
+        try:
+            coupled(scope["program"], **{**BITS, "epsilon": "1.0987"})
+        except LastbitError:
+            continue
+        laws: list[Counter[str]] = [Counter(), Counter()]
+        for bit, k in product((0, 1), range(1, 16, 2)):
+            run = Fixed([k / 16])
+            scope["program"](run, [float(bit)])
+            laws[bit][repr(float(run.emitted[0]))] += 1
+        count += 1
+        if any(a[o] > 3.0001 * b[o] for a, b in (laws, laws[::-1]) for o in a):
+            false.append(line)
+    return count, false
+
+
+def test_generated_coins_that_are_proved_are_private_to_the_last_bit(monkeypatch):
+    count, false = false_coins(random.Random(18), 200)
+    assert not false
+    assert count > 5
+    sums = lambda rows, here: checker._at(checker._form(rows, frozenset(here))[-1], here)  # noqa: E731
+    monkeypatch.setattr(checker, "_float", sums)  # what was believed before: sums of real numbers
+    assert false_coins(random.Random(18), 200)[1]
+
+
 # ---------------------------------------------------------------- released
 
 
@@ -324,6 +373,17 @@ def test_large_scales_need_a_delta():
 def test_other_steps_are_refused(program):
     with pytest.raises((LastbitError, TypeError)):
         coupled(program, inputs=1, epsilon=1)
+
+
+def test_a_refused_attribute_says_which_can_be_called():
+    def appended(run, queries):
+        noisy = []
+        for query in queries:
+            noisy.append(query + run.laplace(1))
+        run.emit(run.largest(noisy))
+
+    with pytest.raises(Untraceable, match=r"asks for \.append; call run\.emit, run\.laplace, "):
+        coupled(appended, inputs=2, epsilon=1)
 
 
 def test_programs_have_an_end():

@@ -179,7 +179,7 @@ def lower_at_all_times(hits: int, trials: int, *, prior: Prior, error: Number) -
         guess = _solved(hits, misses, float(level.mid()))
         for places in (*range(52, 20, -4), 10, 4):
             share = Fraction(guess * (1 - 2.0**-places))
-            if 0 < share < 1:
+            if 0 < share < 1 and share * trials <= hits:  # there the likelihood rises
                 likely = hits * arb_of(share).log() + misses * arb_of(1 - share).log()
                 if likely <= level:
                     return float(share)

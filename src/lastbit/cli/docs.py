@@ -85,12 +85,12 @@ def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
 
 
 def _folder() -> Path:
-    built = CHECKOUT / "build" / "site"
-    for folder in (INSTALLED, built):
-        if (folder / FIRST.lstrip("/")).is_file():
-            return folder
-    remedy = "run make site" if (CHECKOUT / "docs" / "conf.py").is_file() else "install a wheel"
-    raise refusal("the documentation", "has not been built here", remedy)
+    checkout = (CHECKOUT / "docs" / "conf.py").is_file()
+    folder = CHECKOUT / "build" / "site" if checkout else INSTALLED
+    if not (folder / FIRST.lstrip("/")).is_file():
+        remedy = "run make site" if checkout else "install a wheel"
+        raise refusal("the documentation", "has not been built here", remedy)
+    return folder
 
 
 # ---------------------------------------------------------------- the pages

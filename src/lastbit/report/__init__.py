@@ -16,7 +16,7 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `answer.py` | an answer: numbers with intervals, tables, charts, its page |
 | `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |
-| `deployment.py` | the checklist of SP 800-226, and an entry for a public registry |
+| `deployment.py`, `registry.py` | the checklist of SP 800-226; an entry for a public registry |
 | `figures.py` | figures of the theory, computed exactly |
 | `maps.py` | maps of true and noisy places |
 """

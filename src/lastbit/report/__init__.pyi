@@ -49,7 +49,6 @@ from lastbit.report.deployment import (
     checklist_markdown as checklist_markdown,
     checklist_page as checklist_page,
     deployment_of as deployment_of,
-    registry_entry as registry_entry,
 )
 from lastbit.report.figures import (
     admissible_figure as admissible_figure,
@@ -96,6 +95,9 @@ from lastbit.report.plan import (
 from lastbit.report.register import (
     register_csv as register_csv,
     register_page as register_page,
+)
+from lastbit.report.registry import (
+    registry_entry as registry_entry,
 )
 
 __all__ = [

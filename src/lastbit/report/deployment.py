@@ -1,19 +1,17 @@
-"""A deployment on paper: the checklist of SP 800-226, and an entry for a public registry.
+"""A deployment on paper: what is on record of a table, and the checklist of SP 800-226.
 
 The card, the ledger and the certificates of its answers say most of what reviewers ask about a
 deployment. What they say is filled in, with its source beside it; what only people can answer stays
-an open line. Nothing of the data is in either paper, and no released number: questions, mechanisms,
-prices and what the card declares. Losses are rounded up.
+an open line. Nothing of the data is in it, and no released number: questions, mechanisms, prices
+and what the card declares. Losses are rounded up.
 
 Source   NIST SP 800-226 (Near, Darais, Lefkovitz, Howarth 2025), the components of its pyramid from
-         top to bottom, the questions in our words; the schema of the Differential Privacy
-         Deployments Registry (Ghazi, Nanayakkara, Vadhan 2025), as it was in July 2026
+         top to bottom, the questions in our words
 Checked  tests/report/test_deployment.py
 """
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections import Counter
@@ -21,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -33,6 +31,7 @@ from lastbit.report.page import CURRENCIES, amount, listed, price, printable, re
 from lastbit.report.plan import (
     bounding_sentences,
     composition_sentence,
+    many,
     plan_rows,
     price_warnings,
     title_of,
@@ -41,11 +40,10 @@ from lastbit.tables import DataCard
 
 Judge: TypeAlias = Callable[[Record], str | None]
 
-_WIDTH = 78
-_DIGITS = 7
+WIDTH = 78
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 _COMPARED = Fraction(1, 10**5)
-_VARIANTS: Mapping[str, str] = MappingProxyType(
+VARIANTS: Mapping[str, str] = MappingProxyType(
     {
         "pure": "Pure DP",
         "approx": "Approximate DP",
@@ -54,23 +52,25 @@ _VARIANTS: Mapping[str, str] = MappingProxyType(
         "gaussian": "Approximate DP",
     }
 )
-_SUMS = "The prices of all answers add up (sequential composition); the ledger refuses an answer "
-_SUMS += "that would exceed the budget."
-_FILTER = "All answers together stay within the budget by the {} filter, also where questions and "
-_FILTER += (
-    "prices are chosen by earlier answers; the ledger refuses an answer that would exceed it."
+_SUMS = (
+    "The prices of all answers add up (sequential composition); the ledger refuses an answer that "
+    "would exceed the budget."
 )
-_EXACT = (
+_FILTER = (
+    "All answers together stay within the budget by the {} filter, also where questions and prices "
+    "are chosen by earlier answers; the ledger refuses an answer that would exceed it."
+)
+EXACT = (
     "Noise is drawn as whole numbers on a public grid, from its exact law; there is no "
     "floating-point number between the draw and the release. Random bits are AES-256 in counter "
     "mode, with keys of the operating system; no seed can be set."
 )
-_CLOCK = (
+CLOCK = (
     "The price is committed before a row is read, every row takes the same operations, and no "
     "error shows a value. How long an answer takes is covered by no ε; lastbit serve gives "
     "answers at the ends of public time slots."
 )
-_CENTRAL = (
+CENTRAL = (
     "Central: the steward, who holds the table and runs lastbit, is trusted; readers of answers "
     "and analysts who ask are not."
 )
@@ -99,11 +99,11 @@ class Deployment:
 
     card: DataCard
     account: Account
-    answers: tuple[Answered, ...]
-    unanswered: int
-    problems: tuple[str, ...]
-    head: str | None
-    roles: Mapping[str, int]
+    answers: tuple[Answered, ...] = ()
+    unanswered: int = 0
+    problems: tuple[str, ...] = ()
+    head: str | None = None
+    roles: tuple[tuple[str, int], ...] = ()
     cautions: tuple[str, ...] = ()
 
     @property
@@ -126,16 +126,7 @@ def deployment_of(
 ) -> Deployment:
     """What is on record; `judged` is the independent checker, which this room may not import."""
     if ledger is None:
-        return Deployment(
-            card=card,
-            account=account,
-            answers=(),
-            unanswered=0,
-            problems=(),
-            head=None,
-            roles={},
-            cautions=cautions,
-        )
+        return Deployment(card=card, account=account, cautions=cautions)
     return Deployment(
         card=card,
         account=account,
@@ -143,7 +134,7 @@ def deployment_of(
         unanswered=len(ledger.unanswered(account.name)),
         problems=tuple(ledger.problems()),
         head=ledger.head,
-        roles=Counter(one.role for one in ledger.principals() if one.role),
+        roles=tuple(sorted(Counter(p.role for p in ledger.principals() if p.role).items())),
         cautions=cautions,
     )
 
@@ -171,7 +162,7 @@ def _answers(ledger: Ledger, account: str, judged: Judge) -> Iterator[Answered]:
 # ---------------------------------------------------------------- the checklist
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """A question; what is `known` of it and from where; what is left to `people`, if anything."""
 
@@ -241,7 +232,7 @@ def _plain(text: str) -> str:
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -250,20 +241,20 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     assert budget is not None  # `lastbit report` refuses a card without one
     paid = {name: str(getattr(budget, name)) for name, _ in CURRENCIES}
     yield Item(
-        question="What do all answers together promise?",
-        known=f"{_VARIANTS[budget.kind]} with {price(paid)}.",
+        "What do all answers together promise?",
+        known=f"{VARIANTS[budget.kind]} with {price(paid)}.",
         source="card, ledger",
     )
     spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
     yield Item(
-        question="What has been spent so far?",
-        known=f"{price(spent)} by plain sums, in {_many(len(about.answers), 'answer')}."
+        "What has been spent so far?",
+        known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
         + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
         source="ledger",
     )
     yield Item(
-        question="How do the prices of several answers add up?",
-        known=_composition(about),
+        "How do the prices of several answers add up?",
+        known=composition_words(about),
         source="card",
         people=" ".join(about.cautions),
     )
@@ -273,7 +264,7 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         there = about.card.neighbours.relation == "add-remove"
         fact = "one more is in the table" if there else "the rows of this one are certain ones"
         yield Item(
-            question="What can be learned about one unit at most?",
+            "What can be learned about one unit at most?",
             known=f"Somebody who knows all other units, and thought it 1 % likely that {fact}, "
             f"thinks it at most {told} % likely after all answers.",
             source="derived",
@@ -281,18 +272,19 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     if budget.kind == "zcdp":
         same = ZCDP(budget.rho).to(ApproxDP, delta=_COMPARED).epsilon
         yield Item(
-            question="What is that as (ε, δ), to compare?",
+            "What is that as (ε, δ), to compare?",
             known=f"ε = {rounded_up(Fraction(same), 4)} at δ = 1e-5.",
             source="derived",
         )
     yield Item(
-        question="Why these parameters?",
+        "Why these parameters?",
         known=" ".join(price_warnings(paid)),
         people="Say who decided on them, on which grounds, and when they are reviewed.",
     )
 
 
-def _composition(about: Deployment) -> str:
+def composition_words(about: Deployment) -> str:
+    """How the prices of the account's answers add up."""
     kept = about.account.budget
     name = {"filter": "moment", "gaussian": "Gaussian"}.get("" if kept is None else kept.kind)
     return _SUMS if name is None else _FILTER.format(name)
@@ -304,24 +296,25 @@ def _unit(about: Deployment) -> Iterator[Item]:
         whose, bound = "One row: each row is declared to be a different person.", "1 row."
     else:
         whose = f"One {unit}, with all its rows."
-        bound = f"{_many(card.max_rows, 'row')} in all; where there are more, each counts for less."
+        bound = f"{many(card.max_rows, 'row')} in all; where there are more, each counts for less."
         if card.max_groups is not None and not card.max_groups_assumed:
-            bound += f" Undeclared keys: {_many(card.max_groups, 'group')}."
+            bound += f" Undeclared keys: {many(card.max_groups, 'group')}."
     whose += "".join(
         f" Also its rows in {printable(name, 60)}, of which a join uses at most {table.max_rows:,}."
         for name, table in card.private.items()
     )
-    yield Item(question="Whose data is protected?", known=whose, source="card")
-    yield Item(question="Which tables are neighbours?", known=_neighbours(about), source="card")
-    yield Item(question="For how much does one unit count at most?", known=bound, source="card")
+    yield Item("Whose data is protected?", known=whose, source="card")
+    yield Item("Which tables are neighbours?", known=neighbour_words(about), source="card")
+    yield Item("For how much does one unit count at most?", known=bound, source="card")
     yield Item(
-        question="Is the unit the person to be protected?",
+        "Is the unit the person to be protected?",
         people="Say whether a person can have several ids, whether several share one, and which "
         "harms the unit does not cover.",
     )
 
 
-def _neighbours(about: Deployment) -> str:
+def neighbour_words(about: Deployment) -> str:
+    """Which tables are neighbours, and what that hides."""
     if about.card.neighbours.relation == "add-remove":
         return (
             f"Add-remove: one {about.unit} more or less, with all its rows. Whether it is there "
@@ -336,14 +329,14 @@ def _neighbours(about: Deployment) -> str:
 def _others(about: Deployment) -> Iterator[Item]:
     public = [printable(name, 60) for name in about.card.public]
     yield Item(
-        question="What is shown without noise?",
-        known=_unprotected(about)
+        "What is shown without noise?",
+        known=unprotected_words(about)
         + (f" Public tables that are joined as they are: {listed(public)}." if public else ""),
         source="card",
     )
     shared = about.card.account is not None
     yield Item(
-        question="What else is published about the same people?",
+        "What else is published about the same people?",
         known=f"The account {printable(about.account.name, 60)} is shared by every table whose "
         "card names it, and its budget holds for all of them together."
         if shared
@@ -353,7 +346,8 @@ def _others(about: Deployment) -> Iterator[Item]:
     )
 
 
-def _unprotected(about: Deployment) -> str:
+def unprotected_words(about: Deployment) -> str:
+    """What is public about the table."""
     words = "Of the data, nothing. What the card declares is public: columns, types, bounds, keys."
     if about.card.neighbours.relation == "change-one":
         words += " So is the number of units."
@@ -364,12 +358,12 @@ def _utility(about: Deployment) -> Iterator[Item]:
     for one in about.accepted:
         rows = "; ".join(f"{row.what}: {row.error}" for row in plan_rows(one.record) if row.price)
         yield Item(
-            question=f"How far off is \u201c{one.title}\u201d?",
+            f"How far off is \u201c{one.title}\u201d?",
             known=f"In 95 % of releases: {rows}. Price: {one.price}.",
             source=f"certificate, entry {one.entry}",
         )
     yield Item(
-        question="Are the answers good enough for their use?",
+        "Are the answers good enough for their use?",
         people="Say which error would be too large for a decision, and who was asked.",
     )
 
@@ -382,12 +376,12 @@ def _bias(about: Deployment) -> Iterator[Item]:
             None
         )
     yield Item(
-        question="Which steps move answers in one direction?",
+        "Which steps move answers in one direction?",
         known=" ".join(sentences) or "None on record.",
         source="card, certificates",
     )
     yield Item(
-        question="Whom does the error concern most?",
+        "Whom does the error concern most?",
         known="Noise is as large for a small group as for a large one; keys of few units are not "
         "shown unless they are declared.",
         source="lastbit",
@@ -397,37 +391,37 @@ def _bias(about: Deployment) -> Iterator[Item]:
 
 def _algorithms(about: Deployment) -> Iterator[Item]:
     yield Item(
-        question="Which mechanisms ran?",
-        known=_mechanisms(about) or "None yet.",
-        source="certificates",
+        "Which mechanisms ran?", known=mechanism_words(about) or "None yet.", source="certificates"
     )
     rejected = [one for one in about.answers if one.problem is not None]
     yield Item(
-        question="Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {_accepted(about)}: "
+        "Are their prices proved?",
+        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
         "sensitivity, noise and price are derived a second time.",
         source="lastbit check",
         people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
-    yield Item(question="How is floating point kept out?", known=_EXACT, source="lastbit")
+    yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
     made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
-        question="Which versions were used?",
+        "Which versions were used?",
         known=f"lastbit {listed(made)}." if made else "",
         source="answers" if made else "",
         people="" if made else "Nothing was answered yet.",
     )
     yield Item(
-        question="Were bounds, keys and contribution bounds chosen without looking at the data?",
+        "Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
     )
 
 
-def _accepted(about: Deployment) -> str:
-    return f"{len(about.accepted)} of {_many(len(about.answers), 'answer')}"
+def accepted_words(about: Deployment) -> str:
+    """Of how many answers the independent checker accepts the certificates."""
+    return f"{len(about.accepted)} of {many(len(about.answers), 'answer')}"
 
 
-def _mechanisms(about: Deployment) -> str:
+def mechanism_words(about: Deployment) -> str:
+    """Every mechanism that ran, and how their prices add up, each said once."""
     found = {
         words: None
         for one in about.accepted
@@ -441,15 +435,15 @@ def _mechanisms(about: Deployment) -> str:
 
 def _models(about: Deployment) -> Iterator[Item]:
     yield Item(
-        question="Are questions fixed in advance, or asked one after another?",
-        known=f"{_many(len(about.answers), 'answer')} so far; further questions are answered "
+        "Are questions fixed in advance, or asked one after another?",
+        known=f"{many(len(about.answers), 'answer')} so far; further questions are answered "
         "until the budget is spent, and refused then.",
         source="ledger",
         people="Say whether analysts may ask questions of their own, and for how long.",
     )
     yield Item(
-        question="Who is trusted with what?",
-        known=_CENTRAL,
+        "Who is trusted with what?",
+        known=CENTRAL,
         source="lastbit",
         people="Name these parties, and say why the assumptions hold for them.",
     )
@@ -457,8 +451,8 @@ def _models(about: Deployment) -> Iterator[Item]:
 
 def _channels(_: Deployment) -> Iterator[Item]:
     yield Item(
-        question="What can be seen besides the answers?",
-        known=_CLOCK,
+        "What can be seen besides the answers?",
+        known=CLOCK,
         source="lastbit",
         people="Say who can measure how long an answer takes, or read the machine's memory.",
     )
@@ -467,9 +461,9 @@ def _channels(_: Deployment) -> Iterator[Item]:
 def _access(about: Deployment) -> Iterator[Item]:
     users = about.card.users
     may = "Everybody who can read the files." if users is None else f"{len(users)} named users."
-    roles = [_many(number, str(role)) for role, number in sorted(about.roles.items())]
+    roles = [many(number, role) for role, number in about.roles]
     yield Item(
-        question="Who may ask?",
+        "Who may ask?",
         known=may + (f" In the ledger: {listed(roles)}." if roles else ""),
         source="card, ledger",
         people="Name who may read the table itself, and how that is enforced and logged.",
@@ -477,13 +471,13 @@ def _access(about: Deployment) -> Iterator[Item]:
     if about.head is not None:
         damage = " ".join(f"{printable(words)}." for words in about.problems)
         yield Item(
-            question="Are the books whole?",
+            "Are the books whole?",
             known="" if damage else f"Every entry fits; the head is {about.head}.",
             source="" if damage else "lastbit ledger verify",
             people=damage or "Say where heads are noted that nobody here can rewrite.",
         )
     yield Item(
-        question="How are the data protected where they are stored and computed on?",
+        "How are the data protected where they are stored and computed on?",
         people="Say how they are encrypted, backed up and deleted; a breach voids the promise.",
     )
 
@@ -491,152 +485,11 @@ def _access(about: Deployment) -> Iterator[Item]:
 def _collection(about: Deployment) -> Iterator[Item]:
     names = [printable(name, 60) for name in about.card.columns]
     yield Item(
-        question="Which columns can be asked about?",
+        "Which columns can be asked about?",
         known=f"{listed(names)}." if names else "None.",
         source="card",
     )
     yield Item(
-        question="Must each of them be collected, and for how long kept?",
+        "Must each of them be collected, and for how long kept?",
         people="Say what each is needed for, and when it is deleted.",
     )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-# ---------------------------------------------------------------- the entry of a registry
-
-_OPEN = "to be filled in"
-
-
-def registry_entry(about: Deployment) -> str:
-    """An entry for the Differential Privacy Deployments Registry, as YAML, of status Draft.
-
-    What is on record is filled in; an empty text with a comment is for people.
-    """
-    return "\n".join(_yaml(_entry(about))) + "\n"
-
-
-def _entry(about: Deployment) -> dict[str, Any]:
-    card, year = about.card, min(one.when for one in about.answers)[:4]
-    slug = re.sub(r"\W+", "-", printable(card.name, 60).lower()).strip("-")
-    asked = dict.fromkeys(one.title for one in about.accepted)
-    return {
-        "url_slug": f"{slug}-{year}",
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": {
-                "name": printable(card.name, 60),
-                "data_curators": [""],
-                "intended_use": "",
-                "data_product_type": "Summary statistics",
-                "data_product_region": "",
-                "description": f"Answers about the table {printable(card.name, 60)}: "
-                + "; ".join(asked),
-                "publication_date": min(one.when for one in about.answers),
-            },
-            "dp_variant": {
-                "variant_name": _variant(about),
-                "data_domain": "Tables with the columns "
-                + listed([f"{printable(n, 60)} ({c.type})" for n, c in card.columns.items()]),
-                "unprotected_quantities": _unprotected(about),
-            },
-            "privacy_loss": _loss(about),
-            "deployment_model": _model(about),
-            "accounting": {
-                "post_processing": _processing(about),
-                "composition": _composition(about),
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "",
-                "mechanisms": f"{_mechanisms(about)} {_EXACT} {_CLOCK}",
-                "justification": "",
-            },
-            "administrative": {
-                "sources": "",
-                "notes": f"An independent checker accepts the certificates of {_accepted(about)}. "
-                f"The ledger's head: {about.head}",
-                "registry_authors": [""],
-            },
-        },
-    }
-
-
-def _variant(about: Deployment) -> str:
-    assert about.account.budget is not None
-    return _VARIANTS[about.account.budget.kind]
-
-
-def _loss(about: Deployment) -> dict[str, Any]:
-    kept, unit = about.account.budget, about.unit
-    spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
-    bound = f"One {unit} counts for at most {_many(about.card.max_rows, 'row')}."
-    return {
-        "privacy_unit": "Row-level" if about.card.unit is None else f"{unit}-level",
-        "privacy_unit_details": f"{_neighbours(about)} {bound}",
-        "privacy_parameters": {
-            name: getattr(kept, name) for name, _ in CURRENCIES if getattr(kept, name)
-        },
-        "privacy_parameters_details": "The budget of all answers together, rounded up. Spent so "
-        f"far, by plain sums: {price(spent)}.",
-    }
-
-
-def _model(about: Deployment) -> dict[str, Any]:
-    once = len(about.answers) == 1
-    changing = len({one.fingerprint for one in about.answers}) > 1
-    asking = about.card.users is not None or bool(about.roles)
-    return {
-        "model_name": "Central",
-        "actors": _CENTRAL,
-        "release_type": "One release" if once else "Many releases",
-        "release_type_details": "A fixed budget for all releases; it is not renewed by itself.",
-        "data_source_type": "Dynamic" if changing else "Static",
-        "access_type": "Interactive" if asking else "Non-interactive",
-        "access_type_details": "",
-    }
-
-
-def _processing(about: Deployment) -> str:
-    made = {
-        row["name"]
-        for one in about.accepted
-        for row in one.record["asked"]["query"].get("derived", ())
-    }
-    words = (
-        f"Computed from released numbers: {listed(sorted(map(printable, made)))}." if made else ""
-    )
-    return words or "Rounding for display; none that is on record otherwise."
-
-
-def _yaml(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    for name, one in value.items():
-        if isinstance(one, Mapping):
-            yield f"{indent}{name}:"
-            yield from _yaml(one, indent + "  ")
-        elif isinstance(one, list):
-            yield f"{indent}{name}:"
-            yield from (f"{indent}  - {_scalar(item)}" for item in one)
-        elif isinstance(one, str) and len(one) > _WIDTH - len(indent) - len(name) - 4:
-            yield f"{indent}{name}: >-"
-            yield from textwrap.wrap(
-                printable(" ".join(one.split()), 1 << 16),
-                _WIDTH,
-                initial_indent=f"{indent}  ",
-                subsequent_indent=f"{indent}  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        else:
-            yield f"{indent}{name}: {_scalar(one)}"
-
-
-def _scalar(value: str | int | Fraction) -> str:
-    if isinstance(value, Fraction):  # YAML 1.1 takes 1e-6 for a text, and 1.0e-6 for a number
-        number = rounded_up(value, _DIGITS)
-        return number if "." in number else number.replace("e", ".0e")
-    if not value:
-        return f'""  # {_OPEN}'
-    return json.dumps(value, ensure_ascii=False)

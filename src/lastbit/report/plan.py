@@ -111,10 +111,10 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
     plan = record["plan"]
     title = f"{title_of(record)}, from {printable(plan['table'], 60)}"
     if "marginals" in plan:
-        title += f" ({_many(plan['groups'], 'cell')})"
+        title += f" ({many(plan['groups'], 'cell')})"
     elif record["asked"]["query"]["keys"]:
         keys = plan["groups"]
-        title += f" ({'keys found privately' if keys is None else _many(keys, 'declared key')})"
+        title += f" ({'keys found privately' if keys is None else many(keys, 'declared key')})"
     return PlanWords(
         title=title,
         price=price(plan["cost"]),
@@ -165,19 +165,19 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
     if plan["unit"] is None:
         return ["Each row is a different person."]
     sentences = [
-        f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
+        f"One {unit} counts for at most {many(plan['max_rows'], 'row')} in all; where there are "
         f"more, each counts for less. Rows without a {unit} are left out."
     ]
     if record["asked"]["query"].get("per_unit") is not None:
         sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
     for name, table in plan.get("private", {}).items():
-        most = _many(table["max_rows"], "row")
+        most = many(table["max_rows"], "row")
         sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
     for part in plan["parts"]:
         if part["part"] == "keys":
             sentences.append(
                 f"Which keys are shown is decided by at most "
-                f"{_many(part['keys_per_person'], 'group')} of each {unit}; all its rows are "
+                f"{many(part['keys_per_person'], 'group')} of each {unit}; all its rows are "
                 "measured in those that are shown."
             )
     return sentences
@@ -465,7 +465,7 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
 
 
 def _selection(part: Mapping[str, Any]) -> tuple[str, str, str]:
-    own, one = _many(part["keys_per_person"], "key"), part.get("weight_one", 1)
+    own, one = many(part["keys_per_person"], "key"), part.get("weight_one", 1)
     least = f"shown from about {-(-part['threshold'] // one):,} units on"
     if part["mechanism"] == "threshold":
         return f"{own}, by 1 each", f"Laplace, scale {grouped_up(Fraction(part['scale']))}", least
@@ -522,5 +522,6 @@ def _exact_or_up(number: Fraction) -> str:
     return exact if len(exact) <= _SHORT else grouped_up(number)
 
 
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """A number of things in words: 1 row, 2,000 rows."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

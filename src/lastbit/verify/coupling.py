@@ -553,9 +553,8 @@ class _Search:
             "epsilon"
         )
 
-    def _extend(self, done: dict[str, Form], depth: int) -> None:
+    def _extend(self, done: dict[str, Form], depth: int, cost: Fraction = _ZERO) -> None:
         self.tries += 1
-        cost = self._cost(done)
         if self.found is None:
             too_dear = cost > self.best
         else:  # a proof that costs no more than epsilon will do
@@ -573,10 +572,15 @@ class _Search:
             self.best, self.found = cost, dict(done)
             return
         name = self.order[depth]
-        for shift in self._candidates(name, done, known):
-            self._extend({**done, name: shift}, depth + 1)
+        for most, shift in self._candidates(name, done, known):
+            more = {**done, name: shift}
+            dearer = self._cost(more) if self.together else cost + most / self.scales[name]
+            self._extend(more, depth + 1, dearer)
 
-    def _candidates(self, name: str, done: Mapping[str, Form], known: frozenset[str]) -> list[Form]:
+    def _candidates(
+        self, name: str, done: Mapping[str, Form], known: frozenset[str]
+    ) -> list[tuple[Fraction, Form]]:
+        """Shifts of a draw, the least first, each with the most that it can be."""
         forms: list[Form] = [{"": k * self.apart} if k else {} for k in (0, 1, -1, 2, -2)]
         for rule in self.rules:
             if name in rule.draws and rule.draws - {name} <= known:
@@ -586,7 +590,7 @@ class _Search:
                 forms += [_added(still, {"": Fraction(k) * self.apart}) for k in others]
         unique = {tuple(sorted(form.items())): form for form in forms}
         whole_ = [f for f in unique.values() if all(x.denominator == 1 for n, x in f.items() if n)]
-        return sorted(whole_, key=self._most)
+        return sorted(((self._most(f), f) for f in whole_), key=lambda one: one[0])
 
     def _moved(self, form: Form, done: Mapping[str, Form]) -> Form:
         total = {name: share for name, share in form.items() if name in self.inputs}
@@ -603,7 +607,7 @@ class _Search:
     def _top(self, form: Form) -> Fraction:
         """The greatest value over all differences of inputs."""
         ways = (self.way,) if self.way else (1, -1)
-        shares = [max(way * share for way in (*ways, 0)) for name, share in form.items() if name]
+        shares = [max([way * share for way in ways] + [_ZERO]) for n, share in form.items() if n]
         wide = max(shares, default=_ZERO) if self.together else sum(shares, _ZERO)
         return form.get("", _ZERO) + self.apart * wide
 
@@ -611,8 +615,7 @@ class _Search:
         return max(self._top(form), self._top(_added({}, form, -1)))
 
     def _cost(self, done: Mapping[str, Form]) -> Fraction:
-        if not self.together:
-            return sum((self._most(s) / self.scales[n] for n, s in done.items()), _ZERO)
+        """The cost where one input differs, of the worst one; where each does, costs add up."""
         costs = [
             sum(
                 (

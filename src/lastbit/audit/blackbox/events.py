@@ -39,20 +39,20 @@ _MOST_VALUES = 4096
 _BINS = 256
 _FOR_EDGES = 1 << 17
 _FEW_EDGES, _CELLS, _MOST_IN_A_CELL = 8, (1 << 12, 1 << 15), 3
-_SHRINK, _MOST_SHRINK = 8.0, 4e4
+_SHRINK, _MOST_SHRINK = 8.0, 4e7
 _EFFORT = 0.001
 _MANY = 8
-_WORTH = 4.0
+_WORTH, _WORTH_OF_CUTS = 4.0, 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
 # objectives and mixtures
 CAUTION = 3.0
 _RIDGE, _NEWTON = 1e-3, 5
-_LEAST_ROWS, _FEW_ROWS, _MOST_ROWS = 1 << 13, 1 << 14, 1 << 18
+_LEAST_ROWS, _FEW_ROWS = 1 << 13, 1 << 14
 _MOST_TERMS = 12
 # corners
-_MOST_TABLES = 8
+_MOST_TABLES = 6
 _OF_PARTS = ("entries", "differences", "bits")
 _KEPT = 3
 _TAILS = 2.0 ** -np.arange(1, 13)
@@ -194,6 +194,10 @@ class ScoreEvent:
             return replace(self, tables=(single,), threshold=0.5)
         return replace(self, tables=tuple(table.compiled() for table in self.tables))
 
+    def lighter(self) -> ScoreEvent:
+        """The same scores; of a sum of tables, whose edges are not described, the compiled form."""
+        return self if len(self.tables) == 1 or self.corner else self.compiled()
+
     def described(self) -> RangeEvent | RatioEvent:
         """The event as data that outlives the tables it was made of."""
         if self.corner or len(self.tables) == 1:
@@ -230,22 +234,23 @@ def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
     return Table(feature, edges, ratios, steps, discrete, finder)
 
 
-def _shrunk(p: Column, q: Column) -> Column:
-    """The ratios of two rows of counts, nearer to 0 the more of their spread is noise."""
+def _shrunk(p: Column, q: Column, towards: Column | float = 0.0) -> Column:
+    """The ratios of two rows of counts, drawn `towards` others as far as their spread is noise."""
     total = np.maximum(p + q, 1e-9)
-    ratios = np.log((p + 0.5) / (q + 0.5))
+    ratios = np.log((p + 0.5) / (q + 0.5)) - towards
     seen = total >= _SHRINK
     spread = np.sum(np.where(seen, total * ratios**2 - 4, 0.0)) / max(1.0, np.sum(total[seen]))
     noise = min(max(4 / max(float(spread), 1e-9), _SHRINK), _MOST_SHRINK)
-    shrunk: Column = ratios * total / (total + noise)
+    shrunk: Column = towards + ratios * total / (total + noise)
     return shrunk
 
 
-def _steps(p: Column, q: Column, starts: Sequence[int]) -> Column:
+def _steps(p: Column, q: Column, starts: Sequence[int], worth: float | None = None) -> Column:
     """The ratios of two rows of counts in few steps, split at `starts` and where it pays most."""
     one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
-    worth = _WORTH + math.log(len(p))  # the best of many places gains something by chance
-    left, found = list(pairwise(starts)), []
+    if worth is None:  # the best of many places gains something by chance
+        worth = _WORTH + math.log(len(p))
+    ratios, left = np.empty(len(p)), list(pairwise(starts))
     while left:
         low, high = left.pop()
         a, b = one[high] - one[low], two[high] - two[low]
@@ -255,11 +260,8 @@ def _steps(p: Column, q: Column, starts: Sequence[int]) -> Column:
             middle = low + 1 + int(gains.argmax())
             left += [(low, middle), (middle, high)]
         else:
-            found.append((low, high, a, b))
-    ends, counts = np.array([f[:2] for f in found]), np.array([f[2:] for f in found])
-    ratios = np.empty(len(p))
-    for (low, high), ratio in zip(ends.tolist(), _shrunk(*counts.T).tolist(), strict=True):
-        ratios[low:high] = ratio
+            few = (a + b) / (a + b + _SHRINK)
+            ratios[low:high] = few * math.log((a + 0.5) / (b + 0.5))
     return ratios
 
 
@@ -386,13 +388,16 @@ class Candidates:
     weights in a logistic regression and the levels of corners. All later outputs are counted.
     """
 
-    def __init__(self, x: Rows, y: Rows, found: Sequence[Feature]) -> None:
+    def __init__(
+        self, x: Rows, y: Rows, found: Sequence[Feature], weighed: int = _FEW_ROWS
+    ) -> None:
+        """By `weighed` rows, at most, features are weighed against one another."""
         first, second = ((x[half], y[half]) for half in _halves(len(x)))
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
         self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
         seen: tuple[Bins, Bins] = ({}, {})
         self._mixed: list[Reached] = []
-        for members, weights in _mixtures(self._tables, second):
+        for members, weights in _mixtures(self._tables, second, weighed):
             tables = tuple(
                 smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True)
             )
@@ -412,23 +417,37 @@ class Candidates:
         self._corners.add((x, y), seen)
         self._trials += len(x)
 
-    def best(self, objective: Objective, most: int) -> list[ScoreEvent]:
+    def best(
+        self, objective: Objective, most: int, wary: Objective | None = None
+    ) -> list[ScoreEvent]:
         """The `most` events of each kind that promise most by these counts.
 
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
         luckiest promises more than it keeps; fresh outputs will tell, if others are still there.
+        Corners, of which there are most, are chosen by an objective of more caution, and so are
+        the scores whose thresholds are looked at more closely.
         """
-        kinds: list[list[ScoreEvent]] = [[], [], []]
+        wary = wary or objective
+        found: list[list[Reached]] = [[], [], [], self._mixed]
         for table, shares in zip(self._tables, self._shares, strict=True):
             for kind, scored in _ways(table):
                 cuts, place = np.unique(scored.ratios, return_inverse=True)
                 counts = [np.bincount(place, weights=share).astype(np.float64) for share in shares]
-                reached = [np.cumsum(count[::-1])[::-1] for count in counts]
-                kinds[kind] += best_thresholds((scored,), cuts, reached, self._trials, objective)
-        kinds.append([event for mixture in self._mixed for event in mixture.best(objective)])
-        kinds.append(self._corners.best(objective))
+                reached = np.stack([np.cumsum(count[::-1])[::-1] for count in counts])
+                found[kind].append(Reached((scored,), cuts, reached, self._trials))
+        kinds = [self._smoothed(kind, objective, wary, most) for kind in found]
+        kinds.append(self._corners.best(wary))
         chosen = [e for events in kinds for e in sorted(events, key=lambda e: -e.merit)[:most]]
         return sorted(chosen, key=lambda event: -event.merit)
+
+    def _smoothed(
+        self, scores: Sequence[Reached], objective: Objective, wary: Objective, most: int
+    ) -> list[ScoreEvent]:
+        def promise(reached: Reached) -> float:
+            return max(event.promise for event in reached.best(wary))
+
+        kept = sorted(scores, key=promise, reverse=True)[: 2 * most]
+        return [event for reached in kept for event in reached.smoothed().best(objective)]
 
 
 def _halves(size: int) -> tuple[slice, slice]:
@@ -464,6 +483,18 @@ class Reached:
         below = np.bincount(self._find(score), minlength=len(self._cuts) + 1)
         self.counts[side] += len(score) - np.cumsum(below)[:-1]
         self._trials[side] += len(score)
+
+    def smoothed(self) -> Reached:
+        """With the ratios between thresholds in few steps: the luckiest of many is not the best."""
+        totals = np.full((2, 1), float(self._trials[0]))
+        between = -np.diff(np.concatenate([totals, self.counts, 0 * totals], axis=1), axis=1)
+        one, two = between
+        steps = _steps(one, two, [0, len(one)], _WORTH_OF_CUTS)
+        share = 1 / (1 + np.exp(-_shrunk(one, two, steps)))
+        parts = between.sum(axis=0) * np.stack([share, 1 - share])
+        parts *= totals / np.maximum(parts.sum(axis=1, keepdims=True), 1e-9)
+        reached = np.cumsum(parts[:, ::-1], axis=1)[:, -2::-1]
+        return Reached(self.tables, self._cuts, reached, self._trials[0])
 
     def best(self, objective: Objective) -> list[ScoreEvent]:
         return best_thresholds(self.tables, self._cuts, self.counts, self._trials[0], objective)
@@ -510,7 +541,7 @@ def _ways(table: Table) -> Iterator[tuple[int, Table]]:
 
 
 def _mixtures(
-    tables: Sequence[Table], part: tuple[Rows, Rows]
+    tables: Sequence[Table], part: tuple[Rows, Rows], most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[float]]]:
     """Each group as if its features were independent; then all of them, with fitted weights."""
     groups: dict[str, list[int]] = {}
@@ -523,7 +554,7 @@ def _mixtures(
         one, two = _steps_of(tables, part, _FEW_ROWS)
         first = np.abs(_logistic(one, two)) * np.concatenate([one, two]).std(axis=0)
         kept = np.sort(np.argsort(-first, kind="stable")[:_MOST_TERMS]).tolist()
-        yield kept, _logistic(*_steps_of([tables[i] for i in kept], part, _MOST_ROWS))
+        yield kept, _logistic(*_steps_of([tables[i] for i in kept], part, most))
 
 
 def _steps_of(tables: Sequence[Table], part: tuple[Rows, Rows], most: int) -> list[Rows]:

@@ -38,8 +38,13 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
-from lastbit.audit.blackbox.events import ScoreEvent, foreseen_apart, foreseen_ratio
-from lastbit.audit.blackbox.search import Draw, Plan, Progress, refined
+from lastbit.audit.blackbox.events import (
+    Counts as Reaching,
+    ScoreEvent,
+    foreseen_apart,
+    foreseen_ratio,
+)
+from lastbit.audit.blackbox.search import Candidate, Draw, Plan, Progress, refined
 from lastbit.audit.blackbox.team import Counts, Team
 from lastbit.audit.bounds import Prior
 from lastbit.audit.inputs import Pair
@@ -48,9 +53,11 @@ from lastbit.audit.result import NoEvent, PairFinding, Stated
 _MOST_TESTS = 1 << 29
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
-_RUNGS, _FIT, _TALLY = 0.12, 0.09, 0.07  # shares of the time
-_FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 13, 1 << 20, 1 << 24
-_TEST_SHARE = 0.96
+_RUNGS, _FIT, _TALLY = 0.1, 0.08, 0.06  # shares of the time
+_FINALISTS = 2  # events for each objective
+_FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
+_LATEST = 0.82  # of the time, left when the last pair is looked at
+_TEST_SHARE, _RESERVED = 0.96, 0.5
 _COUNTED = 1.5  # times the time of an output: what counting it takes, as a first guess
 _ROUNDS, _MANY_RUNS, _FEWEST = 32, 1 << 18, 6
 _ENOUGH = 0.002
@@ -84,7 +91,7 @@ def explore(
     with Team(draw, pairs, plan, processes) as team:
         team.try_out()
         plan = _with_guess(team, plan)
-        place = best_pair(team, pairs, plan, report)
+        place = best_pair(team, pairs, plan, report, watch)
         report(0.15, "fitting events")
         plan = _with_guess(team, plan)
         events = fitted(team, place, plan)
@@ -103,7 +110,7 @@ def _with_guess(team: Team, plan: Plan) -> Plan:
     return replace(plan, guess=min(max(hoped, _LEAST_TESTS), _MOST_TESTS))
 
 
-def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress) -> int:
+def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, watch: Watch) -> int:
     """The number of the pair that promises most, by successive halving."""
     left, looks = list(range(len(pairs))), _FIRST_LOOK
     rungs = max(1, math.ceil(math.log2(len(pairs))))
@@ -112,8 +119,10 @@ def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress) -
             break
         seconds = _RUNGS / rungs * plan.seconds / len(left)
         size = _MOST_FIT if plan.samples is None else min(looks, plan.samples) // len(team) + 1
-        promises = {}
+        promises: dict[int, float] = {}
         for place in left:
+            if promises and plan.samples is None and watch.left < _LATEST * plan.seconds:
+                return max(promises, key=lambda place: promises[place])
             answers = team.ask("look", place, size, seconds, plan.tests)
             promises[place] = math.fsum(max(answer, -1e9) for answer in answers)
             report(0.15 * rung / rungs, f"looking at pair {place + 1} of {len(pairs)}")
@@ -136,9 +145,23 @@ def fitted(team: Team, place: int, plan: Plan) -> list[ScoreEvent]:
     candidates = [candidate for group in groups for candidate in group]
     if not candidates:
         return []
-    tallies = team.ask("tally", place, candidates, sizes[1], _TALLY * plan.seconds)
+    counts, trials = _tallied(team, place, candidates, sizes[1] // 4, _TALLY / 4 * plan.seconds)
+    ranked = refined(groups, counts, trials, plan)
+    kept = [
+        [group[i] for i, _ in best[:_FINALISTS]] for group, best in zip(groups, ranked, strict=True)
+    ]
+    finalists = [candidate for group in kept for candidate in group]
+    counts, trials = _tallied(team, place, finalists, sizes[1], _TALLY * plan.seconds)
+    return [best[0][1] for best in refined(kept, counts, trials, plan)]
+
+
+def _tallied(
+    team: Team, place: int, candidates: list[Candidate], size: int, seconds: float
+) -> tuple[list[Reaching], int]:
+    """How many fresh outputs of either input, of all processes, reach the thresholds."""
+    tallies = team.ask("tally", place, candidates, size, seconds)
     counts = [sum(parts) for parts in zip(*(counts for counts, _ in tallies), strict=True)]
-    return refined(groups, counts, sum(done for _, done in tallies), plan)
+    return counts, sum(done for _, done in tallies)
 
 
 def _tested(
@@ -186,7 +209,8 @@ def _planned(
     team.ask("hold", place, events, "pace")
     paces = team.ask("time", 0.01 * plan.seconds)
     most = 2 * _MOST_TESTS // len(team)
-    sizes = [int(max(watch.left, 0.0) * _TEST_SHARE / max(pace, 1e-9)) for pace in paces]
+    left = max(watch.left, _RESERVED * plan.seconds) * _TEST_SHARE
+    sizes = [int(left / max(pace, 1e-9)) for pace in paces]
     rounds = max(1, min(_ROUNDS, min(sizes) // _LEAST_TESTS))
     return [[max(_FEWEST, min(size, most) // rounds) for size in sizes]] * rounds
 

@@ -40,12 +40,13 @@ Candidate: TypeAlias = tuple[ScoreEvent, Column]
 
 _FEWEST, _TRY = 6, 1 << 10
 _LEAST_LOOK = 3 << 7
-_LOOK_CAUTION, _FIT_CAUTION, LAST_CAUTION = 1.0, 1.0, 0.5
+_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 1.0, 1.0, 0.5, 3.0
 _BUILT = 4e-6  # seconds for a row that a table is built of, at first
 _KEPT = 6  # events whose features are looked at again
 _CANDIDATES = 2  # of each kind
 _LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 14, 1 << 16
 _FOR_CUTS, _MOST_ROWS, _MOST_NUMBERS = 1 << 16, 1 << 20, 1 << 23
+_WEIGHED = 1 << 18
 _GUESS = 1 << 23
 _REMEMBERED = 256
 
@@ -184,8 +185,8 @@ class Scout:
         spent = plan.clock() - start
         found = self._candidates(known, place, max(seconds / 2, seconds - 2 * spent))
         self._judge(found, known, place, size, seconds - (plan.clock() - start))
-        goal = plan.objectives(_LOOK_CAUTION)[0]
-        events = found.best(goal, _CANDIDATES)
+        goals = [plan.objectives(caution)[0] for caution in (_LOOK_CAUTION, _CORNER_CAUTION)]
+        events = found.best(goals[0], _CANDIDATES, goals[1])
         used = {t.feature.name: t.feature for e in events[:_KEPT] for t in e.tables}
         known.features = list(used.values()) or known.features
         return max((event.promise for event in events), default=-math.inf)
@@ -197,12 +198,12 @@ class Scout:
             self.look(place, min(size, 3 << 13), seconds / 8, guess)
         known = self._known[place]
         self._gather(known, place, size, seconds / 4)
-        found = self._candidates(known, place, seconds / 2)
+        found = self._candidates(known, place, seconds / 2, _WEIGHED)
         self._judge(found, known, place, size, seconds - (plan.clock() - start))
-        return [
-            [(event, self._cuts(event, known)) for event in found.best(goal, _CANDIDATES)]
-            for goal in plan.objectives(_FIT_CAUTION)
-        ]
+        goals = (plan.objectives(caution) for caution in (_FIT_CAUTION, _CORNER_CAUTION))
+        best = (found.best(goal, _CANDIDATES, wary) for goal, wary in zip(*goals, strict=True))
+        events = ([event.lighter() for event in part[:_KEPT]] for part in best)
+        return [[(event, self._cuts(event, known)) for event in part] for part in events]
 
     def tally(
         self, place: int, candidates: list[Candidate], size: int, seconds: float
@@ -262,7 +263,9 @@ class Scout:
             done += count
             yield count
 
-    def _candidates(self, known: _Known, place: int, seconds: float) -> Candidates:
+    def _candidates(
+        self, known: _Known, place: int, seconds: float, weighed: int = _WEIGHED >> 4
+    ) -> Candidates:
         """Events fitted to the outputs so far, as many of them as the time allows."""
         most = max(self.least, int(seconds / known.built))
         x, y = known.outputs(known.rows if self._plan.samples else most)
@@ -271,7 +274,7 @@ class Scout:
             choices = SeededRandom(self._plan.seed, f"features of pair {place}")
             half = (len(x) + 1) // 2
             found = known.features = features(np.concatenate([x[:half], y[:half]]), choices)
-        candidates = Candidates(x, y, found)
+        candidates = Candidates(x, y, found, weighed)
         known.built = max((self._plan.clock() - start) / len(x), 1e-9)
         return candidates
 
@@ -282,15 +285,15 @@ class Scout:
 
 def refined(
     groups: list[list[Candidate]], counts: Sequence[NDArray[np.float64]], trials: int, plan: Plan
-) -> list[ScoreEvent]:
-    """One event for each objective: thresholds from fresh outputs, then the best of its group."""
+) -> list[list[tuple[int, ScoreEvent]]]:
+    """For each objective its candidates with thresholds from fresh outputs; the best first."""
     left = iter(counts)
-    chosen = []
-    for goal, group in zip(plan.objectives(LAST_CAUTION), groups, strict=True):
+    ranked = []
+    for goal, group in zip(plan.objectives(_LAST_CAUTION), groups, strict=True):
         found = []
-        for event, cuts in group:
-            best = Reached(event.tables, cuts, next(left), trials).best(goal)
+        for i, (event, cuts) in enumerate(group):
+            best = Reached(event.tables, cuts, next(left), trials).smoothed().best(goal)
             again = next((e for e in best if e.swapped == event.swapped), event)
-            found.append(replace(again, corner=event.corner))
-        chosen.append(max(found, key=lambda event: event.merit))
-    return chosen
+            found.append((i, replace(again, corner=event.corner)))
+        ranked.append(sorted(found, key=lambda one: -one[1].merit))
+    return ranked

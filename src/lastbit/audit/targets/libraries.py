@@ -287,6 +287,29 @@ def opacus_targets() -> Iterator[Target]:
         )
 
 
+def jax_privacy_targets() -> Iterator[Target]:
+    """The noise of its Gaussian privatizer on a clipped gradient, one step; float32.
+
+    The key is the privatizer's own, as where none is given: one of 2**31, from numpy's generator.
+    """
+    jax = loaded("jax", package="jax")
+    noise = loaded("jax_privacy.noise_addition", package="jax-privacy")
+
+    def noisy(value: Any, size: int) -> Any:
+        gradient = jax.numpy.full((size,), float(value))
+        privatizer = noise.gaussian_privatizer(stddev=NUMPY_DEVIATION)
+        found, _ = privatizer.update(gradient, privatizer.init(gradient))
+        return np.asarray(found, dtype=np.float64)
+
+    yield Target(
+        name="JAX-privacy noise",
+        release=noisy,
+        claimed=1,
+        delta="1e-6",
+        significand_bits=FLOAT32,
+    )
+
+
 def pipelinedp_targets() -> Iterator[Target]:
     """What its engine adds to sums and counts: PyDP's noise, by its own interface."""
     noise = loaded("pipeline_dp.dp_computations", package="pipeline-dp")
@@ -333,6 +356,7 @@ LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingPro
         "pydp": pydp_targets,
         "tumult": tumult_targets,
         "opacus": opacus_targets,
+        "jax-privacy": jax_privacy_targets,
         "pipelinedp": pipelinedp_targets,
         "smartnoise": smartnoise_targets,
     }
