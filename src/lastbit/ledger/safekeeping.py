@@ -167,7 +167,7 @@ def anchor_noted(
     noted = _noted(ledger, anchor)
     own = [hash_ for opened, hash_ in noted if opened == ledger.opened]
     if noted and not own and not another:
-        problem = "has heads of another ledger, and none of this one: was it made anew?"
+        problem = "has heads of another ledger, and none of this one: was it replaced?"
         remedy = "restore the ledger that was noted; for a further one pass --another"
         raise InvalidParameter(f"the anchor {anchor}", problem=problem, remedy=remedy)
     problems = ledger.problems(own)

@@ -74,7 +74,7 @@ def claim_of(certificate: Json) -> Claim:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidParameter(
-            "certificate", problem="has no claim that can be read", remedy="write it anew"
+            "certificate", problem="has no claim that can be read", remedy="write it again"
         ) from error
 
 
