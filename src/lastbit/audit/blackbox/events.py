@@ -42,7 +42,7 @@ _FEW_EDGES, _CELLS, _MOST_IN_A_CELL = 8, (1 << 12, 1 << 15), 3
 _SHRINK, _MOST_SHRINK = 8.0, 4e7
 _EFFORT = 0.001
 _MANY = 8
-_WORTH, _WORTH_OF_CUTS = 4.0, 5.0
+_WORTH, _WORTH_OF_CUTS = 4.0, 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
@@ -193,6 +193,10 @@ class ScoreEvent:
             single = replace(table, ratios=inside).compiled()
             return replace(self, tables=(single,), threshold=0.5)
         return replace(self, tables=tuple(table.compiled() for table in self.tables))
+
+    def lighter(self) -> ScoreEvent:
+        """The same scores; of a sum of tables, whose edges are not described, the compiled form."""
+        return self if len(self.tables) == 1 or self.corner else self.compiled()
 
     def described(self) -> RangeEvent | RatioEvent:
         """The event as data that outlives the tables it was made of."""

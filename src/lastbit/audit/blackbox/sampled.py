@@ -38,8 +38,13 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
-from lastbit.audit.blackbox.events import ScoreEvent, foreseen_apart, foreseen_ratio
-from lastbit.audit.blackbox.search import Draw, Plan, Progress, refined
+from lastbit.audit.blackbox.events import (
+    Counts as Reaching,
+    ScoreEvent,
+    foreseen_apart,
+    foreseen_ratio,
+)
+from lastbit.audit.blackbox.search import Candidate, Draw, Plan, Progress, refined
 from lastbit.audit.blackbox.team import Counts, Team
 from lastbit.audit.bounds import Prior
 from lastbit.audit.inputs import Pair
@@ -48,7 +53,8 @@ from lastbit.audit.result import NoEvent, PairFinding, Stated
 _MOST_TESTS = 1 << 29
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
-_RUNGS, _FIT, _TALLY = 0.12, 0.09, 0.07  # shares of the time
+_RUNGS, _FIT, _TALLY = 0.1, 0.08, 0.06  # shares of the time
+_FINALISTS = 2  # events for each objective
 _FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
 _LATEST = 0.82  # of the time, left when the last pair is looked at
 _TEST_SHARE, _RESERVED = 0.96, 0.5
@@ -139,9 +145,23 @@ def fitted(team: Team, place: int, plan: Plan) -> list[ScoreEvent]:
     candidates = [candidate for group in groups for candidate in group]
     if not candidates:
         return []
-    tallies = team.ask("tally", place, candidates, sizes[1], _TALLY * plan.seconds)
+    counts, trials = _tallied(team, place, candidates, sizes[1] // 4, _TALLY / 4 * plan.seconds)
+    ranked = refined(groups, counts, trials, plan)
+    kept = [
+        [group[i] for i, _ in best[:_FINALISTS]] for group, best in zip(groups, ranked, strict=True)
+    ]
+    finalists = [candidate for group in kept for candidate in group]
+    counts, trials = _tallied(team, place, finalists, sizes[1], _TALLY * plan.seconds)
+    return [best[0][1] for best in refined(kept, counts, trials, plan)]
+
+
+def _tallied(
+    team: Team, place: int, candidates: list[Candidate], size: int, seconds: float
+) -> tuple[list[Reaching], int]:
+    """How many fresh outputs of either input, of all processes, reach the thresholds."""
+    tallies = team.ask("tally", place, candidates, size, seconds)
     counts = [sum(parts) for parts in zip(*(counts for counts, _ in tallies), strict=True)]
-    return refined(groups, counts, sum(done for _, done in tallies), plan)
+    return counts, sum(done for _, done in tallies)
 
 
 def _tested(

@@ -202,7 +202,8 @@ class Scout:
         self._judge(found, known, place, size, seconds - (plan.clock() - start))
         goals = (plan.objectives(caution) for caution in (_FIT_CAUTION, _CORNER_CAUTION))
         best = (found.best(goal, _CANDIDATES, wary) for goal, wary in zip(*goals, strict=True))
-        return [[(event, self._cuts(event, known)) for event in part[:_KEPT]] for part in best]
+        events = ([event.lighter() for event in part[:_KEPT]] for part in best)
+        return [[(event, self._cuts(event, known)) for event in part] for part in events]
 
     def tally(
         self, place: int, candidates: list[Candidate], size: int, seconds: float
@@ -284,15 +285,15 @@ class Scout:
 
 def refined(
     groups: list[list[Candidate]], counts: Sequence[NDArray[np.float64]], trials: int, plan: Plan
-) -> list[ScoreEvent]:
-    """One event for each objective: thresholds from fresh outputs, then the best of its group."""
+) -> list[list[tuple[int, ScoreEvent]]]:
+    """For each objective its candidates with thresholds from fresh outputs; the best first."""
     left = iter(counts)
-    chosen = []
+    ranked = []
     for goal, group in zip(plan.objectives(_LAST_CAUTION), groups, strict=True):
         found = []
-        for event, cuts in group:
+        for i, (event, cuts) in enumerate(group):
             best = Reached(event.tables, cuts, next(left), trials).smoothed().best(goal)
             again = next((e for e in best if e.swapped == event.swapped), event)
-            found.append(replace(again, corner=event.corner))
-        chosen.append(max(found, key=lambda event: event.merit))
-    return chosen
+            found.append((i, replace(again, corner=event.corner)))
+        ranked.append(sorted(found, key=lambda one: -one[1].merit))
+    return ranked
