@@ -37,7 +37,7 @@ include_patterns = [
 exclude_patterns = [".*", "build", "dist", "src", "bench/.venv", "bench/results", "tests/*/**"]
 myst_heading_anchors = 6
 nitpicky, smartquotes = True, False  # what is quoted is searched for, and pasted
-pygments_style, pygments_dark_style = "friendly", "github-dark"
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "github-dark"
 html_theme = "furo"
 html_title = f"lastbit {release}"
 html_static_path = ["_static"]
@@ -82,9 +82,10 @@ def in_navigation(root: Path = ROOT) -> set[Path]:
 def prepared(app: Any, docname: str, source: list[str]) -> None:
     """Give the first page, and those of folders, the trees that their lists stand for.
 
-    Links to files that are not pages become their words: a wheel has its sources once.
+    Links to files that are not pages become their words: a wheel has its sources once. The empty
+    line that ends an example is for doctest alone.
     """
-    text = source[0] = FILE.sub(r"\g<words>", source[0])
+    text = source[0] = FILE.sub(r"\g<words>", source[0]).replace("\n\n```\n", "\n```\n")
     if docname == root_doc:
         trees = [
             (title, [f"{name} <{page.removesuffix('.md')}>" for name, page in pages])

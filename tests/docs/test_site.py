@@ -59,3 +59,6 @@ def test_the_lists_become_trees(root):
     source = ["[a](a.md), [`code`](../../src/lastbit/files.py), [data](../bench/results/x.json)"]
     conf.prepared(None, "tests/README", source)
     assert source == ["[a](a.md), `code`, data"]
+    source = ["```python\n>>> 1\n1\n\n```\n\n```text\n1\n```\n"]
+    conf.prepared(None, "docs/one", source)
+    assert source == ["```python\n>>> 1\n1\n```\n\n```text\n1\n```\n"]

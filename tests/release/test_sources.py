@@ -205,7 +205,7 @@ def test_a_table_is_named_only_where_there_are_several():
         with pytest.raises(InvalidParameter, match="is for DuckDB files"):
             lb.table(source, table="visits", **OWN)
     with pytest.raises(WrongType, match="is not a name"):
-        lb.table("x.duckdb", table=3, **OWN)  # type: ignore[arg-type]
+        lb.table("x.duckdb", table=3, **OWN)  # type: ignore[call-overload]
 
 
 def test_the_table_itself_is_not_public():

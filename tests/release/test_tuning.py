@@ -142,7 +142,7 @@ def test_one_unit_moves_the_histogram_by_one_whatever_max_rows() -> None:
     rows = duckdb.sql("SELECT range AS id FROM range(10)")
     for relation, moved in (("add-remove", 1), ("change-one", 2)):
         for most in (1, 7, 1000):
-            table = lb.table(rows, unit="id", max_rows=most, name="v", neighbours=relation)  # type: ignore[arg-type]
+            table = lb.table(rows, unit="id", max_rows=most, name="v", neighbours=relation)  # type: ignore[call-overload]
             plan = planned(rows_query(None, table.card), table.card, epsilon=Fraction(1, 2))
             assert noise_of(plan.to_json()).scale == pytest.approx(2 * moved, rel=1e-5)
 
@@ -165,7 +165,7 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., lb.
 
     def made(max_rows: int = 5, **more: object) -> lb.release.Table:
         given = {"unit": "id", "keys": {"region": ["n", "s"]}, **more}
-        return lb.table("visits.parquet", max_rows=max_rows, **given)  # type: ignore[arg-type]
+        return lb.table("visits.parquet", max_rows=max_rows, **given)  # type: ignore[call-overload]
 
     return made
 

@@ -115,7 +115,7 @@ def test_killed_then_started_in_a_terminal_that_is_closed(tmp_path):
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "lastbit", *SERVE]
     terminal = {"stdin": its, "stdout": its, "stderr": its}
-    with subprocess.Popen([*("setsid", "--ctty"), *command], cwd=tmp_path, **terminal) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([*("setsid", "--ctty"), *command], cwd=tmp_path, **terminal) as process:
         os.close(its)
         text, end = "", time.monotonic() + 60
         while "/link/" not in text and time.monotonic() < end:

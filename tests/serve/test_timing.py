@@ -42,7 +42,9 @@ def schedule(folder: Path, seconds: list[float], *, also: str = "", turns: int =
 def asked(desk: Running, number: int) -> list[Any]:
     """In whole slots since the first one began: they are what is promised, not milliseconds."""
     jobs = [desk.asked(f"{COUNT} WHERE cost < {n}") for n in range(number)]
-    begin, margin = jobs[0].submitted, desk.desk.catalogue.tables["visits"].slots.margin
+    slots = desk.desk.catalogue.tables["visits"].slots
+    assert slots is not None
+    begin, margin = jobs[0].submitted, slots.margin
 
     async def seen(job: Job) -> tuple[Job, float]:
         while (found := desk.desk.job(job.id, ANA)).state not in FINISHED:

@@ -16,7 +16,7 @@ import pytest
 from lastbit.checker import Rejected, check, coupling as checker, names_code, problem_of
 from lastbit.checker.coupling import followed
 from lastbit.checker.dispatch import check_apart_from_code
-from lastbit.errors import InvalidParameter, LastbitError, NotCertified
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, Untraceable
 from lastbit.report.certificate import certificate_page, claim_of
 from lastbit.verify import coupled, coupling, digest
 from lastbit.verify.tracing.screening import Screened
@@ -373,6 +373,17 @@ def test_large_scales_need_a_delta():
 def test_other_steps_are_refused(program):
     with pytest.raises((LastbitError, TypeError)):
         coupled(program, inputs=1, epsilon=1)
+
+
+def test_a_refused_attribute_says_which_can_be_called():
+    def appended(run, queries):
+        noisy = []
+        for query in queries:
+            noisy.append(query + run.laplace(1))
+        run.emit(run.largest(noisy))
+
+    with pytest.raises(Untraceable, match=r"asks for \.append; call run\.emit, run\.laplace, "):
+        coupled(appended, inputs=2, epsilon=1)
 
 
 def test_programs_have_an_end():

@@ -117,5 +117,6 @@ def main() -> None:
     """Differential privacy that holds to the last bit.
 
     Private answers about tables (card, query, budget, ledger), exact noise (mechanism and others),
-    proofs and audits of anybody's mechanism (verify, check, audit, attack). Start with demo.
+    proofs and audits of anybody's mechanism (verify, check, audit, attack). Start with demo; docs
+    has the manual.
     """

@@ -240,7 +240,9 @@ class _Reader:
                 if path is None and name in self.methods and called:
                     return None
                 if path is None:
-                    self.refuse(f"asks for .{name}", _LIBRARY)
+                    known = ", ".join(f"run.{one}" for one in sorted(self.methods))
+                    programs = f"call {known} only, and make lists by [... for ...]"
+                    self.refuse(f"asks for .{name}", programs if self.methods else _LIBRARY)
                 module_name, module, module_called = path
                 if name not in vars(module) or name.startswith("__"):
                     what = f"asks for {module_name}.{name}, which is not there"
