@@ -53,10 +53,10 @@ from lastbit.audit.result import NoEvent, PairFinding, Stated
 _MOST_TESTS = 1 << 29
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS, _LEAST_LOOK = 1 << 10, 3 << 7
-_RUNGS, _FIT, _TALLY = 0.13, 0.08, 0.06  # shares of the time
+_RUNGS, _FIT, _TALLY = 0.16, 0.08, 0.06  # shares of the time
 _FINALISTS = 2  # events for each objective
 _FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
-_LATEST = 0.78  # of the time, left when the last pair is looked at
+_LATEST = 0.76  # of the time, left when the last pair is looked at
 _TEST_SHARE, _RESERVED = 0.96, 0.5
 _COUNTED = 1.5  # times the time of an output: what counting it takes, as a first guess
 _ROUNDS, _MANY_RUNS, _FEWEST = 32, 1 << 18, 6
