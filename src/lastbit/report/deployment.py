@@ -394,17 +394,10 @@ def _bias(about: Deployment) -> Iterator[Item]:
 
 
 def _algorithms(about: Deployment) -> Iterator[Item]:
-    yield Item(
-        "Which mechanisms ran?", known=mechanism_words(about) or "None yet.", source="certificates"
-    )
-    rejected = [one for one in about.answers if one.problem is not None]
-    yield Item(
-        "Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
-        "sensitivity, noise and price are derived a second time.",
-        source="lastbit check",
-        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
-    )
+    if about.answers:
+        yield from _ran(about)
+    else:
+        yield Item("Which mechanisms ran?", people="No answer is on record yet.")
     yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
     made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
@@ -416,6 +409,20 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
+    )
+
+
+def _ran(about: Deployment) -> Iterator[Item]:
+    yield Item(
+        "Which mechanisms ran?", known=mechanism_words(about) or "None.", source="certificates"
+    )
+    rejected = [one for one in about.answers if one.problem is not None]
+    yield Item(
+        "Are their prices proved?",
+        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
+        "sensitivity, noise and price are derived a second time.",
+        source="lastbit check",
+        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
 
 
@@ -440,9 +447,9 @@ def mechanism_words(about: Deployment) -> str:
 def _models(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Are questions fixed in advance, or asked one after another?",
-        known=f"{many(len(about.answers), 'answer')} so far; further questions are answered "
-        "until the budget is spent, and refused then.",
-        source="ledger",
+        known=("" if about.head is None else f"{many(len(about.answers), 'answer')} so far. ")
+        + "Further questions are answered until the budget is spent, and refused then.",
+        source="card" if about.head is None else "ledger",
         people="Say whether analysts may ask questions of their own, and for how long.",
     )
     yield Item(
