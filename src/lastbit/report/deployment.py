@@ -246,12 +246,16 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         source="card, ledger",
     )
     spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
-    yield Item(
-        "What has been spent so far?",
-        known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
-        + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
-        source="ledger",
-    )
+    if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
+        absent = "There is no ledger where the card says; if there were answers, find theirs."
+        yield Item("What has been spent so far?", people=absent)
+    else:
+        yield Item(
+            "What has been spent so far?",
+            known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
+            + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
+            source="ledger",
+        )
     yield Item(
         "How do the prices of several answers add up?",
         known=composition_words(about),
