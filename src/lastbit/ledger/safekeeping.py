@@ -29,6 +29,7 @@ from lastbit.tables import DataCard
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
     """What no answer from this table may be written over: card, ledger, source, other tables.
 
+    >>> from lastbit.ledger import check_output
     >>> from lastbit.tables import Source
     >>> source = Source(kind="csv", paths=("visits.csv",))
     >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns={})
