@@ -119,7 +119,9 @@ class SelectedRows:
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
         listed = ", ".join(map(quoted, known))
         return refused(
-            name, "is not a column known here", f"{meant} {listed}; a text stands in '...'"
+            name,
+            "is not a column known here",
+            f"{meant} {listed}; a text stands in '...'; other columns must be declared first",
         )
 
 
