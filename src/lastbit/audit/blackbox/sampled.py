@@ -52,11 +52,11 @@ from lastbit.audit.result import NoEvent, PairFinding, Stated
 
 _MOST_TESTS = 1 << 29
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
-_LEAST_TESTS = 1 << 10
-_RUNGS, _FIT, _TALLY = 0.1, 0.08, 0.06  # shares of the time
+_LEAST_TESTS, _LEAST_LOOK = 1 << 10, 3 << 7
+_RUNGS, _FIT, _TALLY = 0.16, 0.08, 0.06  # shares of the time
 _FINALISTS = 2  # events for each objective
 _FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
-_LATEST = 0.82  # of the time, left when the last pair is looked at
+_LATEST = 0.76  # of the time, left when the last pair is looked at
 _TEST_SHARE, _RESERVED = 0.96, 0.5
 _COUNTED = 1.5  # times the time of an output: what counting it takes, as a first guess
 _ROUNDS, _MANY_RUNS, _FEWEST = 32, 1 << 18, 6
@@ -118,7 +118,9 @@ def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, w
         if len(left) == 1:
             break
         seconds = _RUNGS / rungs * plan.seconds / len(left)
-        size = _MOST_FIT if plan.samples is None else min(looks, plan.samples) // len(team) + 1
+        size = _MOST_FIT
+        if plan.samples is not None:
+            size = min(looks, max(plan.samples, _LEAST_LOOK)) // len(team) + 1
         promises: dict[int, float] = {}
         for place in left:
             if promises and plan.samples is None and watch.left < _LATEST * plan.seconds:
@@ -139,13 +141,14 @@ def fitted(team: Team, place: int, plan: Plan) -> list[ScoreEvent]:
     """
     sizes = [_MOST_FIT, _MOST_TALLY]
     if plan.samples is not None:
-        sizes = [min(size, 2 * plan.samples) // len(team) + 1 for size in sizes]
+        most = max(2 * plan.samples, _LEAST_LOOK)
+        sizes = [min(size, most) // len(team) + 1 for size in sizes]
     answers = team.ask("fit", place, sizes[0], _FIT * plan.seconds, plan.tests)
     groups = [[one for answer in answers for one in answer[i]] for i in range(len(answers[0]))]
     candidates = [candidate for group in groups for candidate in group]
     if not candidates:
         return []
-    counts, trials = _tallied(team, place, candidates, sizes[1] // 4, _TALLY / 4 * plan.seconds)
+    counts, trials = _tallied(team, place, candidates, sizes[1] // 4 + 1, _TALLY / 4 * plan.seconds)
     ranked = refined(groups, counts, trials, plan)
     kept = [
         [group[i] for i, _ in best[:_FINALISTS]] for group, best in zip(groups, ranked, strict=True)

@@ -40,7 +40,8 @@ Candidate: TypeAlias = tuple[ScoreEvent, Column]
 
 _FEWEST, _TRY = 6, 1 << 10
 _LEAST_LOOK = 3 << 7
-_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 1.0, 1.0, 0.5, 3.0
+_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 3.0, 2.0, 1.0, 4.0
+_LUCK, _BELOW_ALL = 1.0, 1e3
 _BUILT = 4e-6  # seconds for a row that a table is built of, at first
 _KEPT = 6  # events whose features are looked at again
 _CANDIDATES = 2  # of each kind
@@ -189,7 +190,12 @@ class Scout:
         events = found.best(goals[0], _CANDIDATES, goals[1])
         used = {t.feature.name: t.feature for e in events[:_KEPT] for t in e.tables}
         known.features = list(used.values()) or known.features
-        return max((event.promise for event in events), default=-math.inf)
+        promise = max((event.promise for event in events), default=-math.inf)
+        if promise > 0 or not events:
+            return promise
+        # nothing is seen with caution: what may be there, below all that was seen
+        lucky = found.best(plan.objectives(_LUCK)[0], _CANDIDATES, goals[1])
+        return max(event.promise for event in lucky) - _BELOW_ALL
 
     def fit(self, place: int, size: int, seconds: float, guess: int) -> list[list[Candidate]]:
         """For each objective a few events that promise most; none if all outputs are alike."""
