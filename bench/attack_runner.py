@@ -24,6 +24,7 @@ PACKAGES = {
     "tumult": "tmlt.core",
     "opacus": "opacus",
     "jax-privacy": "jax-privacy",
+    "tensorflow-privacy": "tensorflow-privacy",
     "pipelinedp": "pipeline-dp",
     "smartnoise": "smartnoise-sql",
 }

@@ -36,6 +36,7 @@ PEERS = {
     "tumult": "",
     "opacus": "Opacus RDP",
     "jax-privacy": "JAX-privacy",
+    "tensorflow-privacy": "TensorFlow Privacy",
     "pipelinedp": "PipelineDP",
     "smartnoise": "SmartNoise",
 }

@@ -30,6 +30,8 @@ PINS = {
     # torch without what graphics cards need, where that is to be had, is the same for noise
     **dict.fromkeys(("Opacus RDP", "Opacus PRV", "Opacus GDP"), _OPACUS),
     "JAX-privacy": ("jax-privacy==2.0.0",),
+    # it needs the estimators, which later versions of TensorFlow lack
+    "TensorFlow Privacy": ("tensorflow-privacy==0.9.0", "tensorflow==2.15.1"),
     "PipelineDP": ("pipeline-dp==0.3.1", "python-dp==1.1.5"),
     "SmartNoise": ("smartnoise-sql==1.0.10", "opendp==0.14.2"),
     "OpenDP Polars": (
@@ -58,6 +60,7 @@ APART = {
     "prv_accountant": FOLDER / "prv",
     **dict.fromkeys(("Opacus RDP", "Opacus PRV", "Opacus GDP"), FOLDER / "opacus"),
     "JAX-privacy": FOLDER / "jax",
+    "TensorFlow Privacy": FOLDER / "tensorflow",
     "PipelineDP": FOLDER / "pipelinedp",
     "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",

@@ -85,6 +85,11 @@ def calls() -> dict[str, list[tuple[Scope, ast.Call]]]:
         for scope, node in scopes(module):
             if isinstance(node, ast.Call):
                 found.setdefault(_last(node.func), []).append((scope, node))
+    # what is wrong with a card is gathered first, and raised together
+    for scope, node in found.get("Problem", ()):
+        path = ast.Name("path") if scope[1] and scope[1].name == "wrong" else node.args[1]
+        words = [ast.keyword("problem", node.args[2]), ast.keyword("remedy", node.args[3])]
+        found["CardRefused"].append((scope, ast.Call(ast.Name("CardRefused"), [path], words)))
     return found
 
 
@@ -121,6 +126,8 @@ def texts(node: ast.expr, scope: Scope, bound: Bound, deep: int = 0) -> list[str
             return _merged([inside(one), inside(other)])
         case ast.BoolOp(op=ast.Or(), values=parts):
             return _merged([inside(part) for part in parts])
+        case ast.Tuple(elts=parts):
+            return [", ".join(pieces) for pieces in itertools.product(*map(inside, parts))][:_MOST]
         case ast.Name(id=name):
             return _named(name, scope, bound, deep)
         case ast.Call(func=ast.Attribute(value=value, attr="format")):
@@ -367,6 +374,8 @@ def _said(kind: str, call: ast.Call, scope: Scope, bound: Bound) -> Iterator[tup
             yield ("", _plain(problem), _plain(remedy)) if cut else ("", _plain(text), "")
         return
     whats = texts(call.args[0], scope, bound) if call.args else [GAP]
+    if kind == "CardRefused":  # the way to a field: budget.epsilon
+        whats = [what.replace(", ", ".") for what in whats]
     problems = texts(given["problem"], scope, bound)
     remedies = texts(given["remedy"], scope, bound)
     paired = len(problems) == len(remedies)

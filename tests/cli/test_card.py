@@ -89,7 +89,7 @@ def test_a_draft_of_a_table_of_a_database():
     assert data["table"]["source"] == {"duckdb": "x.duckdb", "table": "stays"}
     assert "--table" in refused("card", "new", "x.duckdb", "--out", "b.toml")
     assert "is for DuckDB files" in refused("card", "new", visits(), "--table", "stays")
-    assert "is no table" in refused("card", "new", "x.duckdb", "--table", "absent")
+    assert "is not a table" in refused("card", "new", "x.duckdb", "--table", "absent")
 
 
 def test_paths_are_relative_to_the_card(folder):
@@ -245,7 +245,7 @@ def test_limits_of_the_engine_are_shown_and_tried():
         card.write('[engine]\nmax_memory = "2GB"\nspill_folder = "tmp"\nmax_spill = "9GB"\n')
         card.write("threads = 2\nindex = false\n")
     told = refused("card", "check", "visits.toml")
-    assert "engine.spill_folder" in told and "is no folder" in told
+    assert "engine.spill_folder" in told and "is not a folder" in told
     Path("tmp").mkdir()
     page = " ".join(succeeded("card", "check", "visits.toml").split())
     assert "up to 2GB of memory, 2 threads, spills up to 9GB to tmp, no index" in page

@@ -135,7 +135,7 @@ def test_styles_load_nothing_from_elsewhere(folder, style):
 def test_where_there_is_no_site_the_way_to_one_is_named(tmp_path, monkeypatch):
     for name in ("INSTALLED", "CHECKOUT"):
         monkeypatch.setattr(docs, name, tmp_path)
-    assert "has not been built here; install a wheel" in refused("docs")
+    assert "has not been built here; install a released wheel" in refused("docs")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "conf.py").write_text("")
     assert "has not been built here; run make site" in refused("docs")

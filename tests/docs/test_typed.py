@@ -19,7 +19,7 @@ from tests.evidence import late
 SURE = {"README.md"} | {f"docs/{page}.md" for page in ("audit", "data-card", "verify")}
 # shows accounts of every kind in turn, each of which it knows to be of that kind
 LEFT_OUT = {"docs/ledger.md"}
-GENERATED = "docs/reference/api/"  # examples of docstrings, which may be of any type
+GENERATED = "docs/reference/"  # examples of docstrings, which may be of any type
 OPTIONS = ["--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-redefinition"]
 
 

@@ -237,7 +237,7 @@ def test_what_is_no_anchor_is_refused(file, tmp_path):
     with pytest.raises(LastbitError, match="has no line of this ledger"):
         anchored(file, tmp_path / "heads.txt")
     # one that was made anew in the place of the noted one is not noted, as if it were the same
-    with pytest.raises(LastbitError, match="none of this one: was it made anew"):
+    with pytest.raises(LastbitError, match="none of this one: was it replaced"):
         anchor_noted(file, tmp_path / "heads.txt")
     anchor_noted(file, tmp_path / "heads.txt", another=True)
     assert anchored(file, tmp_path / "heads.txt") == [file.head]

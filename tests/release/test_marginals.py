@@ -186,7 +186,7 @@ def test_other_questions_are_refused() -> None:
     answer = asked().release(epsilon=1)
     with pytest.raises(InvalidParameter, match="no table"):
         answer["age"]
-    with pytest.raises(InvalidParameter, match="no cell"):
+    with pytest.raises(InvalidParameter, match="not a cell"):
         answer["region"]["x"]
     with pytest.raises(WrongType, match="not of marginals"):
         Marginals({"rows": []})

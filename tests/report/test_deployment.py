@@ -152,6 +152,13 @@ def test_an_answer_that_does_not_check_is_not_ticked(folder: Path) -> None:
     )
 
 
+def test_without_a_ledger_nothing_is_said_of_what_was_spent(folder: Path) -> None:
+    asked()
+    Path("visits.ledger").unlink()
+    text = " ".join(succeeded("report", "visits.toml", "--checklist").split())
+    assert "- [ ] **What has been spent so far?** **Open:** There is no ledger" in text
+
+
 def test_damaged_books_are_told(folder: Path) -> None:
     about = replace(on_record(), head="0" * 64, problems=("entry 3 was changed",))
     text = checklist_markdown(about)
@@ -170,8 +177,8 @@ def test_hostile_names_are_text(folder: Path) -> None:
 
 
 def test_refusals(folder: Path) -> None:
-    assert "--checklist, or --registry" in refused("report", "visits.toml")
-    assert "--checklist, or --registry" in refused(
+    assert "one of --checklist and --registry" in refused("report", "visits.toml")
+    assert "one of --checklist and --registry" in refused(
         "report", "visits.toml", "--checklist", "--registry"
     )
     assert "without answers" in refused("report", "visits.toml", "--registry")

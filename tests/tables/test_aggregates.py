@@ -67,7 +67,7 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.mean("free", 0, "1e400"), "1e300"),
         (lambda: lb.mean("free", 0, float("nan")), "low|high|finite|number"),
         (lambda: lb.mean("region", 0, 1), "made of text"),
-        (lambda: lb.mean("nothing", 0, 1), "no column"),
+        (lambda: lb.mean("nothing", 0, 1), "not a column"),
         (lambda: lb.mean("cost FROM visits", 0, 1), "leave it out|no SQL"),
         (lambda: lb.mean("cost) FROM visits WHERE (ok", 0, 1), "leave it out"),
         (lambda: lb.mean("cost AS c", 0, 1), "not known|no SQL|not one"),

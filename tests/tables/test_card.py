@@ -305,7 +305,7 @@ def test_the_page_shows_a_card_that_is_read():
         ('"visits.parquet"', '{duckdb = "", table = "t"}', "table.source is not text"),
         ('"visits.parquet"', '{duckdb = "x", table = "t", x = 1}', "table.source.x is not known"),
         # the unit
-        ('"patient_id"', '"patient"', "line 8: unit.column is no column of the card"),
+        ('"patient_id"', '"patient"', "line 8: unit.column is not a column of the card"),
         ('"patient_id"', '"cost"', "line 8: unit.column is of type number"),
         ('"patient_id"', "1.5", "unit.column is not text"),
         ('column = "patient_id"', "each_row = true", "line 9: unit.max_rows is not 1"),
@@ -359,7 +359,7 @@ def test_the_page_shows_a_card_that_is_read():
         ("step = 0.01", "step = 0", "line 28: columns.cost.step is not above 0"),
         ("step = 0.01", "step = 1000", "line 28: columns.cost.step is as wide as the bounds"),
         ("step = 0.01", "step = 1e-30", "line 28: columns.cost.step is too fine"),
-        ("nullable = false", 'nullable = "no"', "columns.cost.nullable is no truth value"),
+        ("nullable = false", 'nullable = "no"', "columns.cost.nullable is neither true nor false"),
         ('keys = ["north", "south"]', "bounds = [0, 1]", "columns.region.bounds are for numbers"),
         ('keys = ["north", "south"]', "step = 1", "columns.region.step is for numbers"),
         ('["north", "south"]', '["a", "a"]', "line 33: columns.region.keys are none, or two"),
@@ -379,10 +379,10 @@ def test_the_page_shows_a_card_that_is_read():
         ('path = "hospital.ledger"', "", "line 16: ledger.path is missing"),
         ('"hospital.ledger"', '""', "line 17: ledger.path is not text"),
         ('"hospital.ledger"', "1.5", "ledger.path is not text"),
-        ('users = ["ana", "ben"]', "", "line 19: access.users is no list"),
-        ('["ana", "ben"]', '"ana"', "line 20: access.users is no list"),
-        ('["ana", "ben"]', '["ana", 1.5]', "access.users is no list"),
-        ('["ana", "ben"]', '[""]', "access.users is no list"),
+        ('users = ["ana", "ben"]', "", "line 19: access.users is not a list"),
+        ('["ana", "ben"]', '"ana"', "line 20: access.users is not a list"),
+        ('["ana", "ben"]', '["ana", 1.5]', "access.users is not a list"),
+        ('["ana", "ben"]', '[""]', "access.users is not a list"),
         ('"regions.csv"', '"./visits.parquet"', "line 35: public.regions is the table itself"),
         ("[public.regions]", "[public.Visits]", "public.Visits is the table itself"),
         ('{region = "text", name = "text"}', "{}", "public.regions.columns names no columns"),
@@ -399,7 +399,7 @@ def test_a_section_that_is_needed(section):
     assert f"{section} is missing; add a section [{section}]" in refused(
         re.sub(rf"\[{section}\b", "[public.x", WHOLE)
     )
-    assert f"line 1: {section} is no section" in refused(
+    assert f"line 1: {section} is not a section" in refused(
         f"{section} = 3\n" + re.sub(rf"\[{section}\b", "[public.x", WHOLE)
     )
 

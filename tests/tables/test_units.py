@@ -115,11 +115,11 @@ REFUSED_JOINS = {
     "JOIN labs ON region = labs.kind": "does not say that the units are equal",
     "JOIN labs ON many = labs.patient": "does not say that the units are equal",
     "JOIN labs ON pid + 0 = labs.patient": "does not say that the units are equal",
-    "JOIN labs ON pid = labs.patient OR visits.day = labs.day": "no equality of columns",
+    "JOIN labs ON pid = labs.patient OR visits.day = labs.day": "not an equality of columns",
     "LEFT JOIN labs ON pid = labs.patient": "LEFT JOIN is an outer join",
-    "CROSS JOIN labs": "no plain join",
+    "CROSS JOIN labs": "not a plain join",
     "JOIN labs ON pid = labs.patient JOIN labs ON pid = labs.patient": "joined twice",
-    "JOIN visits b ON visits.pid = b.pid": "no public table of the card, nor a private one",
+    "JOIN visits b ON visits.pid = b.pid": "not a public table of the card, nor a private one",
     "JOIN (SELECT * FROM labs) q ON pid = q.patient": "names no table",
 }
 
@@ -544,7 +544,7 @@ def test_a_private_table_on_a_card(tmp_path):
 
 WRONG = {
     ('unit = "patient"\n', ""): "private.labs.unit is missing",
-    ('unit = "patient"', 'unit = "owner"'): "is no column of the table",
+    ('unit = "patient"', 'unit = "owner"'): "is not a column of the table",
     ("max_rows = 20\n", ""): "max_rows is missing",
     ("max_rows = 20", "max_rows = 2000"): "from 1 to 1000",
     ('source = "labs.parquet"\n', ""): "source is missing",

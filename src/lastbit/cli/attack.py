@@ -72,7 +72,7 @@ def list_attacks(as_json: bool) -> None:
 @option(
     "--target",
     "What is attacked: a library (numpy, diffprivlib, opendp, pydp, tumult, opacus, jax-privacy, "
-    "pipelinedp, smartnoise, lastbit), or your own.",
+    "tensorflow-privacy, pipelinedp, smartnoise, lastbit), or your own.",
     "LIBRARY|MODULE:FUNCTION",
     required=True,
 )

@@ -88,7 +88,7 @@ def _folder() -> Path:
     checkout = (CHECKOUT / "docs" / "conf.py").is_file()
     folder = CHECKOUT / "build" / "site" if checkout else INSTALLED
     if not (folder / FIRST.lstrip("/")).is_file():
-        remedy = "run make site" if checkout else "install a wheel"
+        remedy = "run make site" if checkout else "install a released wheel, or one of make dist"
         raise refusal("the documentation", "has not been built here", remedy)
     return folder
 

@@ -32,7 +32,7 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     Guarantees (2025).
     """
     if checklist == registry:
-        raise refusal("the report", "is not named", "pass --checklist, or --registry")
+        raise refusal("the report", "is not named", "pass one of --checklist and --registry")
     read = read_card(card)
     if out is not None:
         check_output("--out", out, {**spared_by(read), "the card": [str(card)]})

@@ -288,7 +288,7 @@ def check_role(known: Mapping[str, Principal], name: str, role: Role | None, *, 
         raise InvalidParameter("principal", problem="is not in the ledger", remedy=remedy)
     stewards = {one.name for one in known.values() if one.role == "steward"}
     if stewards == {name} and role != "steward":
-        problem = "is the only steward, and without one nobody could decide anything"
+        problem = "is the only steward, and without one no decision could be made"
         raise InvalidParameter("principal", problem=problem, remedy="add another steward first")
 
 

@@ -29,6 +29,7 @@ from lastbit.tables import DataCard
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
     """What no answer from this table may be written over: card, ledger, source, other tables.
 
+    >>> from lastbit.ledger import check_output
     >>> from lastbit.tables import Source
     >>> source = Source(kind="csv", paths=("visits.csv",))
     >>> card = DataCard(name="visits", source=source, unit=None, max_rows=1, columns={})
@@ -167,7 +168,7 @@ def anchor_noted(
     noted = _noted(ledger, anchor)
     own = [hash_ for opened, hash_ in noted if opened == ledger.opened]
     if noted and not own and not another:
-        problem = "has heads of another ledger, and none of this one: was it made anew?"
+        problem = "has heads of another ledger, and none of this one: was it replaced?"
         remedy = "restore the ledger that was noted; for a further one pass --another"
         raise InvalidParameter(f"the anchor {anchor}", problem=problem, remedy=remedy)
     problems = ledger.problems(own)

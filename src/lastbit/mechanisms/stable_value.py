@@ -137,7 +137,7 @@ def check_same(of_data: Neighbours, of_mechanism: Neighbours) -> None:
         return
     raise InvalidParameter(
         "neighbours",
-        problem=f"differ: worked out for {of_data}, promised for {of_mechanism}",
+        problem=f"differ: computed for {of_data}, promised for {of_mechanism}",
         remedy="use one relation and one unit for both",
     )
 

@@ -62,7 +62,7 @@ class MarginalTable:
             if cell.keys == wanted:
                 return cell
         remedy = f"name one declared key of each of {', '.join(self.columns)}"
-        raise InvalidParameter("keys", problem="are no cell of this table", remedy=remedy)
+        raise InvalidParameter("keys", problem="are not a cell of this table", remedy=remedy)
 
     @property
     def total(self) -> float:

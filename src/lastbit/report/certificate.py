@@ -74,7 +74,7 @@ def claim_of(certificate: Json) -> Claim:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidParameter(
-            "certificate", problem="has no claim that can be read", remedy="write it anew"
+            "certificate", problem="has no claim that can be read", remedy="write it again"
         ) from error
 
 
@@ -316,7 +316,7 @@ def _release(claim: Json, body: Json) -> Claim:
         ("groups", "found privately" if plan["groups"] is None else f"{plan['groups']}, public"),
         ("privacy unit", f"one {unit} {relation}"),
         ("contribution bound", f"{many} {'row' if many == 1 else 'rows'} in all"),
-        *((row.what, f"{row.noise}: {row.price}") for row in rows),
+        *((row.what, f"{row.noise}: {row.price}" if row.price else row.noise) for row in rows),
         ("adds up", composition_sentence({"plan": plan})),
         *(() if engine is None else (("engine", _engine(engine)),)),
         ("SHA-256 of the rows", str(claim["rows"])),

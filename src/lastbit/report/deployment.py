@@ -246,12 +246,16 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         source="card, ledger",
     )
     spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
-    yield Item(
-        "What has been spent so far?",
-        known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
-        + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
-        source="ledger",
-    )
+    if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
+        absent = "There is no ledger where the card says; if there were answers, find theirs."
+        yield Item("What has been spent so far?", people=absent)
+    else:
+        yield Item(
+            "What has been spent so far?",
+            known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
+            + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
+            source="ledger",
+        )
     yield Item(
         "How do the prices of several answers add up?",
         known=composition_words(about),
@@ -390,17 +394,10 @@ def _bias(about: Deployment) -> Iterator[Item]:
 
 
 def _algorithms(about: Deployment) -> Iterator[Item]:
-    yield Item(
-        "Which mechanisms ran?", known=mechanism_words(about) or "None yet.", source="certificates"
-    )
-    rejected = [one for one in about.answers if one.problem is not None]
-    yield Item(
-        "Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
-        "sensitivity, noise and price are derived a second time.",
-        source="lastbit check",
-        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
-    )
+    if about.answers:
+        yield from _ran(about)
+    else:
+        yield Item("Which mechanisms ran?", people="No answer is on record yet.")
     yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
     made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
@@ -412,6 +409,20 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
+    )
+
+
+def _ran(about: Deployment) -> Iterator[Item]:
+    yield Item(
+        "Which mechanisms ran?", known=mechanism_words(about) or "None.", source="certificates"
+    )
+    rejected = [one for one in about.answers if one.problem is not None]
+    yield Item(
+        "Are their prices proved?",
+        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
+        "sensitivity, noise and price are derived a second time.",
+        source="lastbit check",
+        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
 
 
@@ -436,9 +447,9 @@ def mechanism_words(about: Deployment) -> str:
 def _models(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Are questions fixed in advance, or asked one after another?",
-        known=f"{many(len(about.answers), 'answer')} so far; further questions are answered "
-        "until the budget is spent, and refused then.",
-        source="ledger",
+        known=("" if about.head is None else f"{many(len(about.answers), 'answer')} so far. ")
+        + "Further questions are answered until the budget is spent, and refused then.",
+        source="card" if about.head is None else "ledger",
         people="Say whether analysts may ask questions of their own, and for how long.",
     )
     yield Item(

@@ -194,8 +194,10 @@ async def _until_told(server: _Server, listener: socket.socket, desk: Desk, run:
     told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
-        await desk.stop()
-        server.should_exit = True
+        try:
+            await desk.stop()
+        finally:  # an error is logged, and must not keep the server up
+            server.should_exit = True
 
     def signalled(number: signal.Signals) -> None:
         if told:
@@ -214,6 +216,7 @@ async def _until_told(server: _Server, listener: socket.socket, desk: Desk, run:
     finally:
         if not told:
             await desk.stop()
+    await asyncio.gather(*told)
     if not told:
         problem, remedy = "ended by itself", "read the lines above, and start it again"
         raise InvalidParameter("the server", problem=problem, remedy=remedy)

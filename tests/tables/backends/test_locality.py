@@ -435,7 +435,7 @@ def test_what_else_a_database_defines_changes_nothing(tmp_path):
         assert ask(card_of(source, types), where=below).entries["m1"] == [1 << 20]
     with duckdb.connect(str(tmp_path / "x.db")) as connection:
         connection.execute("CREATE VIEW v AS SELECT random() AS id")
-    with pytest.raises(InvalidParameter, match="no table of that file"):
+    with pytest.raises(InvalidParameter, match="not a table of that file"):
         columns_of(Source(kind="duckdb", paths=source.paths, table="v"))
 
 

@@ -55,7 +55,7 @@ def test_names_of_tables(connection):
     with pytest.raises(InvalidParameter, match=r"several schemas; write schema\.table"):
         snapshot(held(connection), "visits")
     for name in ("dice", "absent", "range"):  # a view may be another one each time
-        with pytest.raises(InvalidParameter, match="is no stored table"):
+        with pytest.raises(InvalidParameter, match="is not a stored table"):
             snapshot(held(connection), name)
     with pytest.raises(InvalidParameter, match="is not named"):
         snapshot(held(connection))

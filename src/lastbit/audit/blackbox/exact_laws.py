@@ -365,7 +365,7 @@ def _hits(code: Code, value: float, law: ExactLaw, event: frozenset[int], runs: 
         output = order(evaluated(code, value, u, signs[int(coin)]))
         if output not in known:
             raise NotMonotone(
-                "the code gave an output that it does not have by the law worked out of it, so it "
+                "the code gave an output that it does not have by the law computed from it, so it "
                 "is not monotone in its uniform; audit a function(value) that draws its own "
                 "randomness, by samples"
             )

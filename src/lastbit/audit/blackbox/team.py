@@ -221,7 +221,7 @@ def _received(pipe: Connection) -> Any:
         raised = pipe.recv()
     except Exception:
         raised = None
-    raise raised if isinstance(raised, Exception) else RuntimeError(failure)
+    raise raised if isinstance(raised, Exception | SystemExit) else RuntimeError(failure)
 
 
 def _serve(pipe: Connection, draw: Draw, pairs: Sequence[Pair], plan: Plan, number: int) -> None:
@@ -233,7 +233,7 @@ def _serve(pipe: Connection, draw: Draw, pairs: Sequence[Pair], plan: Plan, numb
             return
         try:
             pipe.send((worker.answer(question, facts), None))
-        except Exception as failure:
+        except (Exception, SystemExit) as failure:
             pipe.send((None, f"the mechanism failed with {type(failure).__name__}"))
             try:
                 pipe.send(failure)

@@ -310,6 +310,26 @@ def jax_privacy_targets() -> Iterator[Target]:
     )
 
 
+def tensorflow_privacy_targets() -> Iterator[Target]:
+    """The noise of its Gaussian sum query on a clipped gradient; float32."""
+    tensorflow = loaded("tensorflow", package="tensorflow")
+    queries = loaded("tensorflow_privacy", package="tensorflow-privacy")
+    query = queries.GaussianSumQuery(l2_norm_clip=1.0, stddev=NUMPY_DEVIATION)
+
+    def noisy(value: Any, size: int) -> Any:
+        gradient = tensorflow.fill([size], float(value))
+        found, *_ = query.get_noised_result(gradient, query.initial_global_state())
+        return found.numpy().astype(np.float64)
+
+    yield Target(
+        name="TensorFlow Privacy noise",
+        release=noisy,
+        claimed=1,
+        delta="1e-6",
+        significand_bits=FLOAT32,
+    )
+
+
 def pipelinedp_targets() -> Iterator[Target]:
     """What its engine adds to sums and counts: PyDP's noise, by its own interface."""
     noise = loaded("pipeline_dp.dp_computations", package="pipeline-dp")
@@ -357,6 +377,7 @@ LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingPro
         "tumult": tumult_targets,
         "opacus": opacus_targets,
         "jax-privacy": jax_privacy_targets,
+        "tensorflow-privacy": tensorflow_privacy_targets,
         "pipelinedp": pipelinedp_targets,
         "smartnoise": smartnoise_targets,
     }

@@ -209,7 +209,7 @@ def compared(card: DataCard) -> Compared:
     spill = card.engine_limits.spill_folder
     if spill is not None and not os.access(spill, os.W_OK | os.X_OK):
         remedy = "make it, or name another"
-        problem = "is no folder that can be written to"
+        problem = "is not a folder that can be written to"
         found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
     declared = {column.name: column.type for column in card.columns.values()}

@@ -217,7 +217,7 @@ class _Reader:
         if isinstance(value, dict):
             return value
         if value is not None:
-            self.wrong((name,), "is no section", f"write [{name}]")
+            self.wrong((name,), "is not a section", f"write [{name}]")
         elif needed:
             self.wrong((name,), "is missing", f"add a section [{name}]")
         return {}
@@ -383,7 +383,7 @@ class _Reader:
         for name, fields in section.items():
             path = ("columns", name)
             if not isinstance(fields, dict):
-                self.wrong(path, "is no section", "write [columns.age], and type below it")
+                self.wrong(path, "is not a section", "write [columns.age], and type below it")
             elif name and (column := self._column(path, fields)) is not None:
                 found[name] = column
         self._told_apart(("columns",), section)
@@ -396,7 +396,7 @@ class _Reader:
         kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
-            self.wrong((*path, "nullable"), "is no truth value", "write true or false")
+            self.wrong((*path, "nullable"), "is neither true nor false", "write true or false")
         bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
         step = self.number((*path, "step"), fields.get("step"))
         if kind is None:
@@ -464,7 +464,7 @@ class _Reader:
             return None
         declared = self.section("columns", needed=False)
         if column.lower() not in {name.lower() for name in declared}:
-            self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
+            self.wrong(path, "is not a column of the card", f"add [{toml_key('columns', column)}]")
         return column
 
     def _budget(self) -> Budget | None:
@@ -534,7 +534,9 @@ class _Reader:
         if "access" not in self.data:
             return None
         if not isinstance(users, list) or any(type(user) is not str or not user for user in users):
-            self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
+            self.wrong(
+                ("access", "users"), "is not a list of names", 'write users = ["ana", "ben"]'
+            )
             return ()
         return tuple(users)
 
@@ -568,7 +570,7 @@ class _Reader:
         for name, fields in section.items():
             path = ("public", name)
             if not isinstance(fields, dict):
-                self.wrong(path, "is no section", "write [public.regions], source and columns")
+                self.wrong(path, "is not a section", "write [public.regions], source and columns")
                 continue
             self.known(path, fields, ("source", "table", "columns"))
             self._name(path, name)
@@ -595,7 +597,7 @@ class _Reader:
             path = ("private", name)
             if not isinstance(fields, dict):
                 remedy = "write [private.labs], source, unit, max_rows and columns"
-                self.wrong(path, "is no section", remedy)
+                self.wrong(path, "is not a section", remedy)
                 continue
             self.known(path, fields, ("source", "table", "unit", "max_rows", "columns"))
             self._name(path, name)
@@ -607,7 +609,7 @@ class _Reader:
             unit = self.text((*path, "unit"), fields.get("unit"), remedy)
             if unit and unit.lower() not in {column.lower() for column in columns}:
                 remedy = f"add [{toml_key(*path, 'columns', unit)}]"
-                self.wrong((*path, "unit"), "is no column of the table", remedy)
+                self.wrong((*path, "unit"), "is not a column of the table", remedy)
             elif source is not None and unit and rows is not None:
                 self._public_apart(path, source)
                 made = self._private_table(path, source, unit, rows, columns)
@@ -634,7 +636,9 @@ class _Reader:
         for name, fields in section.items():
             place = (*path, name)
             if not isinstance(fields, dict):
-                self.wrong(place, "is no section", f"write [{toml_key(*place)}], and type below it")
+                self.wrong(
+                    place, "is not a section", f"write [{toml_key(*place)}], and type below it"
+                )
             elif name and (column := self._column(place, fields)) is not None:
                 found[name] = column
         self._told_apart(path, section)

@@ -298,7 +298,7 @@ class _Spelling:
                 return steps.value(sql, "text", *values)
             case "concat":
                 return steps.value(dialect.concat([v.sql for v in values]), "text", *values)
-        raise refused(function[:40], "is no function known here", "leave it out")
+        raise refused(function[:40], "is not a function known here", "leave it out")
 
 
 _WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))

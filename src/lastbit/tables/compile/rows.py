@@ -276,7 +276,7 @@ class CompiledRows:
             if name.lower() == column.name.lower():
                 return name, kind
         what = f"column {column.name[:60]}"
-        raise refused(what, f"is no column of {column.table}", "check its name")
+        raise refused(what, f"is not a column of {column.table}", "check its name")
 
     def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""

@@ -239,7 +239,7 @@ def _check(
         mentioned += [column.name for column in columns_in(query.having)]
     for name in mentioned:
         if name.lower() not in {known.lower() for known in single}:
-            problem = "names something that is no single column of the answer"
+            problem = "names something that is not a single column of the answer"
             raise refused("HAVING or ORDER BY", problem, f"use {', '.join(sorted(single))}")
 
 

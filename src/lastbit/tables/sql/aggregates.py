@@ -72,7 +72,7 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
         return _within_group(node, name, card, resolve)
     if is_histogram(node):
         return _histogram(node, name, card, resolve)
-    raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
+    raise refused(kind.upper(), "is not an aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
 
 
 def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:

@@ -178,7 +178,7 @@ def taken(node: Any, *wanted: str, ignored: tuple[str, ...] = ()) -> list[Any]:
 def name_of(identifier: Any) -> str:
     """The text of an identifier."""
     if kind_of(identifier) != "Identifier":
-        raise refused("name", "is no plain name", "write a name")
+        raise refused("name", "is not a plain name", "write a name")
     (text,) = taken(identifier, "this", ignored=("quoted",))
     if not isinstance(text, str) or not text:
         raise refused("name", "is empty", "write a name")

@@ -119,7 +119,9 @@ class SelectedRows:
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
         listed = ", ".join(map(quoted, known))
         return refused(
-            name, "is no column that is known here", f"{meant} {listed}; a text stands in '...'"
+            name,
+            "is not a column known here",
+            f"{meant} {listed}; a text stands in '...'; other columns must be declared first",
         )
 
 
@@ -163,7 +165,7 @@ def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -
         remedy = "write JOIN, which leaves such rows out"
         raise refused(f"{side} JOIN".strip().upper(), problem, remedy)
     if str(kind or "INNER").upper() != "INNER" or not (on or using):
-        raise refused("JOIN", "is no plain join on equal columns", "write JOIN t ON a = t.b")
+        raise refused("JOIN", "is not a plain join on equal columns", "write JOIN t ON a = t.b")
     identifier, alias = table_named(target, "JOIN", "join with another table of the card")
     if name_of(identifier).lower() in defined:
         raise refused("JOIN", "is with rows of units", "join with another table of the card")
@@ -192,7 +194,7 @@ def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> Othe
         if names(identifier, table.name) if identifier is not None else same:
             break
     else:
-        problem = "is no public table of the card, nor a private one"
+        problem = "is not a public table of the card, nor a private one"
         remedy = "declare it under [public], if everybody may see it, or under [private]"
         raise refused(f"JOIN {name}", problem, remedy)
     if any(old.table == table.name for old in rows.joins):
@@ -205,7 +207,7 @@ def _column(table: OtherTable, name: str) -> ColumnName:
         if column.lower() == name.lower():
             return ColumnName(column, table.name)
     known = ", ".join(table.columns)
-    raise refused(name, f"is no column of {table.name}", f"use one of {known}")
+    raise refused(name, f"is not a column of {table.name}", f"use one of {known}")
 
 
 def _with_join(
@@ -246,10 +248,10 @@ def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Express
             case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
                 pass
             case _:
-                raise refused("JOIN ... ON", "is no equality of columns", "write ON a = t.b")
+                raise refused("JOIN ... ON", "is not an equality of columns", "write ON a = t.b")
         sides = {column.table for column in columns_in(own)}
         if not sides or table.name in sides:
-            raise refused("JOIN ... ON", "is no equality of columns", "write ON a = t.b")
+            raise refused("JOIN ... ON", "is not an equality of columns", "write ON a = t.b")
         found.append((typed(own, card_types(rows.card)), other))
     return found
 

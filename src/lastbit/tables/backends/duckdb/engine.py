@@ -481,7 +481,7 @@ def _scratch(folder: str | None) -> Iterator[str]:
             prefix="lastbit-", dir=folder, ignore_cleanup_errors=True
         )
     except OSError:
-        problem = "is no folder that can be written to"
+        problem = "is not a folder that can be written to"
         remedy = "make it, or name another under [engine] on the card"
         raise InvalidParameter("engine: spill_folder", problem=problem, remedy=remedy) from None
     with made as path:

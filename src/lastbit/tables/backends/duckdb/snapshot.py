@@ -111,6 +111,6 @@ def _stored(connection: Any, table: str | None) -> Any:
     if found:
         problem, remedy = "is in several schemas", "write schema.table"
     else:
-        problem = "is no stored table of that connection"
+        problem = "is not a stored table of that connection"
         remedy = "check its name; of a view, pass connection.table(...): its rows are copied"
     raise InvalidParameter(f"table {table[:60]}", problem=problem, remedy=remedy)

@@ -368,7 +368,7 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
                 f" SELECT {columns or 'NULL AS nothing'} FROM {place}"
             )
             return stored, dict.fromkeys(generated, _GENERATED)
-    problem = "is no table of that file"
+    problem = "is not a table of that file"
     remedy = "name a table; make one of a view"
     raise InvalidParameter(f"source table {wanted[:60]}", problem=problem, remedy=remedy)
 
@@ -401,6 +401,6 @@ def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
     except Exception as error:  # its words may hold names of other columns
         if type(error).__name__ not in _UNKNOWN:
             raise
-    problem = "is no frame, or has a column of a type that cannot be read"
+    problem = "is not a frame, or has a column of a type that cannot be read"
     remedy = "convert to numbers, text, truth values, dates or timestamps, or leave columns out"
     raise InvalidParameter("source", problem=problem, remedy=remedy)

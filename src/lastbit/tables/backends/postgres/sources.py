@@ -169,7 +169,7 @@ def found(connection: Any, source: Source, wanted: Mapping[str, ColumnType]) -> 
     place = f"{POSTGRES.identifier(schema)}.{POSTGRES.identifier(name)}"
     connection.execute(f"SELECT FROM {place} LIMIT 0")  # locks it until the transaction ends
     if _looked_up(connection, schema, name) != seen:
-        raise EngineFailed("the table was defined anew while it was looked at; ask again")
+        raise EngineFailed("the table was redefined while it was looked at; ask again")
     number, tree = seen
     columns: dict[str, tuple[str, Family]] = {}
     left_out: dict[str, str] = {}

@@ -355,7 +355,7 @@ def _session(active: Any) -> Any:
         if own.conf.get(name, None) != value:  # some warn whenever they are set
             own.conf.set(name, value)
         if own.conf.get(name) != value:
-            problem, remedy = "cannot be set", "ask whoever runs Spark to allow it"
+            problem, remedy = "cannot be set", "ask those who run Spark to allow it"
             raise InvalidParameter(name, problem=problem, remedy=remedy)
     return own
 
