@@ -40,7 +40,7 @@ Candidate: TypeAlias = tuple[ScoreEvent, Column]
 
 _FEWEST, _TRY = 6, 1 << 10
 _LEAST_LOOK = 3 << 7
-_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 3.0, 2.0, 1.0, 4.0
+_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 2.0, 1.0, 0.5, 3.0
 _LUCK, _BELOW_ALL = 1.0, 1e3
 _BUILT = 4e-6  # seconds for a row that a table is built of, at first
 _KEPT = 6  # events whose features are looked at again
@@ -189,8 +189,9 @@ class Scout:
         goals = [plan.objectives(caution)[0] for caution in (_LOOK_CAUTION, _CORNER_CAUTION)]
         events = found.best(goals[0], _CANDIDATES, goals[1])
         used = {t.feature.name: t.feature for e in events[:_KEPT] for t in e.tables}
-        known.features = list(used.values()) or known.features
         promise = max((event.promise for event in events), default=-math.inf)
+        if promise > 0:  # what is seen with caution: other features need not be looked at again
+            known.features = list(used.values())
         if promise > 0 or not events:
             return promise
         # nothing is seen with caution: what may be there, below all that was seen
@@ -203,6 +204,7 @@ class Scout:
         if place not in self._known:
             self.look(place, min(size, 3 << 13), seconds / 8, guess)
         known = self._known[place]
+        known.features = None  # with so many outputs others may tell more
         self._gather(known, place, size, seconds / 4)
         found = self._candidates(known, place, seconds / 2, _WEIGHED)
         self._judge(found, known, place, size, seconds - (plan.clock() - start))
