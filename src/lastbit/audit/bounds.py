@@ -163,7 +163,7 @@ def lower_at_all_times(hits: int, trials: int, *, prior: Prior, error: Number) -
     Differs  the prior lies where outputs that are not counted put the share; balls decide the
              comparison. At the planned end this costs more than it brings: at a share of 0.52 and
              10^7 trials it is 1.15 times as far from the share as Clopper and Pearson's end at
-             error 1e-6, and 1.9 times at 0.1. So most of the error goes to the planned end
+             error 1e-6, and 2.0 times at 0.1. So most of the error goes to the planned end
     Checked  tests/audit/test_bounds.py, exactly, over all sequences
 
     >>> lower_at_all_times(900, 1000, prior=(90, 10), error="1e-6") < 0.9
