@@ -19,6 +19,8 @@ import asyncio, os, signal, sys, time
 from pathlib import Path
 from lastbit.serve.run import _in_words, _logging, _until_told, last_run
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that run under nohup inherit its choice
+
 class Desk:
     async def start(self): pass
     async def stop(self): await asyncio.sleep(0.1)
@@ -57,7 +59,9 @@ def ended(folder: Path, *lives: tuple[str, str]) -> tuple[int, list[str]]:
     """The status of a program, and its words, of one server after the other that has no tables."""
     program = PROGRAM + "".join(LIFE.format(before=b, doing=d) for b, d in lives)
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, check=False, timeout=120
+    )
     return done.returncode, (done.stdout + done.stderr).split("--\n")
 
 
@@ -115,7 +119,8 @@ def test_killed_then_started_in_a_terminal_that_is_closed(tmp_path):
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "lastbit", *SERVE]
     terminal = {"stdin": its, "stdout": its, "stderr": its}
-    with subprocess.Popen([*("setsid", "--ctty"), *command], cwd=tmp_path, **terminal) as process:
+    own = ("setsid", "--ctty", "env", "--default-signal=HUP")  # not as nohup has it
+    with subprocess.Popen([*own, *command], cwd=tmp_path, **terminal) as process:
         os.close(its)
         text, end = "", time.monotonic() + 60
         while "/link/" not in text and time.monotonic() < end:
