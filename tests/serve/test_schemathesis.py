@@ -74,7 +74,9 @@ def test_no_call_breaks_the_document(case, server: Serving, entry: int):
         session.trust_env = False
         bearer = {"Authorization": f"Bearer {server.tokens['steward']}"}
         response = case.call(base_url=server.address, headers=bearer, session=session)
-        case.validate_response(response, checks=ALL)
+        too_long = response.status_code == 413  # refused, which schemathesis does not know
+        assert not too_long or len(response.request.body) > 65_536
+        case.validate_response(response, checks=ALL[:-1] if too_long else ALL)
     if response.status_code >= 400:
         assert response.status_code < 500
         assert "application/problem+json" in response.headers["content-type"]
