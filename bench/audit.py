@@ -448,11 +448,21 @@ def _load_of(rows: list[Row]) -> str:
     return f"{told}{'.' if quiet else ': the bounds by samples are lower than they could be.'}"
 
 
+def _truth(row: Row) -> float:
+    """The loss by law, rounded up a little; of a row without one nothing is known."""
+    known = row["by_law"] is not None and row["mechanism"] != "parallel sparse vector"
+    return float(row["by_law"]) * (1 + 1e-9) if known else math.inf
+
+
 def _remarks(rows: list[Row]) -> Iterator[str]:
     minutes = sum(row["seconds"] for row in rows) / 60
     wrong = ", ".join(row["mechanism"] for row in accused(rows))
     fate = f"these were refuted, which is an error: {wrong}" if wrong else "none was refuted"
     yield f"All rows together took {minutes:.0f} minutes of sampling. Of the true claims {fate}."
+    above = [row for row in rows if float(row["at_90"]["epsilon_lower"]) > _truth(row)]
+    if above:
+        names = ", ".join(f"{row['mechanism']} ({both(row, 'at_90')})" for row in above)
+        yield f"At 90 %, where one in ten may be false, these bounds are above the law: {names}."
     yield ""
     compared = sum(best_of_theirs(row) is not None for row in rows)
     for at, name in (("at_90", "At 90 %"), ("sure", "Sure to 10⁻⁶")):
