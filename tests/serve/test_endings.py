@@ -19,7 +19,8 @@ import asyncio, os, signal, sys, time
 from pathlib import Path
 from lastbit.serve.run import _in_words, _logging, _until_told, last_run
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that run under nohup inherit its choice
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+    signal.signal(number, signal.SIG_DFL)  # nohup and shells ignore some in the background
 
 class Desk:
     async def start(self): pass
