@@ -102,9 +102,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=late)
 
 
-SERVERS = ("tests/engines/", "tests/faults/test_lost_servers.py", "tests/serve/")
-"""Tests of other engines and of servers: of these `make check` leaves all evidence to `make
-evidence`, since a Spark session takes half a second for a statement."""
+SERVERS = (
+    "tests/audit/test_wrong_mechanisms.py",
+    "tests/docs/test_site_in_browser.py",
+    "tests/engines/",
+    "tests/faults/",
+    "tests/serve/",
+)
+"""Tests of other engines, of servers and browsers, and of audits that take millions of runs: of
+these `make check` leaves all evidence to `make evidence`, which has no limit of time."""
 
 
 def _left_out(item: pytest.Item) -> bool:
