@@ -30,7 +30,7 @@ from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.tracing.markers import clamp
 from tests.cli.running import lastbit
-from tests.mutants import copied
+from tests.mutants import at, copied, leaves
 from tests.verify import right_code
 from tests.verify.rounding_examples import one_uniform, with_sign
 
@@ -78,23 +78,6 @@ def all_made() -> None:
 
 def sealed(changed: dict[str, Any]) -> dict[str, Any]:
     return {**changed, "digest": digest(changed)}
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    if isinstance(value, dict):
-        for key in value:
-            yield from leaves(value[key], (*path, key))
-    elif isinstance(value, list):
-        for place, part in enumerate(value):
-            yield from leaves(part, (*path, place))
-    else:
-        yield path
-
-
-def at(value: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        value = value[key]
-    return value
 
 
 def others(value: Any) -> list[Any]:

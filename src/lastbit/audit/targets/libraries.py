@@ -250,6 +250,11 @@ def tumult_targets() -> Iterator[Target]:
         )
 
 
+def _of_gradients(name: str, release: Callable[..., Any]) -> Target:
+    """Gaussian noise that a library for training adds in float32."""
+    return Target(name=name, release=release, claimed=1, delta="1e-6", significand_bits=FLOAT32)
+
+
 def opacus_targets() -> Iterator[Target]:
     """The noise of its optimizer on a clipped gradient, as one step adds it; float32.
 
@@ -278,13 +283,7 @@ def opacus_targets() -> Iterator[Target]:
         return weights.grad.double().numpy()
 
     for name, secure in (("noise", False), ("noise, secure mode", True)):
-        yield Target(
-            name=f"Opacus {name}",
-            release=partial(noisy, secure=secure),
-            claimed=1,
-            delta="1e-6",
-            significand_bits=FLOAT32,
-        )
+        yield _of_gradients(f"Opacus {name}", partial(noisy, secure=secure))
 
 
 def jax_privacy_targets() -> Iterator[Target]:
@@ -301,13 +300,7 @@ def jax_privacy_targets() -> Iterator[Target]:
         found, _ = privatizer.update(gradient, privatizer.init(gradient))
         return np.asarray(found, dtype=np.float64)
 
-    yield Target(
-        name="JAX-privacy noise",
-        release=noisy,
-        claimed=1,
-        delta="1e-6",
-        significand_bits=FLOAT32,
-    )
+    yield _of_gradients("JAX-privacy noise", noisy)
 
 
 def tensorflow_privacy_targets() -> Iterator[Target]:
@@ -321,13 +314,7 @@ def tensorflow_privacy_targets() -> Iterator[Target]:
         found, *_ = query.get_noised_result(gradient, query.initial_global_state())
         return found.numpy().astype(np.float64)
 
-    yield Target(
-        name="TensorFlow Privacy noise",
-        release=noisy,
-        claimed=1,
-        delta="1e-6",
-        significand_bits=FLOAT32,
-    )
+    yield _of_gradients("TensorFlow Privacy noise", noisy)
 
 
 def pipelinedp_targets() -> Iterator[Target]:
