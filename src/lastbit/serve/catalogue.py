@@ -427,6 +427,11 @@ def _check_together(cards: Mapping[Path, DataCard]) -> None:
             problem = f"names another ledger than the first card: {path.name}"
             remedy = "write the same [ledger] path on all cards of a server; users are the ledger's"
             raise InvalidParameter("cards", problem=problem, remedy=remedy)
+    promises = {(c.account_name, c.neighbours.relation, c.unit is None) for c in cards.values()}
+    if len(promises) > len({account for account, *_ in promises}):
+        problem = "share an account, and differ in neighbours or in whether a row is a unit"
+        remedy = "declare the same, or give one another account under [budget]: sums of the two "
+        raise InvalidParameter("cards", problem=problem, remedy=remedy + "would promise nothing")
 
 
 def measured_rows(card: DataCard) -> int:
@@ -435,4 +440,4 @@ def measured_rows(card: DataCard) -> int:
 
 
 def _why(card: DataCard) -> str:
-    return f"made-up rows: {measured_rows(card)}"
+    return f"made-up rows: {measured_rows(card)} {card.source.kind}"
