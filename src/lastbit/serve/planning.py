@@ -154,7 +154,8 @@ class _Planning:
             told = {"recorded": place["sequence"], "reservation": place["hash"]}
             return {**told, "part": paid.shown is not None}
         assert paid.entry is not None
-        return {"reservation": paid.entry.hash, "cost": plan.cost.to_json()}
+        own = paid.entry.principal == principal  # what is open may be somebody else's, who pays
+        return {"reservation": paid.entry.hash, "cost": plan.cost.to_json() if own else None}
 
 
 def main(cards: list[str]) -> None:
