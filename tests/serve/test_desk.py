@@ -488,3 +488,24 @@ def test_nobody_is_told_where_a_ledger_was(tmp_path, content):
             assert (refusal.status, refusal.kind) == (503, "ledger")
             assert str(tmp_path) not in refusal.detail
         assert desk.asked().cost is not None
+
+
+def test_nobody_is_told_where_a_public_table_is(tmp_path):
+    (card,) = written(tmp_path)
+    public = tmp_path / "regions.csv"
+    public.write_text("region,climate\nnorth,cold\n")
+    named = '[public.regions]\nsource = "regions.csv"\ncolumns = {region="text", climate="text"}'
+    card.write_text(card.read_text() + named)
+    sql = "SELECT COUNT(*) AS n FROM visits JOIN regions ON visits.region = regions.region"
+    with running((card,)) as desk:
+        question = Question(sql=sql, epsilon="1")
+        for content in (b"", b'region,climate\nnorth,"', b"region,\xff\n", None):
+            public.unlink() if content is None else public.write_bytes(content)
+            told = desk.all(
+                desk.desk._planner.reserve("visits", question, "ana"),
+                desk.desk.made_up("visits", question, ANA),
+            )
+            for refusal in map(refusal_of, told):
+                assert (refusal.status, refusal.kind) == (503, "engine")
+                assert str(tmp_path) not in refusal.detail
+        assert spent(desk) == 0
