@@ -24,8 +24,8 @@ from lastbit.release.made_up_rows import (
     rehearsed_answer,
 )
 from lastbit.release.paying import checked
-from lastbit.release.private_table import table
 from lastbit.release.release import released
+from lastbit.release.table import table
 from lastbit.report import page, title_of
 from lastbit.tables import (
     Column,
