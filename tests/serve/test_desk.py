@@ -370,7 +370,7 @@ def test_cards_of_several_ledgers_are_refused(tmp_path):
     assert len(Catalogue(twice, Store(tmp_path / "state")).tables) == 1
 
 
-def test_cards_of_one_account_promise_the_same(tmp_path):
+def test_cards_of_one_account_promise_the_same_and_data_have_one_account(tmp_path, caplog):
     cards = written(tmp_path, "visits", "costs")
     settings, store = Settings(cards=cards, state=tmp_path / "state"), Store(tmp_path / "state")
     assert len(Catalogue(settings, store).tables) == 2
@@ -386,6 +386,10 @@ def test_cards_of_one_account_promise_the_same(tmp_path):
             Catalogue(settings, store)
         cards[1].write_text(wrong.replace('"patients"', '"others"'))
         assert len(Catalogue(settings, store).tables) == 2
+    assert "two accounts" not in caplog.text
+    cards[1].write_text(text.replace('"patients"', '"more"').replace("costs.parq", "visits.parq"))
+    assert len(Catalogue(settings, store).tables) == 2
+    assert "visits and costs read the same data and have two accounts" in caplog.text
 
 
 def test_a_steward_hears_of_answers_in_their_last_slot(tmp_path, monkeypatch, caplog):
