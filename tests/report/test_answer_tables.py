@@ -68,6 +68,15 @@ def test_a_wide_table_has_two_columns_for_every_number():
     assert table.numbers == (1, 2, 3, 4) and table.left_out == 1
 
 
+def test_only_intervals_with_a_plus_minus_are_headed_by_one():
+    uneven = {**cell(2), "low": 1.0, "high": 6.0}
+    rows = [(("North",), [cell(5), uneven]), (("East",), [cell(5), cell(2)])]
+    query = Query(table="visits", aggregates=(count(), mean()), keys=(by_region("North", "East"),))
+    found = record(query, rows)
+    assert wide_table(found, most=9).headings == ("region", "n", "± 95 %", "cost", "95 %")
+    assert long_table(found, most=9).headings[-1] == "95 %"
+
+
 def test_a_table_that_is_too_wide_is_turned():
     assert table_of(simple(), width=76, most=9) == wide_table(simple(), most=9)
     assert table_of(simple(), width=20, most=9) == long_table(simple(), most=9)
