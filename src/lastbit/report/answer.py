@@ -7,7 +7,7 @@ its numbers and keys, `answer_charts.py` draws them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -20,10 +20,12 @@ from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
-from lastbit.report.cells import Record, Shown, key_words, shown_cell
+from lastbit.report.cells import Record, key_words, shown_cell
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered
 from lastbit.report.plan import TUNING, notes_of, record_words, title_of, unit_word
 
+INTERVAL = "95 %"
+"""The heading of intervals: ± 12, or 3 to 9."""
 EMPTY = "No group is shown: none was large enough, or none met the condition."
 
 # ---------------------------------------------------------------- tables of text
@@ -63,16 +65,12 @@ def table_of(record: Record, *, width: int, most: int) -> AnswerTable:
 def wide_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each group: its keys, then two columns for every number."""
     keys = _keys(record)
-    shown = [[shown_cell(cell) for cell in row["cells"]] for row in record["rows"][:most]]
-    values = (
-        heading
-        for place, column in enumerate(_values(record))
-        for heading in (_name(column), _interval_heading([cells[place] for cells in shown]))
-    )
+    values = (heading for column in _values(record) for heading in (_name(column), INTERVAL))
     headings = (*keys, *values)
     rows = []
-    for row, cells in zip(record["rows"][:most], shown, strict=True):
-        numbers = (text for cell in cells for text in (cell.value, cell.interval))
+    for row in record["rows"][:most]:
+        shown = [shown_cell(cell) for cell in row["cells"]]
+        numbers = (text for cell in shown for text in (cell.value, cell.interval))
         rows.append((*(key_words(key, _LONGEST_KEY) for key in row["keys"]), *numbers))
     return AnswerTable(
         headings=headings,
@@ -88,24 +86,19 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
     bars = all(column["function"] == "histogram" for column in columns)
     counts = [cell["value"] for row in record["rows"] for cell in row["cells"]] if bars else []
     longest = float(max([0, *counts]))
-    rows, told = [], []
+    rows = []
     for row in record["rows"][:most]:
         group = [key_words(key, _LONGEST_KEY) for key in row["keys"]]
         for column, cell in zip(columns, row["cells"], strict=True):
-            told.append(shown := shown_cell(cell))
+            shown = shown_cell(cell)
             bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
             rows.append((*group, _name(column), shown.value, shown.interval, *bar))
     return AnswerTable(
-        headings=(*keys, "what", "value", _interval_heading(told), *([""] if longest else [])),
+        headings=(*keys, "what", "value", INTERVAL, *([""] if longest else [])),
         rows=tuple(rows),
         numbers=(len(keys) + 1, len(keys) + 2),
         left_out=max(len(record["rows"]) - most, 0),
     )
-
-
-def _interval_heading(cells: Sequence[Shown]) -> str:
-    """With a ± only if every interval has one: others are written 3 to 9."""
-    return "± 95 %" if all(" to " not in cell.interval for cell in cells) else "95 %"
 
 
 def totals_of(record: Record) -> list[tuple[str, str]]:
@@ -143,7 +136,7 @@ def answer_in_notebook(record: Record) -> Markup:
     table = table_of(record, width=_NOTEBOOK_WIDTH, most=_TERMINAL_ROWS)
     styles = [
         f"text-align:{'right' if place in table.numbers else 'left'};"
-        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading.endswith('95 %') else ''}"
+        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading == INTERVAL else ''}"
         for place, heading in enumerate(table.headings)
     ]
     return rendered(
