@@ -20,7 +20,7 @@ from typing import Any
 from lastbit.exact import root_bounds
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.page import amount, grouped_up, price, printable
+from lastbit.report.page import amount, grouped_up, listed, price, printable
 from lastbit.tables import MarginalsPlan, Plan, Tree, unit_name, worst_reach
 
 _TAIL = Fraction(1, 20)
@@ -327,7 +327,7 @@ def _rank_hints(words: PlanWords, plan: Plan | MarginalsPlan) -> Iterator[str]:
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
         f"{rows // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
-        f"closer, {', or '.join(ways)}"
+        f"closer, {listed(ways, 'or')}"
     )
 
 
