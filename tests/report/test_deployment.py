@@ -157,6 +157,8 @@ def test_without_a_ledger_nothing_is_said_of_what_was_spent(folder: Path) -> Non
     Path("visits.ledger").unlink()
     text = " ".join(succeeded("report", "visits.toml", "--checklist").split())
     assert "- [ ] **What has been spent so far?** **Open:** There is no ledger" in text
+    assert "ledger)*" not in text and "- [x] **Which mechanisms ran?**" not in text
+    assert "find the ledger" in refused("report", "visits.toml", "--registry")
 
 
 def test_answers_about_other_tables_of_the_account_are_not_said_to_be_of_this_one(

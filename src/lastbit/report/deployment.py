@@ -251,7 +251,7 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     yield Item(
         "What do all answers together promise?",
         known=f"{VARIANTS[budget.kind]} with {price(paid)}.",
-        source="card, ledger",
+        source="card" if about.head is None else "card, ledger",
     )
     spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
     if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
@@ -490,7 +490,7 @@ def _access(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Who may ask?",
         known=may + (f" In the ledger: {listed(roles)}." if roles else ""),
-        source="card, ledger",
+        source="card" if about.head is None else "card, ledger",
         people="Name who may read the table itself, and how that is enforced and logged.",
     )
     if about.head is not None:
