@@ -115,5 +115,7 @@ these `make check` leaves all evidence to `make evidence`, which has no limit of
 
 def _left_out(item: pytest.Item) -> bool:
     """`make test` leaves out the evidence, `make check` the few cases that the evidence holds."""
-    whole = os.environ.get("LASTBIT_EVIDENCE") == "1" and not item.nodeid.startswith(SERVERS)
+    whole = evidence.WHOLE_CHECK and not (
+        item.nodeid.startswith(SERVERS) or item.get_closest_marker("apart")
+    )
     return item.get_closest_marker("few" if whole else "evidence") is not None
