@@ -9,6 +9,7 @@ import os
 import random
 import re
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,13 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK | os.X_OK):
 # Thousands of tests and their modules stay until the end: to go over all of them every 700 objects,
 # in search of cycles, was a twelfth of the suite's time.
 gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own, and the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def pytest_collection_finish() -> None:
