@@ -33,7 +33,7 @@ Told = Callable[[str], dict[str, float]]
 
 
 def question(source: str, **more: Any) -> Any:
-    from lastbit.release.private_table import table
+    from lastbit.release.table import table
     from lastbit.tables.query.aggregates import count, mean
 
     keys = {"region": range(GROUPS)}

@@ -25,7 +25,7 @@ from tables_data import GROUPS, HIGH, LOW, MAX_ROWS, table_file
 
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
-from lastbit.release.private_table import table
+from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.compile.expressions import Typed

@@ -35,7 +35,7 @@ SPARK_MEMORY = "8g"
 
 
 def lastbit(path: str, *, ledger: Path | None = None) -> Job:
-    from lastbit.release.private_table import table
+    from lastbit.release.table import table
     from lastbit.tables.query.aggregates import count, mean
 
     keys = NAMES if Path(path).name.startswith("named") else range(GROUPS)

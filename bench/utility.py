@@ -29,17 +29,7 @@ from peer_environment import HERE, PYTHON, install
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from utility_peers import (
-    DATA,
-    LOWER,
-    PEERS,
-    UPPER,
-    Setting,
-    candidates,
-    data_of,
-    digest,
-    settings,
-)
+from utility_peers import DATA, LOWER, PEERS, UPPER, Setting, candidates, data_of, digest, settings
 
 import lastbit as lb
 from lastbit.mechanisms.smooth_noise import SmoothStatistic

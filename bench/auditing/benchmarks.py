@@ -31,15 +31,7 @@ from lastbit.sampling import Bits, secure_bits
 from lastbit.verify import Code, exact_law
 
 from .laws import Thresholded, low_tail_loss, pattern_loss
-from .noise import (
-    Floats,
-    SparseVector,
-    exponential,
-    laplace,
-    two_sided,
-    uniform,
-    vector,
-)
+from .noise import Floats, SparseVector, exponential, laplace, two_sided, uniform, vector
 from .optimum import (
     Cells,
     laplace_cdf,

@@ -15,15 +15,8 @@ import pytest
 
 from lastbit.audit import AuditResult, Condition, Feature, OutputEvent, RangeEvent, last_place, rows
 from lastbit.cli import audit
-from lastbit.cli.audit import (
-    LIMIT,
-    in_words,
-    pairs_for,
-    pairs_in,
-    readable,
-    story_of,
-    whole_numbers,
-)
+from lastbit.cli.audit import LIMIT, in_words, pairs_for, pairs_in, story_of, whole_numbers
+from lastbit.cli.law_panels import readable
 from lastbit.cli.loading import foreign_code, subject_of
 from lastbit.errors import InvalidParameter
 from tests.cli.running import lastbit, refused, succeeded

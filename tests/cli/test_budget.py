@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.cli.ledger import (
-    BAR,
-    account_heading,
-    budget_rows,
-)
+from lastbit.cli.ledger import BAR, account_heading, budget_rows
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import moment_filter

@@ -14,7 +14,8 @@ from lastbit.checker.dispatch import problem_of
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
 from lastbit.tables.backends import engines
-from lastbit.tables.card.read import examined, read_card, source_of
+from lastbit.tables.card.read import examined, read_card
+from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import refused, succeeded
 from tests.engines.servers import started

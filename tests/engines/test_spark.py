@@ -15,8 +15,9 @@ import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.spark.snapshot import unlogged
-from lastbit.tables.card.read import examined, source_of
+from lastbit.tables.card.read import examined
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.source import source_of
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned

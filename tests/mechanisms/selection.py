@@ -21,6 +21,7 @@ from tests.laws.frequency import assert_frequency
 
 Vector = tuple[int, ...]
 PRECISION = 256
+EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(6)]
 
 
 def neighbours(

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.laws.discrete import ExpWeighted
 from lastbit.mechanisms.exponential import Exponential, exact_utilities, utilities_of
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
-from lastbit.sampling.bits import KeyStream
+from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
 from lastbit.sampling.choice import majorant
 from tests.laws.oracle import decimal, decimals, exp
 from tests.mechanisms.divergence import mass
 from tests.mechanisms.selection import (
-    BAD_UTILITIES,
-    MARK,
+    EPSILONS,
     check_frequencies,
     neighbours,
     private,
     sums_to_one,
     work,
 )
-
-EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(6)]
 
 
 @pytest.mark.thinned(one_in=4)
@@ -107,17 +101,6 @@ def test_words_depend_on_the_number_of_candidates_alone(count: int, size: int) -
     assert len(works) == 1
 
 
-def test_one_an_index_many_an_array() -> None:
-    pick = Exponential(sensitivity=1, epsilon=1, neighbours=ADD_REMOVE)
-    assert type(pick.release(np.array([0, 10_000]))) is int
-    many = pick.release([0.5, 10_000], size=(2, 3))
-    assert many.shape == (2, 3)
-    assert (many == 1).all()
-    far = np.zeros(10**6)
-    far[123_456] = 1e6
-    assert pick.release(far) == 123_456
-
-
 # ---------------------------------------------------------------- error
 
 
@@ -140,32 +123,6 @@ def test_accuracy_is_reached_by_the_worst_utilities(count: int, beta: str) -> No
         assert decimal(error) < (decimal(count) / decimal(Fraction(beta))).ln() * 4
 
 
-def test_errors_of_a_single_candidate() -> None:
-    pick = Exponential(sensitivity=1, epsilon=1)
-    assert pick.accuracy("0.01", candidates=1) == 0
-    assert pick.beta(0, candidates=1) == 0
-    assert pick.expected_error([17]) == 0
-    assert pick.expected_error_bound(candidates=1) == 0
-
-
-@given(st.lists(st.integers(-9, 9), min_size=1, max_size=6), st.sampled_from(EPSILONS))
-def test_expected_error(utilities: list[int], epsilon: Fraction) -> None:
-    pick = Exponential(sensitivity=1, epsilon=epsilon)
-    law = pick.law(utilities)
-    best = max(utilities)
-    with decimals():
-        exact = sum((mass(law, i) * (best - u) for i, u in enumerate(utilities)), Decimal(0))
-        above = Decimal(pick.expected_error(utilities)) - exact
-        assert -Decimal("1e-50") <= above <= exact * Decimal(2) ** -52
-    assert pick.expected_error(utilities) <= pick.expected_error_bound(candidates=len(utilities))
-
-
-def test_far_errors_do_not_overflow() -> None:
-    pick = Exponential(sensitivity=1, epsilon=1)
-    assert 0 <= pick.beta(10**30, candidates=10**6) < 1e-300
-    assert pick.beta(0, candidates=10**6) <= 1
-
-
 # ---------------------------------------------------------------- declarations and input
 
 
@@ -175,56 +132,6 @@ def test_guarantees() -> None:
     assert pick.guarantee_at(2) == PureDP(12, neighbours=ADD_REMOVE)
     assert pick.guarantee_at(0).epsilon == 0
     assert Exponential(sensitivity="1/2", rate=3, monotone=True).guarantee_at(2).epsilon == 6
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"sensitivity": 1},
-        {"sensitivity": 1, "epsilon": 1, "rate": 1},
-        {"sensitivity": 0, "epsilon": 1},
-        {"sensitivity": 1, "epsilon": 0},
-        {"sensitivity": 1, "epsilon": -1},
-        {"sensitivity": 1, "rate": float("nan")},
-        {"sensitivity": 1, "rate": Fraction(1 << 1001)},
-        {"sensitivity": 1, "epsilon": Fraction(1, 1 << 1001)},
-        {"sensitivity": 1, "epsilon": 1, "monotone": 1},
-        {"sensitivity": 1, "rate": 1, "monotone": "no"},
-    ],
-)
-def test_bad_declarations(parameters: dict) -> None:
-    with pytest.raises(LastbitError):
-        Exponential(**parameters)
-
-
-@pytest.mark.parametrize("call", ["accuracy", "beta", "expected_error_bound", "guarantee_at"])
-def test_bad_questions(call: str) -> None:
-    pick = Exponential(sensitivity=1, epsilon=1)
-    bad: list[Any]
-    match call:
-        case "accuracy":
-            bad = [lambda b=b: pick.accuracy(b, candidates=3) for b in (0, 1, -1, 2, "x", None)]
-            bad += [lambda n=n: pick.accuracy("0.1", candidates=n) for n in (0, -1, 2.0, "3")]
-        case "beta":
-            bad = [lambda e=e: pick.beta(e, candidates=3) for e in (-1, "x", float("nan"))]
-        case "expected_error_bound":
-            bad = [lambda n=n: pick.expected_error_bound(candidates=n) for n in (0, 1.5, True)]
-        case _:
-            bad = [lambda d=d: pick.guarantee_at(d) for d in (-1, "x", None)]
-    for question in bad:
-        with pytest.raises(LastbitError):
-            question()
-
-
-@pytest.mark.parametrize("utilities", BAD_UTILITIES, ids=range(len(BAD_UTILITIES)))
-def test_bad_utilities(utilities, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused by name, before any bit is drawn, and without a word of the data."""
-    monkeypatch.setattr(KeyStream, "fill", lambda self, count: pytest.fail("bits were drawn"))
-    with pytest.raises(LastbitError) as failure:
-        Exponential(sensitivity=1, epsilon=1).release(utilities)
-    assert "utilities" in str(failure.value)
-    assert MARK not in str(failure.value)
-    assert failure.value.__context__ is None
 
 
 GOOD_UTILITIES: list = [
@@ -253,10 +160,3 @@ def test_utilities_are_taken_exactly(utilities) -> None:
     ]
     assert exact_utilities(utilities_of(utilities)) == exact
     assert 0 <= Exponential(sensitivity=1, epsilon=1).release(utilities) < len(items)
-
-
-def test_one_person_changed_is_not_monotone():
-    with pytest.raises(InvalidParameter, match="monotone"):
-        Exponential(sensitivity=1, epsilon=1, monotone=True, neighbours=CHANGE_ONE)
-    with pytest.raises(WrongType, match="neighbours"):
-        Exponential(sensitivity=1, epsilon=1, neighbours="x")  # type: ignore[arg-type]

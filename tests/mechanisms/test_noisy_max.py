@@ -13,11 +13,11 @@ import pytest
 from flint import fmpq_poly
 from hypothesis import example, given, strategies as st
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.mechanisms.exponential import utilities_of
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import digits
@@ -25,6 +25,7 @@ from tests.laws.oracle import decimals, exp
 from tests.mechanisms.divergence import mass
 from tests.mechanisms.selection import (
     BAD_UTILITIES,
+    EPSILONS,
     MARK,
     Vector,
     check_frequencies,
@@ -33,9 +34,6 @@ from tests.mechanisms.selection import (
     sums_to_one,
     work,
 )
-
-EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(6)]
-
 
 # ---------------------------------------------------------------- the law
 
@@ -270,17 +268,10 @@ def test_words_depend_on_the_number_of_candidates_alone(count: int, size: int) -
     assert len(works) == 1
 
 
-def test_one_an_index_many_an_array() -> None:
+def test_release_of_large_utilities() -> None:
     pick = ReportNoisyMax(sensitivity=1, epsilon=1)
-    assert type(pick.release(np.array([0, 10_000]))) is int
     assert pick.release([0, 2**70]) == 1
     assert pick.release(np.array([0, 2**64 - 1], np.uint64)) == 1
-    many = pick.release([5, 10_000], size=(2, 3))
-    assert many.shape == (2, 3)
-    assert (many == 1).all()
-    far = np.zeros(10**6, np.int64)
-    far[123_456] = 10**6
-    assert pick.release(far) == 123_456
     assert ReportNoisyMax(sensitivity=1, epsilon=1, grid="auto").release([0.5, "1e4", 7]) == 1
 
 
@@ -317,29 +308,9 @@ def test_accuracy_on_a_grid_counts_the_rounding() -> None:
 
 
 def test_errors_in_corner_cases() -> None:
-    pick = ReportNoisyMax(sensitivity=1, epsilon=1)
-    assert pick.accuracy("0.01", candidates=1) == 0
-    assert pick.beta(0, candidates=1) == 0
-    assert pick.expected_error([17]) == 0
-    assert pick.expected_error_bound(candidates=1) == 0
-    assert 0 <= pick.beta(10**30, candidates=10**6) < 1e-300
-    assert pick.beta(0, candidates=10**6) == 1
+    assert ReportNoisyMax(sensitivity=1, epsilon=1).beta(0, candidates=10**6) == 1
     wide = ReportNoisyMax(sensitivity=1, scale=Fraction(10**150))
     assert wide.expected_error_bound(candidates=100) > 1e150
-
-
-@given(
-    st.lists(st.integers(-9, 9), min_size=1, max_size=6),
-    st.sampled_from([Fraction(1, 10), *EPSILONS]),
-)
-def test_expected_error(utilities: list[int], epsilon: Fraction) -> None:
-    pick = ReportNoisyMax(sensitivity=1, epsilon=epsilon)
-    law, best = pick.law(utilities), max(utilities)
-    with decimals():
-        exact = sum((mass(law, i) * (best - u) for i, u in enumerate(utilities)), Decimal(0))
-        above = Decimal(pick.expected_error(utilities)) - exact
-        assert -Decimal("1e-50") <= above <= exact * Decimal(2) ** -52
-    assert pick.expected_error(utilities) <= pick.expected_error_bound(candidates=len(utilities))
 
 
 # ---------------------------------------------------------------- declarations and input
@@ -366,37 +337,9 @@ def test_a_used_mechanism_can_be_pickled() -> None:
     assert again.release([0, 10_000]) == 1
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"sensitivity": 1},
-        {"sensitivity": 1, "epsilon": 1, "scale": 1},
-        {"sensitivity": 0, "epsilon": 1},
-        {"sensitivity": 1, "epsilon": 0},
-        {"sensitivity": 1, "scale": -1},
-        {"sensitivity": 1, "epsilon": 1, "grid": "1/3"},
-        {"sensitivity": 1, "epsilon": 1, "monotone": 1},
-    ],
-)
-def test_bad_declarations(parameters: dict) -> None:
+def test_a_grid_is_a_power_of_two() -> None:
     with pytest.raises(LastbitError):
-        ReportNoisyMax(**parameters)
-
-
-@pytest.mark.parametrize("neighbours", ["x", None, 3])
-@pytest.mark.parametrize("monotone", [False, True])
-def test_neighbours_are_a_relation(neighbours: Any, monotone: bool) -> None:
-    with pytest.raises(WrongType, match="pass ADD_REMOVE or CHANGE_ONE"):
-        ReportNoisyMax(sensitivity=1, epsilon=1, monotone=monotone, neighbours=neighbours)
-
-
-def test_one_record_changed_is_not_monotone() -> None:
-    for relation in (CHANGE_ONE, CHANGE_ONE.by("patient")):
-        with pytest.raises(InvalidParameter, match="monotone"):
-            ReportNoisyMax(sensitivity=1, epsilon=1, monotone=True, neighbours=relation)
-        assert ReportNoisyMax(sensitivity=1, epsilon=1, neighbours=relation).epsilon == 1
-    added = ReportNoisyMax(sensitivity=1, epsilon=1, monotone=True, neighbours=ADD_REMOVE)
-    assert added.guarantee.neighbours == ADD_REMOVE
+        ReportNoisyMax(sensitivity=1, epsilon=1, grid="1/3")
 
 
 @pytest.mark.parametrize(
@@ -422,8 +365,8 @@ def test_the_largest_noise() -> None:
 NOT_INTEGERS: list = [[73211.0], np.array([73211.5]), ["1/73211"], [1, 73211.0]]
 
 
-@pytest.mark.parametrize("utilities", [*BAD_UTILITIES, *NOT_INTEGERS])
-def test_bad_utilities(utilities, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("utilities", NOT_INTEGERS, ids=range(4))
+def test_utilities_that_are_not_whole(utilities, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeyStream, "fill", lambda self, count: pytest.fail("bits were drawn"))
     pick = ReportNoisyMax(sensitivity=1, epsilon=1)
     for question in (pick.release, pick.law, pick.expected_error):
@@ -439,17 +382,3 @@ def test_bad_utilities_on_a_grid(utilities, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(LastbitError) as failure:
         ReportNoisyMax(sensitivity=1, epsilon=1, grid="auto").release(utilities)
     assert MARK not in str(failure.value)
-
-
-def test_bad_questions() -> None:
-    pick = ReportNoisyMax(sensitivity=1, epsilon=1)
-    levels: list[Any] = [0, 1, -1, "x", None]
-    counts: list[Any] = [0, -1, 2.0, True]
-    for beta in levels:
-        with pytest.raises(LastbitError):
-            pick.accuracy(beta, candidates=3)
-    for count in counts:
-        with pytest.raises(LastbitError):
-            pick.beta(1, candidates=count)
-        with pytest.raises(LastbitError):
-            pick.expected_error_bound(candidates=count)

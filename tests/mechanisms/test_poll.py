@@ -14,12 +14,7 @@ import pytest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import clopper_pearson
 from lastbit.exact.ball import Real, refine
-from lastbit.mechanisms.poll import (
-    Poll,
-    PollResult,
-    share_variance,
-    uncertainty_curve,
-)
+from lastbit.mechanisms.poll import Poll, PollResult, share_variance, uncertainty_curve
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
 from lastbit.sampling import draw

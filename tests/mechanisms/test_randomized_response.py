@@ -15,13 +15,7 @@ from hypothesis import given, strategies as st
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms import randomized_response
-from lastbit.mechanisms.randomized_response import (
-    GRID,
-    RandomizedResponse,
-    Shift,
-    moved,
-    shifts,
-)
+from lastbit.mechanisms.randomized_response import GRID, RandomizedResponse, Shift, moved, shifts
 from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Counting, Replay, Seeded

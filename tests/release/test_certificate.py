@@ -17,7 +17,7 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.answer import Answer
 from lastbit.release.release import certificate_of, released
-from lastbit.report.certificate import claim_of
+from lastbit.report.claims import claim_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query

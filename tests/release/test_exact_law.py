@@ -21,12 +21,7 @@ from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.conversion import PairConversion, pair_variance
-from lastbit.tables.plan.parts import (
-    GaussianSelection,
-    LaplacePart,
-    PartitionSelection,
-    RankPart,
-)
+from lastbit.tables.plan.parts import GaussianSelection, LaplacePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.selection import Finder
 from tests.release.exactly import (

@@ -18,9 +18,9 @@ import pytest
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import paying, release as releasing
-from lastbit.release.private_table import table
 from lastbit.release.recorded import question_of_plan
 from lastbit.release.release import released
+from lastbit.release.table import table
 from lastbit.tables.backends.duckdb.engine import fingerprint
 from lastbit.tables.card.read import read_card
 from lastbit.tables.compile.statement import statement

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from lastbit.errors import InvalidParameter
 from lastbit.release.made_up_rows import MADE_UP, made_up, made_up_answer, rehearsed_answer
 from lastbit.release.paying import checked
-from lastbit.release.private_table import table
 from lastbit.release.release import released
+from lastbit.release.table import table
 from lastbit.report import page, title_of
 from lastbit.tables import (
     Column,

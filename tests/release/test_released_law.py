@@ -9,7 +9,7 @@ import pytest
 
 from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
 from lastbit.release.noise import rank_distances
-from lastbit.release.private_table import table
+from lastbit.release.table import table
 from lastbit.tables.plan.parts import PartitionSelection, RankPart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.aggregates import count, count_units, median

@@ -26,7 +26,7 @@ from lastbit.errors import (
     QueryRefused,
     ServerFailed,
 )
-from lastbit.release import remote
+from lastbit.release import connection, remote
 from lastbit.tables import card_to_json, parsed, planned, read_card
 from lastbit.verify import digest
 
@@ -182,7 +182,7 @@ def server(card: Path) -> Iterator[Lying]:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits are for people and real servers."""
     monkeypatch.setattr("lastbit.release.remote.time.sleep", lambda _: None)
-    monkeypatch.setattr(remote, "_LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(remote, "LONGEST_WAIT", 0.01)
     monkeypatch.delenv("LASTBIT_TOKEN", raising=False)
 
 
@@ -509,7 +509,7 @@ def test_bodies_that_are_none_end(server, send, words):
     ids=["interim responses", "a byte at a time"],
 )
 def test_what_never_ends_is_ended(server, monkeypatch, sent):
-    monkeypatch.setattr(remote, "_LONGEST", 0.3)
+    monkeypatch.setattr(connection, "_LONGEST", 0.3)
 
     def slowly(handler: BaseHTTPRequestHandler) -> None:
         try:

@@ -15,8 +15,8 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals, paying, release
 from lastbit.release.answer import Answer
 from lastbit.release.paying import Paid, accept_data, answered, checked, reserved
-from lastbit.release.private_table import table
 from lastbit.release.release import released
+from lastbit.release.table import table
 from lastbit.tables.backends.duckdb import engine, files
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned

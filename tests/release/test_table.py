@@ -13,7 +13,8 @@ import pytest
 
 from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
 from lastbit.privacy.guarantees import CHANGE_ONE
-from lastbit.release.private_table import Table, table
+from lastbit.release.private_table import Table
+from lastbit.release.table import table
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source
 from lastbit.tables.query import aggregates as lb
 from lastbit.tables.sql.rows import rows_of

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.report.charts import Cell, LawPanel, law_picture
+from lastbit.report.law_charts import Cell, LawPanel, law_picture
 from lastbit.report.page import AuditStory, audit_page
 from tests.report.test_derivations import tags
 

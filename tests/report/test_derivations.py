@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.report.certificate import certificate_latex, certificate_page, claim_of
+from lastbit.report.certificate import certificate_latex, certificate_page
+from lastbit.report.claims import claim_of
 from lastbit.report.page import amount
 from lastbit.report.proofs import Rule, down, laws_of, probability, proof_of, up
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate

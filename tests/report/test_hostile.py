@@ -32,15 +32,7 @@ from lastbit.report import (
 from lastbit.report.answer import answer_in_notebook, answer_in_terminal
 from tests.cli.certificates import SHOWN, certificate
 from tests.evidence import Extent
-from tests.report.answer_records import (
-    REGIONS,
-    account,
-    by_region,
-    cell,
-    histogram,
-    record,
-    simple,
-)
+from tests.report.answer_records import REGIONS, account, by_region, cell, histogram, record, simple
 from tests.report.test_answers import read
 from tests.report.test_audit_page import panel, story
 

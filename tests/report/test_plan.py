@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.cli.query import _plan_page
-from lastbit.release.private_table import table
+from lastbit.release.table import table
 from lastbit.report.answer import page
 from lastbit.report.page import grouped_up
 from lastbit.report.plan import (

@@ -5,16 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lastbit.report.charts import (
-    Bars,
-    Panel,
-    Series,
-    Stems,
-    Zone,
-    clean,
-    picture,
-    ticks_above,
-)
+from lastbit.report.charts import Bars, Panel, Series, Stems, Zone, clean, picture, ticks_above
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,12 +10,7 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.neighbours import (
-    quantile_reach,
-    reachable,
-    sensitivity_at,
-    variance_reach,
-)
+from lastbit.sensitivity.neighbours import quantile_reach, reachable, sensitivity_at, variance_reach
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,

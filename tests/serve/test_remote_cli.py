@@ -8,7 +8,7 @@ import pytest
 import lastbit as lb
 from lastbit.errors import ServerFailed
 from lastbit.release import RemoteTable
-from lastbit.release.remote import Reply, Server
+from lastbit.release.connection import Reply, Server
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.serve.asking import asking
 

@@ -10,14 +10,7 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
-from lastbit.tables.query.query import (
-    Aggregate,
-    Function,
-    GroupKey,
-    OrderBy,
-    PublicJoin,
-    Query,
-)
+from lastbit.tables.query.query import Aggregate, Function, GroupKey, OrderBy, PublicJoin, Query
 from lastbit.tables.query.types import card_types, known_values, type_of
 from tests.tables.asked import CARD
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, strategies as st
 
-from lastbit.tables.card.read import lines_of, nearest_line, toml_key, toml_string
+from lastbit.tables.card.toml import lines_of, nearest_line, toml_key, toml_string
 
 TRAPS = '''\
 a = 1  # [x] "

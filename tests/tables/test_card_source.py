@@ -10,8 +10,9 @@ import pytest
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.duckdb.engine import columns_of
 from lastbit.tables.card.draft import Compared, compared
-from lastbit.tables.card.read import examined, source_of
+from lastbit.tables.card.read import examined
 from lastbit.tables.card.schema import Source
+from lastbit.tables.card.source import source_of
 
 CANARY = "canary-73211"
 CARD = """\

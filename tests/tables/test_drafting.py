@@ -11,8 +11,9 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.tables.card.draft import columns_to_draft, drafted, table_name
-from lastbit.tables.card.read import card_from, source_of
+from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Source
+from lastbit.tables.card.source import source_of
 
 SOURCE = Source(kind="parquet", paths=("visits.parquet",))
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -30,13 +30,7 @@ from lastbit.tables.plan.conversion import (
     pair_variance,
 )
 from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection
-from lastbit.tables.plan.selection import (
-    MANY_KEYS,
-    Finder,
-    least_threshold,
-    shares_of,
-    shown_alone,
-)
+from lastbit.tables.plan.selection import MANY_KEYS, Finder, least_threshold, shares_of, shown_alone
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, Measure, sensitivity_of
 
 ONE = 4

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.card.read import toml_key, toml_string
+from lastbit.tables.card.toml import toml_key, toml_string
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -8,7 +8,8 @@ import pytest
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import InvalidParameter, NotCertified
-from lastbit.report.certificate import certificate_latex, certificate_page, claim_of
+from lastbit.report.certificate import certificate_latex, certificate_page
+from lastbit.report.claims import claim_of
 from lastbit.verify.certificate import certificate, read, save
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.snapping import snapping_bound

@@ -510,3 +510,26 @@ def test_modules_that_fail_are_rejected(line, tmp_path, monkeypatch):
     sealed = json.loads(finite_law())
     mutant = changed(sealed, ["claim", "function"], lambda _: "failing_module:f")
     assert problem(mutant) == "the function cannot be imported"
+
+
+def dipping(value, u):
+    """The same output at both ends of the uniforms; between them another, from one input only."""
+    return 0.0 if 0.25 <= u < 0.5 and value == 1.0 else 1.0
+
+
+def test_code_that_turns_between_its_boundaries_is_rejected():
+    about = dict(
+        function=f"{__name__}:dipping", code=running_code(dipping), parameters={}, signs=None,
+        uniform=Grid(20).written(), splits=[], inputs=[x.hex() for x in (0.0, 1.0)],
+        monotone="probed",
+    )  # fmt: skip
+    tiny = Fraction(1, 1 << 100)
+    law = dict(loss=[str(-tiny), str(tiny)], direction="forward", output=(1.0).hex())
+    whole = [{"sign": None, "cells": [[(1.0).hex(), 0, 2**20 - 1]]}]
+    claim: dict[str, Any] = dict(about, **law, probabilities=["1", "1"])
+    told = dict(kind="law", claim=claim, body=dict(laws=[whole] * 2, programs=[]))
+    assert "between the boundaries" in str(problem(told))
+    full = [{"sign": None, "rises": True, "range": [0, 2**20 - 1]}]
+    claim = dict(about, outputs=[(1.0).hex()] * 2, loss="1", probabilities=["1", "1"])
+    told = dict(kind="refutation", claim=claim, body=dict(preimages=[full] * 2, programs=[]))
+    assert "between the boundaries" in str(problem(told))

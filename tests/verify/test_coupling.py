@@ -17,7 +17,8 @@ from lastbit.checker import Rejected, check, coupling as checker, names_code, pr
 from lastbit.checker.coupling import followed
 from lastbit.checker.dispatch import check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, Untraceable
-from lastbit.report.certificate import certificate_page, claim_of
+from lastbit.report.certificate import certificate_page
+from lastbit.report.claims import claim_of
 from lastbit.verify import coupled, coupling, digest
 from lastbit.verify.tracing.screening import Screened
 from tests.laws.frequency import assert_frequency

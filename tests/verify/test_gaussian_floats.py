@@ -17,7 +17,8 @@ from lastbit.checker.dispatch import check_apart_from_code
 from lastbit.checker.gaussian import _check_library, _cosine
 from lastbit.errors import InvalidParameter, LastbitError, NoBound, NotCertified
 from lastbit.exact import arb_of, ends, working_precision
-from lastbit.report.certificate import certificate_page, claim_of
+from lastbit.report.certificate import certificate_page
+from lastbit.report.claims import claim_of
 from lastbit.verify import (
     BINARY16,
     FullPrecision,

@@ -19,13 +19,7 @@ from lastbit.verify.language.expressions import Add, Variable
 from lastbit.verify.noise_shape import cut_beyond, sides
 from lastbit.verify.rounding import Query, laplace_excess, rounding_certificate, traced
 from lastbit.verify.running.uniforms import FullPrecision, Grid
-from tests.verify.rounding_examples import (
-    RIGHT,
-    WRONG,
-    one_uniform,
-    with_branches,
-    with_sign,
-)
+from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 WIDE: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-10, 10))
 SMALL: dict[str, Any] = dict(sensitivity=1, cell=1, region=(-1, 1))

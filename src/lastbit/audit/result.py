@@ -12,14 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.audit.blackbox.features import Feature
-from lastbit.audit.bounds import (
-    Prior,
-    delta_lower,
-    epsilon_lower,
-    error_rate,
-    exceeds,
-    ratio_lower,
-)
+from lastbit.audit.bounds import Prior, delta_lower, epsilon_lower, error_rate, exceeds, ratio_lower
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, exact_text, probability, rounded_down, rounded_up, whole
 

@@ -4,7 +4,8 @@ Believed: the machine's floats, that the code is monotone in its uniform between
 claim names (if that is "proved": that it takes the steps in `programs`, which `direction.py`
 follows), that it draws as the model says, and that its answer depends on nothing but its arguments.
 It is called twice each time, and at all boundaries again in other orders, which finds code that
-draws, counts or remembers, but code can hide such things. Check only what names code you would run.
+draws, counts or remembers, but code can hide such things; and at uniforms between the boundaries,
+which finds most code that turns there. Check only what names code you would run.
 
 Kind "law". For each of two inputs the uniforms are cut into cells without gaps; the code gives the
 cell's output at both ends of it, and outputs rise or fall from cell to cell. So the cells are the
@@ -17,11 +18,14 @@ whole preimage, and both probabilities are exact.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import math
 import re
 import struct
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +38,8 @@ _ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "split
 _LAW = _ABOUT | {"loss", "direction", "output", "probabilities", "monotone"}
 _REFUTATION = _ABOUT | {"outputs", "loss", "probabilities", "monotone"}
 _WIDEST = Fraction(1, 1 << 64)
+_TRIED = 64
+_TURNS = "the function gives another output between the boundaries: it is not monotone"
 
 
 def check_law(claim: Json, body: Json) -> None:
@@ -119,6 +125,7 @@ class _Code:
         self.inputs = [_float(text) for text in claim["inputs"]]
         require(all(map(math.isfinite, self.inputs)), "an input is not finite")
         self.seen: dict[tuple[str, int, int | None], int] = {}
+        self.seed = json.dumps([claim["code"], claim["inputs"]])
 
     def at(self, value: float, index: int, sign: int | None) -> int:
         """The output, called for twice, and the same as ever."""
@@ -139,6 +146,22 @@ class _Code:
         calls = list(self.seen)
         for value, index, sign in (*reversed(calls), *calls[1::2], *calls[::2]):
             self.at(float.fromhex(value), index, sign)
+
+    def between(self, first: int, last: int) -> Iterator[int]:
+        """Uniforms of a stretch, one in each of some parts that are equally likely.
+
+        The same ones each time, and others for other code.
+        """
+        low, high = self.below(first), self.below(last + 1)
+        for k in range(_TRIED):
+            block = hashlib.sha256(f"{self.seed} {first} {k}".encode()).digest()
+            share = Fraction((k << 64) + int.from_bytes(block[:8], "big"), _TRIED << 64)
+            left, right = first, last  # the last uniform of which no more is below
+            while left < right:
+                middle = (left + right + 1) // 2
+                fits = self.below(middle) <= low + (high - low) * share
+                left, right = (middle, right) if fits else (left, middle - 1)
+            yield left
 
     def share(self, first: int, last: int) -> Fraction:
         return (self.below(last + 1) - self.below(first)) / len(self.signs)
@@ -169,7 +192,7 @@ def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:
     for branch, (sign, start, end) in zip(branches, code.stretches, strict=True):
         require(set(branch) == {"sign", "cells"}, "a branch has other fields")
         require(_sign(branch["sign"]) == sign, "a branch has another sign")
-        outputs, after = [], start
+        outputs, cells, after = [], list[tuple[int, int]](), start
         for text, first, last in branch["cells"]:
             output = order(_float(text))
             whole = type(first) is type(last) is int
@@ -179,9 +202,13 @@ def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:
             outputs.append(output)
             law[output] = law.get(output, Fraction(0)) + code.share(first, last)
             after = last + 1
+            cells.append((last, output))
         require(after == end + 1, "cells leave a gap")
         ordered = sorted(set(outputs))
         require(outputs in (ordered, ordered[::-1]), "outputs neither rise nor fall")
+        for index in code.between(start, end):
+            wanted = cells[bisect_left(cells, index, key=lambda cell: cell[0])][1]
+            require(code.at(value, index, sign) == wanted, _TURNS)
     require(sum(law.values()) == 1, "the probabilities do not add up to 1")
     return law
 
@@ -203,8 +230,11 @@ def _share(code: _Code, value: float, preimage: list[Any], low: int, high: int) 
         require(before is None or before < least, "outputs before the range belong to it")
         require(after is None or most < after, "outputs after the range belong to it")
         if first <= last:
-            inside = [way * code.at(value, index, sign) for index in (first, last)]
-            require(least <= inside[0] <= inside[1] <= most, "the range has other outputs")
+            found = [way * code.at(value, index, sign) for index in (first, last)]
+            require(least <= found[0] <= found[1] <= most, "the range has other outputs")
+        for index in code.between(start, end):
+            inside = least <= way * code.at(value, index, sign) <= most
+            require(inside == (first <= index <= last), _TURNS)
         ends = [way * code.at(value, index, sign) for index in (start, end)]
         require(ends[0] <= ends[1], "the branch goes the other way")
         total += code.share(first, last)

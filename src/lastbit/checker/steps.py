@@ -4,6 +4,11 @@ A record in a certificate lists the operations that the code performs (`math.log
 ...). Their meaning is worked out here: it must be the claim's program, and for code that rounds and
 clamps, its cell and region too. And they are run, with the functions that they name, so that the
 code can be compared with them (`check_code`). Nothing here is believed of the code.
+
+A program means that each operation is rounded once, to a float. Python does not round whole numbers
+and fractions until they meet a float, and numpy's whole numbers wrap around: `last_type` rejects
+steps that would differ by that. Rejected are also mechanisms with results of two types, which tell
+more than their number, and those in which a step may be beyond all floats: round fails there.
 """
 
 from __future__ import annotations
@@ -50,7 +55,13 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
+    types = [last_type(rows, role == "query") for rows in steps]
     if role == "mechanism":
+        require(len(set().union(*types)) == 1, "results of the code are of two types")
+        far = max(abs(number(end)) for end in claim["region"])
+        greatest = Fraction(2**970 * (2**53 - 1))
+        beyond = any(graph.size(root, far) > greatest for root in found)
+        require(not beyond, "a step of the code may be beyond all floats")
         parts = [graph.apart(root) for root in found]
         found = [total for total, *_ in parts]
         require(all(cell == number(claim["cell"]) for _, cell, *_ in parts), "another cell")
@@ -146,6 +157,43 @@ class Graph:
         require(bool(found), "the code has no steps")
         return found[-1]
 
+    def size(self, root: int, far: Fraction) -> Fraction:
+        """Twice what no step up to the root exceeds, for values up to `far` and any u.
+
+        A logarithm of a float is below 746; twice, for the roundings.
+        """
+        sizes: list[Fraction] = []
+        for rule, *parts in self.nodes[: root + 1]:
+            match rule:
+                case "CONST":
+                    size = abs(parts[0])
+                case "VAR":
+                    size = Fraction(1) if parts[0] == "u" else far
+                case "ADD" | "SUB":
+                    size = sizes[parts[0]] + sizes[parts[1]]
+                case "MUL":
+                    size = sizes[parts[0]] * sizes[parts[1]]
+                case "DIV":
+                    by = self.constant(parts[1])
+                    require(by not in (0, None), "a quotient by something that varies")
+                    size = sizes[parts[0]] / abs(by or 1)
+                case "LN":
+                    size = Fraction(746)
+                case "SGN" | "none":
+                    size = Fraction(1)
+                case "ROUND":
+                    size = sizes[parts[0]] + parts[1]
+                case "NEG" | "ABS":
+                    size = sizes[parts[0]]
+                case "CASES":
+                    size = max(sizes[parts[0]], sizes[parts[1]])
+                case "CLAMP":
+                    size = max(abs(x) for x in (sizes[parts[0]], *parts[1:]) if x is not None)
+                case _:
+                    raise Rejected("a step of the code is not one of Laplace noise")
+            sizes.append(size)
+        return 2 * max(sizes)
+
     def bounded(self, operands: list[int]) -> tuple[int, list[Fraction]]:
         """The one operand that is computed, and the constants beside it."""
         constants = [self.nodes[k][1] for k in operands if self.nodes[k][0] == "CONST"]
@@ -155,7 +203,7 @@ class Graph:
 
     def constant(self, index: int) -> Fraction | None:
         rule, *rest = self.nodes[index]
-        require(rule in ("CONST", "none"), "an end of a clamp is not a constant")
+        require(rule in ("CONST", "none"), "an end of a clamp or a divisor is not a constant")
         return rest[0] if rest else None
 
     def apart(self, root: int) -> Parts:
@@ -199,6 +247,81 @@ class Graph:
             return None
         inner, *below = self.nodes[rest[0]]
         return below[0] if inner == rule and below[1] == constant else None
+
+
+_Exact: TypeAlias = tuple[frozenset[str], list[Fraction] | None, bool]
+"""Names of types; the whole numbers and fractions it can be, any if None; if all are floats too."""
+
+_WHOLE = frozenset({"int", "fraction"})
+_MANY = 16
+
+
+def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
+    """The types that the last step can have.
+
+    Rejects functions of numpy on whole numbers alone, or on fractions. If `rounded`, also every
+    step of whole numbers and fractions alone that uses one which need not be a float: if none does,
+    what such steps give is rounded as the float that it meets needs, once, and never before.
+    """
+    found: list[_Exact] = []
+    for name, *parts in rows:
+        used = [found[part] for part in parts if type(part) is int]
+        kinds = [one[0] for one in used if one[0] != {"none"}]
+        if name.startswith("numpy.") and kinds:
+            whole = all("int" in one for one in kinds) or any("fraction" in one for one in kinds)
+            require(not whole, f"{name} of whole numbers wraps around, or is of fractions")
+        if rounded and name in ("add", "sub", "mul", "div"):
+            unrounded = all(one & _WHOLE for one in kinds) and not all(one[2] for one in used)
+            require(not unrounded, "a step of exact numbers is not rounded as floats are")
+        found.append(_type(name, parts, used))
+    return found[-1][0]
+
+
+def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:
+    kinds = frozenset(kind for one in used for kind in one[0])
+    every = all(one[2] for one in used)
+    exact = [one[1] for one in used]
+    known = None if None in exact else [x for numbers in exact for x in numbers or ()]
+    match name:
+        case "int" | "fraction":
+            return _numbers(frozenset({name}), [Fraction(_constant(name, parts[0]))])
+        case "case" | "min" | "max" | "clamp":
+            return (kinds, None, every) if known is None else _numbers(kinds, known)
+        case "neg" | "pos" | "abs":
+            turned = None if known is None else [Fraction(_RUN[name](x)) for x in known]
+            return (kinds, None, every) if turned is None else _numbers(kinds, turned)
+        case "round":
+            whole = frozenset({"int"})
+            if known is None or kinds - _WHOLE:
+                return whole, None, every
+            return _numbers(whole, [Fraction(round(x)) for x in known])
+        case "add" | "sub" | "mul" | "div":
+            left, right = used
+            made = frozenset().union(*(_made(name, a, b) for a in left[0] for b in right[0]))
+            if not made & _WHOLE:
+                return made, [], True
+            if left[1] is None or right[1] is None or (name == "div" and 0 in right[1]):
+                return made, None, False
+            return _numbers(made, [_RUN[name](x, y) for x in left[1] for y in right[1]])
+        case "none" | "float" | "numpy.float64":
+            return frozenset({name}), [], True
+    return frozenset({"numpy.float64" if name.startswith("numpy.") else "float"}), [], True
+
+
+def _made(name: str, left: str, right: str) -> set[str]:
+    """The type of a sum, difference, product or quotient of two types."""
+    both = {left, right}
+    if "numpy.float64" in both:  # with a fraction it depends on the order
+        return {"numpy.float64", "float"} if "fraction" in both else {"numpy.float64"}
+    if "float" in both or (name == "div" and both == {"int"}):
+        return {"float"}
+    return {"fraction"} if "fraction" in both else {"int"}
+
+
+def _numbers(kinds: frozenset[str], numbers: list[Fraction]) -> _Exact:
+    distinct = sorted(set(numbers))
+    fits = all(map(_is_float, distinct))
+    return kinds, distinct if len(distinct) <= _MANY else None, fits
 
 
 def _is_float(x: Fraction) -> bool:

@@ -15,11 +15,12 @@ imports a command's file when the command is run.
 | `card.py`, `query.py`, `budget.py`, `ledger.py` | private answers about tables, and who paid |
 | `demo.py` | a made-up hospital beside the truth |
 | `docs.py` | the documentation, served to a browser on this machine |
-| `mechanism.py` | one release, or law, theorem, noise and error |
+| `mechanism.py`, `explaining.py` | one release, or law, theorem, noise and error |
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
 | `convert.py`, `compose.py`, `figure.py` | guarantees from kind to kind, several together, drawn |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
 | `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |
+| `law_panels.py` | the picture of an audit |
 | `leak.py` | textbook noise that leaks, and exact noise that holds |
 """
 

@@ -1,6 +1,4 @@
-from lastbit.cli.main import (
-    main as main,
-)
+from lastbit.cli.main import main as main
 
 __all__ = [
     "main",

@@ -12,15 +12,7 @@ from lastbit.addresses import Address
 from lastbit.cli.ledger import PLACE, limit_words, money
 from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Part, printable, show, show_json
-from lastbit.ledger import (
-    PERIODS,
-    Allowance,
-    Ledger,
-    Limit,
-    Period,
-    check_charging,
-    one_connection,
-)
+from lastbit.ledger import PERIODS, Allowance, Ledger, Limit, Period, check_charging, one_connection
 from lastbit.report import allowance_json
 from lastbit.tables import Cost, DataCard, read_card
 

@@ -33,16 +33,7 @@ from lastbit.exact import (
     rounded_up,
 )
 from lastbit.laws import DiscreteLaplace
-from lastbit.report import (
-    Bars,
-    Panel,
-    Series,
-    Stems,
-    Zone,
-    middle,
-    picture,
-    raised,
-)
+from lastbit.report import Bars, Panel, Series, Stems, Zone, middle, picture, raised
 from lastbit.sampling import discrete_laplace, uniform_below
 
 Floats: TypeAlias = npt.NDArray[np.float64]

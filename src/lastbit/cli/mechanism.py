@@ -13,7 +13,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from pathlib import Path
@@ -22,10 +21,11 @@ from typing import Any, TypeAlias
 
 import click
 
+from lastbit.cli.explaining import Explanation, brief, exact_or_up, pairs, place, ratios
 from lastbit.cli.files import rows_of
 from lastbit.cli.options import SECRET, command, flag, group, option, refusal, secret_number, title
-from lastbit.cli.output import Columns, Facts, Heading, Part, show, show_json, waiting
-from lastbit.exact import Ball, certain, exact_text, rounded_near, rounded_up
+from lastbit.cli.output import Columns, show, show_json, waiting
+from lastbit.exact import Ball, certain, exact_text, rounded_up
 from lastbit.laws import OnGrid
 from lastbit.mechanisms import (
     AboveThreshold,
@@ -41,7 +41,6 @@ from lastbit.mechanisms import (
 )
 from lastbit.privacy import Neighbours
 
-BETAS = ("0.05", "0.01")
 COUNT = re.compile(r"\s*\+?[0-9]{1,1000}\s*", re.ASCII)
 HEADER = ("key", "count")
 MANY = click.IntRange(1)
@@ -68,60 +67,6 @@ neighbours_option = option(
     ("add-remove", "change-one"),
     default="add-remove",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """A mechanism in words and numbers; `error_words` say what its accuracy bounds."""
-
-    name: str
-    guarantee: Any
-    law: str
-    theorem: str
-    source: str
-    facts: tuple[tuple[str, str], ...]
-    accuracy: Callable[[str], Any]
-    error_words: str
-    caption: str
-    table: Columns | None
-
-    @property
-    def errors(self) -> dict[str, str]:
-        """By the probability that it is exceeded, a bound on the error, rounded up."""
-        bounds = ((beta, self.accuracy(beta)) for beta in BETAS)
-        return {
-            beta: rounded_up(bound if isinstance(bound, float) else Fraction(bound))
-            for beta, bound in bounds
-        }
-
-    def bars(self) -> list[tuple[str, str]]:
-        """The bounds on the error in words."""
-        levels = ((exact_text(100 * (1 - Fraction(b))), e) for b, e in self.errors.items())
-        return [
-            (f"error, {level} %", self.error_words.format(bound=bound, level=level))
-            for level, bound in levels
-        ]
-
-    def page(self, *, drawn: bool) -> tuple[Part, ...]:
-        """The explanation, and whether anything was drawn."""
-        facts = (
-            ("law", self.law),
-            ("theorem", self.theorem),
-            ("source", self.source),
-            *self.facts,
-            ("guarantee", title(self.guarantee)),
-            ("neighbours", str(self.guarantee.neighbours)),
-            *self.bars(),
-        )
-        note = (
-            "All of this follows from the public parameters alone; only the release below has seen "
-            "the data, and it costs the guarantee once."
-            if drawn
-            else "Nothing was drawn and nothing was spent: no data was given."
-        )
-        table = () if self.table is None else (self.caption, self.table)
-        heading = Heading(self.name.replace("-", " "), title(self.guarantee).partition(", ")[2])
-        return heading, Facts(facts), *table, note
 
 
 Released: TypeAlias = tuple[str, Any]
@@ -243,7 +188,7 @@ def explained_noise(noise: Laplace | Gaussian) -> Explanation:
             "law": "x + X, P[X = k] proportional to exp(-|k|/scale)",
             "theorem": "inputs at most s apart cost ε = s/scale, exactly",
             "source": "Dwork, McSherry, Nissim, Smith 2006; Ghosh et al. 2009",
-            "facts": (sensitivity, ("noise scale", _exact_or_up(noise.scale)), *grid),
+            "facts": (sensitivity, ("noise scale", exact_or_up(noise.scale)), *grid),
         }
     else:
         moved = math.floor(noise.lattice.l2_steps(noise.sensitivity))
@@ -252,7 +197,7 @@ def explained_noise(noise: Laplace | Gaussian) -> Explanation:
             ("deviation", f"{rounded_up(noise.standard_deviation_upper)}, rounded up"),
             *grid,
             *((("method", noise.method),) if noise.method else ()),
-            ("as zCDP", f"ρ = {_brief(noise.guarantee_at(noise.sensitivity).rho)}"),
+            ("as zCDP", f"ρ = {brief(noise.guarantee_at(noise.sensitivity).rho)}"),
         ]
         if noise.target is None:
             words = f"{rounded_up(noise.epsilon('1e-9'))}, by the exact curve"
@@ -276,7 +221,7 @@ def explained_noise(noise: Laplace | Gaussian) -> Explanation:
         accuracy=noise.accuracy,
         error_words="{level} % of the releases are off by at most {bound}",
         caption=f"The true value x, and another one y = x + s, {apart}:",
-        table=_pairs(chance, moved, step),
+        table=pairs(chance, moved, step),
     )
 
 
@@ -357,7 +302,7 @@ def _explained_response(survey: RandomizedResponse) -> Explanation:
         accuracy=lambda beta: survey.accuracy(beta, answers=100),
         error_words="of 100 answers at most {bound} are changed, in {level} % of the polls",
         caption="Two people, whose answers are 0 and 1:",
-        table=_ratios(("output", "P if the answer is 0", "P if it is 1"), rows),
+        table=ratios(("output", "P if the answer is 0", "P if it is 1"), rows),
     )
 
 
@@ -424,7 +369,7 @@ for _kind in SELECTIONS:
 def _explained_selection(kind: str, pick: Selection, count: int | None) -> Explanation:
     moves, unit = 1 if pick.monotone else 2, pick.sensitivity
     if isinstance(pick, ReportNoisyMax):
-        strength, price = ("noise scale", _exact_or_up(pick.scale)), "/scale"
+        strength, price = ("noise scale", exact_or_up(pick.scale)), "/scale"
         step = pick.lattice.step  # its utilities lie on a lattice
         unit = max(math.floor(unit / step), 1) * step
     else:
@@ -434,7 +379,7 @@ def _explained_selection(kind: str, pick: Selection, count: int | None) -> Expla
         return pick.law([Fraction(0), lead * unit]).probability(1)
 
     number = 100 if count is None else count
-    rows = [(_brief(k * unit), picked(k), picked(k - moves)) for k in (0, 1, 2, 4, 8)]
+    rows = [(brief(k * unit), picked(k), picked(k - moves)) for k in (0, 1, 2, 4, 8)]
     return Explanation(
         name=kind,
         guarantee=pick.guarantee,
@@ -450,7 +395,7 @@ def _explained_selection(kind: str, pick: Selection, count: int | None) -> Expla
         accuracy=lambda beta: pick.accuracy(beta, candidates=number),
         error_words="in {level} % of the releases the pick is at most {bound} below the best",
         caption="The better of two candidates, and the same with one person against it:",
-        table=_ratios(("leads by", "P[it is picked]", "P with one against"), rows),
+        table=ratios(("leads by", "P[it is picked]", "P with one against"), rows),
     )
 
 
@@ -488,12 +433,12 @@ def histogram(
             facts=(
                 ("keys", f"{number} declared, {noise.keys_per_person} a person"),
                 ("sensitivity", exact_text(Fraction(noise.sensitivity))),
-                ("noise scale", _exact_or_up(noise.scale)),
+                ("noise scale", exact_or_up(noise.scale)),
             ),
             accuracy=lambda beta: noise.accuracy(beta, keys=number),
             error_words="in {level} % of the releases no key is off by more than {bound}",
             caption="One key that x people have, and the same with one person more:",
-            table=_pairs(noise.law(0).probability, noise.per_key, Fraction(1)),
+            table=pairs(noise.law(0).probability, noise.per_key, Fraction(1)),
         )
 
     return explanation, _counts(counts, file), lambda x: _table(noise.release(x))
@@ -532,7 +477,7 @@ def thresholded_histogram(
             source="Korolova et al. 2009; paper 003, section 3",
             facts=(
                 ("keys a person", str(noise.keys_per_person)),
-                ("noise scale", _exact_or_up(noise.scale)),
+                ("noise scale", exact_or_up(noise.scale)),
                 ("threshold", f"{bar:,}, the least for this δ"),
                 ("exact δ", f"{rounded_up(noise.delta)}, rounded up"),
             ),
@@ -596,8 +541,8 @@ def _explained_alarm(alarm: AboveThreshold, queries: int) -> Explanation:
             return alarm.law([bar + value], precision=64)[(True,)]
 
         near = (-2 * reach, -reach, 0, reach, 2 * reach)
-        rows = [(_place(Fraction(k), "t"), above(k), above(k + moved)) for k in near]
-        table = _ratios(("value", "P[above]", "P with one more"), rows, inverted=True)
+        rows = [(place(Fraction(k), "t"), above(k), above(k + moved)) for k in near]
+        table = ratios(("value", "P[above]", "P with one more"), rows, inverted=True)
     return Explanation(
         name="above-threshold",
         guarantee=alarm.guarantee,
@@ -608,8 +553,8 @@ def _explained_alarm(alarm: AboveThreshold, queries: int) -> Explanation:
         facts=(
             ("sensitivity", exact_text(alarm.sensitivity)),
             ("threshold", exact_text(alarm.threshold)),
-            ("scale of R", _exact_or_up(alarm.threshold_scale)),
-            ("scale of N", _exact_or_up(alarm.query_scale)),
+            ("scale of R", exact_or_up(alarm.threshold_scale)),
+            ("scale of N", exact_or_up(alarm.query_scale)),
             ("queries", f"{number:,}" + ("" if queries else ", say")),
         ),
         accuracy=lambda beta: alarm.accuracy(beta, queries=number),
@@ -669,47 +614,3 @@ def _rows(
             remedy = '"a=3,b=10"' if widths == (2,) else '"3,5,4" or "a=3,b=5,c=4"'
             raise refusal(where, "is not like the rest", f"write {remedy}")
     return rows
-
-
-# ---------------------------------------------------------------- probabilities side by side
-
-
-def _pairs(chance: Callable[[int], Ball], moved: int, step: Fraction) -> Columns:
-    """Outputs near x: their exact probabilities from x and from x + s, and the ratio."""
-    unit = max(moved, 1)
-    outputs = range(-2 * unit, 3 * unit + 1, unit)
-    rows = [(_place(k * step), chance(k), chance(k - moved)) for k in outputs]
-    return _ratios(("output", "P if the truth is x", f"P if it is {_place(moved * step)}"), rows)
-
-
-def _ratios(
-    headings: tuple[str, str, str], rows: list[tuple[str, Ball, Ball]], *, inverted: bool = False
-) -> Columns:
-    """Two probabilities of each output, and the first over the second, or inverted."""
-    cells = []
-    for name, p, q in rows:
-        try:
-            ratio = certain(q / p if inverted else p / q)
-        except ArithmeticError:
-            ratio = "-"
-        cells.append((name, certain(p), certain(q), ratio))
-    return Columns((*headings, "ratio"), cells, numbers=(1, 2, 3))
-
-
-def _place(distance: Fraction, origin: str = "x") -> str:
-    if distance == 0:
-        return origin
-    text = exact_text(abs(distance))
-    short = text if len(text) <= 12 else rounded_near(abs(distance))
-    return f"{origin} {'-' if distance < 0 else '+'} {short}"
-
-
-def _exact_or_up(number: Fraction) -> str:
-    """The width of noise: exactly, or rounded up where the digits do not end soon."""
-    exact = exact_text(number)
-    return f"{rounded_up(number)}, rounded up" if exact.endswith("...") else exact
-
-
-def _brief(number: Fraction | float) -> str:
-    text = exact_text(number)
-    return rounded_up(number) if text.endswith("...") or len(text) > 14 else text

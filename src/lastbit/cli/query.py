@@ -16,15 +16,7 @@ from lastbit import report as reports
 from lastbit.cli.allowance import allowance_words, own_allowance
 from lastbit.cli.ledger import account_of, budget_rows
 from lastbit.cli.marginals import marginals_parts, marginals_plan
-from lastbit.cli.options import (
-    PATH,
-    command,
-    exact_number,
-    flag,
-    json_option,
-    option,
-    refusal,
-)
+from lastbit.cli.options import PATH, command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -36,13 +28,7 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.cli.remote import (
-    OrRemote,
-    budget_at,
-    opened,
-    released_remotely,
-    token_option,
-)
+from lastbit.cli.remote import OrRemote, budget_at, opened, released_remotely, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
 from lastbit.ledger import Allowance, check_output, one_connection, spared_by
@@ -76,7 +62,6 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     parsed,
-    planned,
     printed_statement,
     progress,
     read_card,
@@ -183,7 +168,7 @@ def query(
             raise refusal(name, "is not for tables of a server", "leave it out")
         token = [] if token_file is None else [str(token_file)]
         _check_files(out, report, title, {"the token": token})
-        wanted = None if within is None else _within(within)
+        wanted = _within(within)
         remote = opened(card, token_file).sql(statement or "")
         if explain:
             _show_remote_plan(remote, wanted, asked, as_json=as_json)
@@ -217,10 +202,7 @@ def query(
         if no_intervals:
             question = question.without_intervals()
         check_kept(kept, question, table)
-        if within is None:
-            plan = planned(question, table, **asked)
-        else:
-            plan = planned_within(question, table, _within(within), **asked)
+        plan = planned_within(question, table, _within(within), **asked)
         if explain or dry_run:
             prices = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
     if print_sql:
@@ -345,8 +327,10 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     return _by_name(text, "--weights", "write --weights n=2,cost=1, or --weights balanced")
 
 
-def _within(text: str) -> Fraction | dict[str, Fraction]:
+def _within(text: str | None) -> Fraction | dict[str, Fraction] | None:
     """One number, or numbers by name: n=100,cost=5."""
+    if text is None:
+        return None
     if "=" not in text:
         return exact_number(text.strip(), "--within")
     return _by_name(text, "--within", "write --within 100, or --within n=100,cost=5")

@@ -12,15 +12,7 @@ from typing import Any
 import click
 
 from lastbit.cli.ledger import account_of, budget_rows
-from lastbit.cli.options import (
-    PATH,
-    command,
-    exact_number,
-    flag,
-    json_option,
-    option,
-    refusal,
-)
+from lastbit.cli.options import PATH, command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.files import written_over

@@ -7,12 +7,7 @@ from pathlib import Path
 import click
 
 from lastbit.addresses import Address
-from lastbit.cli.allowance import (
-    allowance_table,
-    allowance_words,
-    ledger_of,
-    place_argument,
-)
+from lastbit.cli.allowance import allowance_table, allowance_words, ledger_of, place_argument
 from lastbit.cli.ledger import question_table, with_answers
 from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json

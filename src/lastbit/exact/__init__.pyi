@@ -40,6 +40,7 @@ from lastbit.exact.rounding import (
     between as between,
     certain as certain,
     exact_text as exact_text,
+    fixed as fixed,
     lower as lower,
     nearest as nearest,
     rounded_down as rounded_down,

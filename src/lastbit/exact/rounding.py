@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal
 
 from flint import arb
 
@@ -120,6 +123,14 @@ def _up(exact: Fraction) -> float:
 
 _LONGEST = 24
 _MOST = 10**1000
+_HUGE = 10**15
+_SIDES: Mapping[str, tuple[Callable[[Fraction], int], str]] = MappingProxyType(
+    {
+        "up": (math.ceil, ROUND_CEILING),
+        "down": (math.floor, ROUND_FLOOR),
+        "near": (round, ROUND_HALF_EVEN),
+    }
+)
 
 
 def exact_text(number: Fraction | float, longest: int = _LONGEST) -> str:
@@ -164,6 +175,22 @@ def rounded_near(number: Fraction | float, digits: int = 6) -> str:
     '0.6667'
     """
     return _rounded(number, digits, ROUND_HALF_EVEN)
+
+
+def fixed(
+    number: Fraction, places: int, side: Literal["up", "down", "near"], *, huge: int = 6
+) -> str:
+    """A number with this many decimals, and commas; from 10**15 on by its first `huge` digits.
+
+    >>> fixed(Fraction(12345, 8), 2, "up"), fixed(Fraction(12345, 8), 2, "down")
+    ('1,543.13', '1,543.12')
+    >>> fixed(Fraction(-1, 8), 0, "near"), fixed(Fraction(10**20 + 1), 0, "up")
+    ('0', '1.00001e+20')
+    """
+    whole, rounding = _SIDES[side]
+    if abs(number) >= _HUGE:
+        return f"{_divided(number, huge, rounding):e}"
+    return f"{Decimal(whole(number * 10**places)).scaleb(-places):,.{places}f}"
 
 
 def between(low: Fraction, high: Fraction, digits: int = 8) -> str:
@@ -219,7 +246,7 @@ def _rounded(number: Fraction | float, digits: int, rounding: str) -> str:
         if math.isinf(number):
             return "∞" if number > 0 else "-∞"
         number = Fraction(number)
-    if number.denominator == 1 and abs(number) < 10**15:
+    if number.denominator == 1 and abs(number) < _HUGE:
         return str(number.numerator)
     return tidy(_divided(number, digits, rounding))
 

@@ -19,18 +19,12 @@ from lastbit.laws.ideal import (
     PolynomialTail as PolynomialTail,
     StudentT as StudentT,
 )
-from lastbit.laws.law import (
-    Law as Law,
-    least as least,
-    quantile_level as quantile_level,
-)
+from lastbit.laws.law import Law as Law, least as least, quantile_level as quantile_level
 from lastbit.laws.planar import (
     DiscretePlanarLaplace as DiscretePlanarLaplace,
     ScatteredPoint as ScatteredPoint,
 )
-from lastbit.laws.sums import (
-    normal_reach as normal_reach,
-)
+from lastbit.laws.sums import normal_reach as normal_reach
 from lastbit.laws.transformed import (
     Clamped as Clamped,
     OnGrid as OnGrid,

@@ -1,10 +1,5 @@
-from lastbit.ledger.entry import (
-    Account as Account,
-    Entry as Entry,
-)
-from lastbit.ledger.ledger import (
-    Ledger as Ledger,
-)
+from lastbit.ledger.entry import Account as Account, Entry as Entry
+from lastbit.ledger.ledger import Ledger as Ledger
 from lastbit.ledger.principals import (
     PERIODS as PERIODS,
     ROLES as ROLES,
@@ -25,10 +20,7 @@ from lastbit.ledger.safekeeping import (
     spared_by as spared_by,
 )
 from lastbit.ledger.sqlite import check_output as check_output
-from lastbit.ledger.storage import (
-    one_connection as one_connection,
-    user_name as user_name,
-)
+from lastbit.ledger.storage import one_connection as one_connection, user_name as user_name
 
 __all__ = [
     "Account",

@@ -53,22 +53,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.ledger.principals import (
-    CURRENCIES,
-    ROLES,
-    Allowance,
-    Limit,
-    Role,
-    Total,
-    in_words,
-)
-from lastbit.privacy import (
-    NOTHING_SPENT,
-    GaussianCost,
-    GaussianFilter,
-    MomentCost,
-    MomentFilter,
-)
+from lastbit.ledger.principals import CURRENCIES, ROLES, Allowance, Limit, Role, Total, in_words
+from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price, suggested
 
 Kind: TypeAlias = Literal[

@@ -10,14 +10,7 @@ from flint import arb
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Ball, Number, arb_of, lower, positive, whole, working_precision
-from lastbit.laws import (
-    Ideal,
-    IdealCauchy,
-    IdealGaussian,
-    IdealLaplace,
-    PolynomialTail,
-    StudentT,
-)
+from lastbit.laws import Ideal, IdealCauchy, IdealGaussian, IdealLaplace, PolynomialTail, StudentT
 from lastbit.mechanisms.mechanism import level
 from lastbit.privacy import least_noise
 

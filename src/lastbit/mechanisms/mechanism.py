@@ -21,13 +21,7 @@ from lastbit.exact import (
     upper,
     working_precision,
 )
-from lastbit.privacy import (
-    Neighbours,
-    PrivacyLoss,
-    Profile,
-    PureDP,
-    black_box,
-)
+from lastbit.privacy import Neighbours, PrivacyLoss, Profile, PureDP, black_box
 from lastbit.sampling import Sampler
 
 _EXTREME = Fraction(2) ** 300

@@ -30,11 +30,7 @@ from lastbit.exact import (
 )
 from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
 from lastbit.mechanisms.randomized_response import RandomizedResponse, categories_in, check_listed
-from lastbit.privacy import (
-    ApproxLoss,
-    PureDP,
-    black_box,
-)
+from lastbit.privacy import ApproxLoss, PureDP, black_box
 
 Method: TypeAlias = Literal["exact", "normal"]
 

@@ -10,13 +10,7 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, arb_of, nearest, working_precision
-from lastbit.laws import (
-    Clamped,
-    Ideal,
-    Law,
-    OnGrid,
-    Rounded,
-)
+from lastbit.laws import Clamped, Ideal, Law, OnGrid, Rounded
 from lastbit.mechanisms.admissible_noise import Admissible, admissible, evenly_spread
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.lattice import lattice, power_below

@@ -10,7 +10,8 @@ the whole answer, show.
 
 | file | holds |
 |---|---|
-| `private_table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
+| `table.py` | `table(...)`: a card, files, frames or a server's table, declared |
+| `private_table.py` | `Table`: the Python front end, `.group_by(...).agg(...).release(...)` |
 | `paying.py` | `checked`, `reserved`, `answered`: from a plan to an answer, in the safe order |
 | `release.py` | `released`; the columns, rows and certificate of an answer |
 | `made_up_rows.py` | rows made up from a card alone, and answers about them |
@@ -22,6 +23,7 @@ the whole answer, show.
 | `synthetic_rows.py` | synthetic rows from released tables |
 | `marginal_answer.py` | `Marginals`: released tables, shown, exported, saved |
 | `remote.py` | tables of a server: asked over HTTPS, answers checked and compared |
+| `connection.py` | the connection to a server, and the token |
 | `steps_as_sql.py` | steps of a question as one SELECT, for servers |
 | `answer.py` | `Answer`: the record of an answer, shown, exported, saved, made consistent |
 """

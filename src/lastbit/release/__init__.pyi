@@ -1,12 +1,5 @@
-from lastbit.release.answer import (
-    Answer as Answer,
-    Row as Row,
-)
-from lastbit.release.kept import (
-    Kept as Kept,
-    check_kept as check_kept,
-    with_kept as with_kept,
-)
+from lastbit.release.answer import Answer as Answer, Row as Row
+from lastbit.release.kept import Kept as Kept, check_kept as check_kept, with_kept as with_kept
 from lastbit.release.made_up_rows import (
     made_up as made_up,
     made_up_answer as made_up_answer,
@@ -28,25 +21,16 @@ from lastbit.release.paying import (
     checked as checked,
     reserved as reserved,
 )
-from lastbit.release.private_table import (
-    Table as Table,
-    table as table,
-)
-from lastbit.release.recorded import (
-    question_of_plan as question_of_plan,
-)
-from lastbit.release.release import (
-    released as released,
-)
-from lastbit.release.remote import (
-    RemoteTable as RemoteTable,
-    remote_table as remote_table,
-)
+from lastbit.release.private_table import Table as Table
+from lastbit.release.recorded import question_of_plan as question_of_plan
+from lastbit.release.release import released as released
+from lastbit.release.remote import RemoteTable as RemoteTable, remote_table as remote_table
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,
     synthetic as synthetic,
     synthetic_from as synthetic_from,
 )
+from lastbit.release.table import table as table
 from lastbit.release.tuning import (
     BoundsSuggestion as BoundsSuggestion,
     MaxRowsSuggestion as MaxRowsSuggestion,
@@ -56,10 +40,7 @@ from lastbit.release.tuning import (
     suggest_bounds as suggest_bounds,
     suggest_max_rows as suggest_max_rows,
 )
-from lastbit.release.within import (
-    planned_within as planned_within,
-    price_rows as price_rows,
-)
+from lastbit.release.within import planned_within as planned_within, price_rows as price_rows
 
 __all__ = [
     "Answer",

@@ -60,14 +60,15 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
                 taken.add(free.lower())
                 names.append(free)
     rows = [
-        [_key(key) for key in row["keys"]]
+        [key_value(key) for key in row["keys"]]
         + [cell[field] for cell in row["cells"] for _, field in _SUFFIXES]
         for row in record["rows"]
     ]
     return names, rows
 
 
-def _key(data: Any) -> Any:
+def key_value(data: Any) -> Any:
+    """The value of a key, as a record has it."""
     constant = from_json(data)
     assert isinstance(constant, Constant)
     return constant.value
@@ -75,7 +76,7 @@ def _key(data: Any) -> Any:
 
 def _row(row: dict[str, Any], names: tuple[str, ...]) -> Row:
     cells = tuple(Cell(**cell) for cell in row["cells"])
-    return Row(tuple(map(_key, row["keys"])), cells, names)
+    return Row(tuple(map(key_value, row["keys"])), cells, names)
 
 
 def csv_lines(record: dict[str, Any]) -> str:
@@ -329,12 +330,11 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text, also written to a file if one is named."""
-        return self._written(csv_lines(self._seen), path)
+        return exported(csv_lines(self._seen), path, self.spared)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""
-        text = json.dumps(self.record, indent=2, ensure_ascii=False, allow_nan=False)
-        return self._written(text + "\n", path)
+        return exported(record_json(self.record), path, self.spared)
 
     def to_parquet(self, path: str | Path) -> None:
         """A Parquet file."""
@@ -359,16 +359,7 @@ class Answer:
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with charts: one HTML file that needs nothing else."""
-        if title is not None and (not isinstance(title, str) or not title.strip()):
-            raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
-        self._written(page(self._seen, title=title), path)
-
-    def _written(self, text: str, path: str | Path | None) -> str:
-        if path is not None:
-            check_output("path", path, self.spared)
-            with _told():
-                written_over(path, text)
-        return text
+        exported(page(self._seen, title=checked_title(title)), path, self.spared)
 
     def __str__(self) -> str:
         return answer_in_terminal(self._seen)
@@ -379,6 +370,27 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return answer_in_notebook(self._seen)
+
+
+def record_json(record: dict[str, Any]) -> str:
+    """The whole record with its certificate."""
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def checked_title(title: str | None) -> str | None:
+    """The title of a page, if one is given."""
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
+    return title
+
+
+def exported(text: str, path: str | Path | None, spared: Spared) -> str:
+    """The text, also written to a file if one is named; not to one of those that are spared."""
+    if path is not None:
+        check_output("path", path, spared)
+        with _told():
+            written_over(path, text)
+    return text
 
 
 @contextmanager

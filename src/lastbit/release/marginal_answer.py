@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.files import Spared, csv_text, plain_cell, written_over
-from lastbit.ledger import check_output
+from lastbit.files import Spared, csv_text, plain_cell
+from lastbit.release.answer import checked_title, exported, key_value, record_json
 from lastbit.report import (
     marginal_tables,
     marginals_in_notebook,
     marginals_in_terminal,
     marginals_page,
 )
-from lastbit.tables import Constant, Cost, from_json
+from lastbit.tables import Cost
 from lastbit.verify import read
 
 
@@ -175,12 +174,11 @@ class Marginals:
         """Comma-separated text, also written to a file if one is named."""
         rows = self.to_dicts()
         lines = (rows[0], *(row.values() for row in rows))
-        return self._written(csv_text(map(plain_cell, line) for line in lines), path)
+        return exported(csv_text(map(plain_cell, line) for line in lines), path, self.spared)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""
-        text = json.dumps(self.record, indent=2, ensure_ascii=False, allow_nan=False)
-        return self._written(text + "\n", path)
+        return exported(record_json(self.record), path, self.spared)
 
     def save(self, path: str | Path) -> None:
         """Keep the tables: the record with its certificate, which `load` reads back."""
@@ -193,20 +191,8 @@ class Marginals:
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with heat maps: one HTML file that needs nothing else."""
-        if title is not None and (not isinstance(title, str) or not title.strip()):
-            raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
-        self._written(marginals_page(self.record, title=title), path)
-
-    def _written(self, text: str, path: str | Path | None) -> str:
-        if path is not None:
-            check_output("path", path, self.spared)
-            try:
-                written_over(path, text)
-            except OSError as error:
-                problem = f"could not be written ({error.strerror or 'the disk fails'})"
-                remedy = "name another file; the answer is not lost"
-                raise InvalidParameter("path", problem=problem, remedy=remedy) from None
-        return text
+        page = marginals_page(self.record, title=checked_title(title))
+        exported(page, path, self.spared)
 
     def __str__(self) -> str:
         return marginals_in_terminal(self.record)
@@ -222,7 +208,7 @@ class Marginals:
 def _cell(row: Mapping[str, Any]) -> MarginalCell:
     (cell,), exact = row["cells"], Fraction(row["consistent"])
     return MarginalCell(
-        keys=tuple(map(_key, row["keys"])),
+        keys=tuple(map(key_value, row["keys"])),
         count=float(exact),
         standard_error=row["consistent_error"],
         whole=row["whole"],
@@ -231,9 +217,3 @@ def _cell(row: Mapping[str, Any]) -> MarginalCell:
         high=cell["high"],
         exact=exact,
     )
-
-
-def _key(data: Any) -> Any:
-    constant = from_json(data)
-    assert isinstance(constant, Constant)
-    return constant.value

@@ -24,8 +24,9 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.canonical import digest_of
+from lastbit.release.answer import key_value
 from lastbit.release.having import kept
-from lastbit.tables import ColumnName, Constant, DataCard, Plan, Query, columns_in, from_json
+from lastbit.tables import ColumnName, DataCard, Plan, Query, columns_in
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -297,7 +298,7 @@ def _view(
         for row in record["rows"]
     ]
     released = [
-        [*map(_value, row["keys"]), *(cell["value"] for cell in row["cells"])] for row in rows
+        [*map(key_value, row["keys"]), *(cell["value"] for cell in row["cells"])] for row in rows
     ]
     left = kept(query, [column["name"] for column in columns], released)
     return {
@@ -307,9 +308,3 @@ def _view(
         "rows": [rows[i] for i in left],
         "notes": [*record["notes"], NOTE],
     }
-
-
-def _value(key: Any) -> Any:
-    constant = from_json(key)
-    assert isinstance(constant, Constant)
-    return constant.value

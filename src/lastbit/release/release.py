@@ -16,12 +16,7 @@ from functools import partial
 from typing import Any
 
 from lastbit.checker import beliefs
-from lastbit.errors import (
-    EngineFailed,
-    EntropyUnavailable,
-    InvalidParameter,
-    NotCertified,
-)
+from lastbit.errors import EngineFailed, EntropyUnavailable, InvalidParameter, NotCertified
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.derived import derived_columns

@@ -16,43 +16,24 @@ Differs  that the numbers come from the data, with noise of the right law, is th
 Theorem  one call of `release` is charged at most once, however often the connection drops
 Proof    its Idempotency-Key is made once, and the server has one job for a key
 
-The token goes to this server and nowhere else: redirects are refused, certificates are verified
-always, and http:// is for the loopback address alone. It is in no repr, and errors are raised
-outside of the frames that hold it.
-
 Checked  tests/release/test_remote.py (against servers that lie)
 """
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
-import re
-import socket
-import ssl
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from lastbit.addresses import Secret
 from lastbit.checker import Rejected, check_apart_from_code
-from lastbit.errors import (
-    BudgetExceeded,
-    InvalidParameter,
-    LastbitError,
-    NotAllowed,
-    QueryRefused,
-    ServerFailed,
-    WrongType,
-)
+from lastbit.errors import InvalidParameter, LastbitError, QueryRefused, ServerFailed, WrongType
 from lastbit.exact import Number, exact_text, rational
 from lastbit.release.answer import Answer
+from lastbit.release.connection import LONGEST_WAIT, MOST_WORDS, Server
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import served
 from lastbit.release.steps_as_sql import Statement, quoted, unwritable
@@ -69,248 +50,13 @@ from lastbit.tables import (
     card_from_json,
     exact_fraction,
     parsed,
-    planned,
     rows_of,
     told,
 )
 
-API = "/api/v1"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-TOKEN = "LASTBIT_TOKEN"
-_TOKEN = re.compile(r"[A-Za-z0-9_.~+/=-]{8,512}", re.ASCII)
-_MOST = 4 << 20
 _MOST_ANSWER = 256 << 20
-_PIECE = 1 << 16
-_PATIENCE = 30.0  # seconds without a byte
-_LONGEST = 300.0  # seconds for one response
-_TRIES = 5
-_LONGEST_WAIT = 60.0
-_MOST_WORDS = 500
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASK_AGAIN = "ask again: an answer that is on record is free"
-
-
-def token_of(given: Secret | None) -> Secret:
-    """The token that is given, or that of the environment."""
-    found = Secret(os.environ.get(TOKEN, "")) if given is None else given
-    if not found.revealed():
-        raise NotAllowed(f"no token is given; pass token=..., or set {TOKEN}")
-    if not _TOKEN.fullmatch(str(found.revealed())):
-        problem, remedy = "is not a token", "copy the whole of it: lbt_..."
-        raise InvalidParameter("token", problem=problem, remedy=remedy)
-    return found
-
-
-# ---------------------------------------------------------------- the connection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a server said: JSON that nobody has checked yet."""
-
-    status: int
-    retry_after: float | None
-    body: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """Where a table is, and the token by which it is asked."""
-
-    host: str
-    port: int
-    tls: bool
-    token: Secret = field(compare=False)
-
-    @staticmethod
-    def at(address: str, token: Secret | None) -> tuple[Server, str]:
-        """The server of an address, and the table's name: https://stats.example.org/visits."""
-
-        def wrong(problem: str, remedy: str = "") -> InvalidParameter:
-            remedy = remedy or 'write, say, "https://stats.example.org/visits"'
-            return InvalidParameter("the address", problem=problem, remedy=remedy)
-
-        try:
-            parts = urlsplit(address)
-            host, port = parts.hostname or "", parts.port
-        except ValueError:
-            raise wrong("cannot be read") from None
-        if any(ord(letter) <= 32 or ord(letter) == 127 for letter in address):
-            raise wrong("holds blanks")
-        if not host.isascii():
-            raise wrong("has a host that is not ASCII", "write its name as xn--...")
-        if "@" in parts.netloc or parts.query or parts.fragment:
-            remedy = f"leave it out; a token is passed as token=..., or in {TOKEN}"
-            raise wrong("holds more than a host and a table", remedy)
-        table = unquote(parts.path.removeprefix("/"))
-        if not host or not table or "/" in table:
-            raise wrong("names no table of a server")
-        tls = parts.scheme.lower() == "https"
-        if not tls and host not in LOOPBACK:
-            raise wrong("is not encrypted", "write https://...; http:// is for this machine alone")
-        usual = 443 if tls else 80
-        server = Server(host=host, port=port or usual, tls=tls, token=token_of(token))
-        return server, table
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' if self.tls else ''}://{host}:{self.port}"
-
-    def get(self, path: str, *, most: int = _MOST) -> Reply:
-        """What is at this path; tried again where the connection drops."""
-        return self._tried("GET", path, None, {}, most)
-
-    def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Reply:
-        """What it says to this; tried again only if nothing is paid, or by a key once."""
-        headers = {} if key is None else {"Idempotency-Key": key}
-        return self._tried("POST", path, json.dumps(body).encode(), headers, _MOST)
-
-    def _tried(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
-    ) -> Reply:
-        problem = ""
-        for attempt in range(_TRIES):
-            if attempt:
-                time.sleep(0.25 * 2**attempt)
-            try:
-                reply = self._called(method, path, body, headers, most)
-            except _Dropped as dropped:
-                problem = str(dropped)
-                continue
-            if reply.status == 429 and attempt + 1 < _TRIES:
-                time.sleep(min(reply.retry_after or 1.0, _LONGEST_WAIT))
-                continue
-            return reply
-        raise ServerFailed(f"{self} {problem}; look at the address, and whether the server runs")
-
-    def _called(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
-    ) -> Reply:
-        """One request; the frames that hold the token are left before anything is raised."""
-        found, problem, final = self._sent(method, path, body, headers, most)
-        if found is None:
-            raise ServerFailed(f"{self} {problem}") if final else _Dropped(problem)
-        return found
-
-    def _sent(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
-    ) -> tuple[Reply | None, str, bool]:
-        """The reply; or what went wrong, and whether that is final."""
-        kind = {} if body is None else {"Content-Type": "application/json"}
-        every = {"Accept": "application/json", "Connection": "close", **kind, **headers}
-        connection, late = self._connection(), threading.Event()
-        try:
-            connection.connect()
-            sent = {**every, "Authorization": f"Bearer {self.token.revealed()}"}
-            with _ended(connection.sock, late):
-                connection.request(method, f"{API}{path}", body=body, headers=sent)
-                response = connection.getresponse()
-                redirected = 300 <= response.status < 400
-                text = b"" if redirected else _limited(response, most)
-            if redirected:
-                return None, "sends elsewhere (a redirect), and the token is not sent there", True
-            if text is None or late.is_set():
-                return None, _TOO_MUCH, True
-            retry = response.headers.get("Retry-After", "")
-            wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
-            if response.status == 204 and not text:
-                return Reply(status=204, retry_after=wait, body=None), "", False
-            value = json.loads(text.decode(), parse_constant=_no_number)
-            return Reply(status=response.status, retry_after=wait, body=value), "", False
-        except ssl.SSLCertVerificationError:
-            return None, "has a certificate that is not valid for it; ask its steward", True
-        except (ValueError, RecursionError):
-            return None, "does not answer in JSON; look at the address", True
-        except (OSError, http.client.HTTPException):
-            if late.is_set():
-                return None, _TOO_MUCH, True
-            return None, "cannot be reached, or the connection drops", False
-        finally:
-            connection.close()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        if not self.tls:
-            host = "127.0.0.1" if self.host == "localhost" else self.host
-            return http.client.HTTPConnection(host, self.port, timeout=_PATIENCE)
-        verified = ssl.create_default_context()
-        return http.client.HTTPSConnection(
-            self.host, self.port, timeout=_PATIENCE, context=verified
-        )
-
-    def words(self, said: object) -> str:
-        """What a server says, to be shown: cut, without what steers a terminal, and no token."""
-        text = self.token.hidden(str(said or ""))[:_MOST_WORDS]
-        return "".join(letter if letter.isprintable() else " " for letter in text)
-
-    def good(self, reply: Reply, *statuses: int) -> dict[str, Any]:
-        """The JSON object of a reply that has one of these statuses; else its problem, raised."""
-        if reply.status in statuses and isinstance(reply.body, dict):
-            return reply.body
-        raise self._problem(reply)
-
-    def _problem(self, reply: Reply) -> LastbitError:
-        said = reply.body if isinstance(reply.body, dict) else {}
-        kind, words = str(said.get("type", "")).rpartition("/")[2], self.words(said.get("detail"))
-        if reply.status == 401:
-            return NotAllowed(
-                f"{self} does not know the token: it is wrong, has expired or was revoked; make "
-                "another in the browser, or ask a steward"
-            )
-        if kind == "over-budget":
-            return BudgetExceeded(words or "not enough is left")
-        if reply.status in (403, 404, 409):
-            return NotAllowed(f"{self} refuses: {words or 'not allowed'}")
-        if 400 <= reply.status < 500 and words:
-            return QueryRefused("the question", problem=f"is refused: {words}", remedy=_CHANGE)
-        return ServerFailed(f"{self} fails with status {reply.status}; {words or 'try again'}")
-
-
-_CHANGE = "nothing was charged"
-
-
-class _Dropped(Exception):
-    """A request that may be tried again."""
-
-
-_TOO_MUCH = "answers more than is taken, or too slowly"
-
-
-@contextmanager
-def _ended(line: socket.socket, late: threading.Event) -> Iterator[None]:
-    """End the connection if what is done inside takes too long, though bytes keep coming."""
-
-    def end() -> None:
-        late.set()
-        with suppress(OSError):
-            line.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(_LONGEST, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
-    """The body, unless it is too long."""
-    pieces, length = [], 0
-    while piece := response.read1(_PIECE):
-        pieces.append(piece)
-        length += len(piece)
-        if length > most:
-            return None
-    if response.length:  # less came than was announced
-        raise http.client.IncompleteRead(b"", response.length)
-    return b"".join(pieces)
-
-
-def _no_number(_: str) -> Any:
-    raise ValueError
-
-
-# ---------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -546,11 +292,7 @@ class RemoteTable:
 
     def _plan(self, sql: str, price: dict[str, Any], within: Within | None) -> Plan | None:
         query = self._query_of(sql)
-        if query is None:
-            return None
-        if within is None:
-            return planned(query, self.card, **price)
-        return planned_within(query, self.card, within, **price)
+        return None if query is None else planned_within(query, self.card, within, **price)
 
     def _asked(
         self, price: Mapping[str, Any], within: Within | None, *, fresh: bool = False
@@ -605,7 +347,7 @@ class RemoteTable:
         while job.get("state") in ("waiting", "running"):
             slot = job.get("slot")
             whole = 4 * slot if isinstance(slot, int | float) and slot > 0 else 60.0
-            pause = min(max(wait or 1.0, 0.2), _LONGEST_WAIT)
+            pause = min(max(wait or 1.0, 0.2), LONGEST_WAIT)
             until = time.monotonic() + pause
             while (left := until - time.monotonic()) > 0:
                 passed = (time.monotonic() - begun) / whole
@@ -708,7 +450,7 @@ def _checked(
     except Rejected as rejected:
         words = "".join(letter if letter.isprintable() else " " for letter in str(rejected))
         raise ServerFailed(
-            f"the server's answer is rejected by the checker ({words[:_MOST_WORDS]}); {_DISTRUST}"
+            f"the server's answer is rejected by the checker ({words[:MOST_WORDS]}); {_DISTRUST}"
         ) from None
     claim = inner["claim"]
     ours = {"table": card.name, "unit": card.unit, "neighbours": card.neighbours.relation}

@@ -25,8 +25,9 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, whole
-from lastbit.files import csv_text, written_over
-from lastbit.ledger import Ledger, check_output
+from lastbit.files import csv_text
+from lastbit.ledger import Ledger
+from lastbit.release.answer import exported
 from lastbit.release.marginal_answer import Marginals, MarginalTable
 from lastbit.release.private_table import Table
 
@@ -82,10 +83,7 @@ class Synthetic:
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text with a header, also written to a file if one is named."""
         text = csv_text((self.columns, *zip(*self.columns.values(), strict=True)))
-        if path is not None:
-            check_output("path", path, self.tables.spared)
-            written_over(path, text)
-        return text
+        return exported(text, path, self.tables.spared)
 
 
 def synthetic(

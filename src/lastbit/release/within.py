@@ -36,7 +36,7 @@ _RHOS: tuple[Fraction, ...] = tuple(Fraction(text) for text in ("0.001", "0.01",
 def planned_within(
     query: Query,
     card: DataCard,
-    within: Within,
+    within: Within | None,
     *,
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -46,7 +46,10 @@ def planned_within(
     """The cheapest plan whose errors are at most `within`: a number for all, or one by column.
 
     The price is in epsilon, beside the delta that is given, or in rho where the table's budget is.
+    Without `within`, the plan at the price that is given.
     """
+    if within is None:
+        return planned(query, card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     if epsilon is not None or rho is not None:
         raise InvalidParameter(
             "within", problem="is given beside a price", remedy="pass the one or the other"

@@ -9,12 +9,14 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 
 | file | holds |
 |---|---|
-| `charts.py` | one frame, one look; curves, bars, stems and output laws as SVG |
+| `charts.py` | one frame, one look; curves, bars and stems as SVG |
+| `law_charts.py` | the two output laws of an audit |
 | `page.py`, `templates/` | words fit to print; the HTML shell, a template for each kind of page |
 | `plan.py` | a plan in words, the same on every screen |
 | `budget.py` | what is spent and what is left of an account |
 | `answer.py` | an answer: numbers with intervals, tables, charts, its page |
-| `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
+| `claims.py` | what a certificate claims, in words |
+| `certificate.py`, `proofs.py` | its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |
 | `deployment.py`, `registry.py` | the checklist of SP 800-226; an entry for a public registry |
 | `figures.py` | figures of the theory, computed exactly |

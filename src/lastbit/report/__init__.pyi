@@ -15,23 +15,16 @@ from lastbit.report.budget import (
     epsilon_taken as epsilon_taken,
     typical_price as typical_price,
 )
-from lastbit.report.cells import (
-    shown_cell as shown_cell,
-)
+from lastbit.report.cells import shown_cell as shown_cell
 from lastbit.report.certificate import (
-    Claim as Claim,
     certificate_latex as certificate_latex,
     certificate_page as certificate_page,
-    claim_of as claim_of,
-    only_probed as only_probed,
 )
 from lastbit.report.charts import (
     Axis as Axis,
     Bars as Bars,
-    Cell as Cell,
     Chart as Chart,
     Curve as Curve,
-    LawPanel as LawPanel,
     Mark as Mark,
     Panel as Panel,
     Range as Range,
@@ -39,12 +32,12 @@ from lastbit.report.charts import (
     Stems as Stems,
     Zone as Zone,
     chart as chart,
-    law_picture as law_picture,
     middle as middle,
     picture as picture,
     powers_of_ten as powers_of_ten,
     raised as raised,
 )
+from lastbit.report.claims import Claim as Claim, claim_of as claim_of, only_probed as only_probed
 from lastbit.report.deployment import (
     checklist_markdown as checklist_markdown,
     checklist_page as checklist_page,
@@ -63,10 +56,8 @@ from lastbit.report.figures import (
     smooth_sensitivity_figure as smooth_sensitivity_figure,
     uniform_figure as uniform_figure,
 )
-from lastbit.report.maps import (
-    PlaceMap as PlaceMap,
-    place_map as place_map,
-)
+from lastbit.report.law_charts import Cell as Cell, LawPanel as LawPanel, law_picture as law_picture
+from lastbit.report.maps import PlaceMap as PlaceMap, place_map as place_map
 from lastbit.report.marginals import (
     cross_table as cross_table,
     marginal_parts as marginal_parts,
@@ -92,13 +83,8 @@ from lastbit.report.plan import (
     plan_words as plan_words,
     title_of as title_of,
 )
-from lastbit.report.register import (
-    register_csv as register_csv,
-    register_page as register_page,
-)
-from lastbit.report.registry import (
-    registry_entry as registry_entry,
-)
+from lastbit.report.register import register_csv as register_csv, register_page as register_page
+from lastbit.report.registry import registry_entry as registry_entry
 
 __all__ = [
     "AuditStory",

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
+from lastbit.exact import fixed
 from lastbit.report.page import printable
 
 Record: TypeAlias = Mapping[str, Any]
 
-_HUGE = 10**15
 _MOST_DIGITS = 9
 
 
@@ -44,36 +44,19 @@ def shown_cell(cell: Record) -> Shown:
     if low is None or high is None:
         if value is None:
             return Shown("unknown", "unknown")
-        return Shown(_fixed(value, 3, ROUND_HALF_EVEN), "no interval")
+        return Shown(fixed(Fraction(value), 3, "near"), "no interval")
     places, half = 0, float(high - low) / 2
     if any(number is not None and number != int(number) for number in (value, low, high)):
         places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
-    ends = f"{_fixed(low, places, ROUND_FLOOR)} to {_fixed(high, places, ROUND_CEILING)}"
+    below, above = Fraction(low), Fraction(high)
+    ends = f"{fixed(below, places, 'down')} to {fixed(above, places, 'up')}"
     if value is None:
         return Shown("unknown", ends)
-    below, above = (
-        _rounded(Decimal(a) - Decimal(b), places, ROUND_CEILING)
-        for a, b in ((value, low), (high, value))
-    )
-    near = abs(below - above) <= Decimal(1).scaleb(-places)
-    interval = f"± {_separated(max(below, above), places)}" if near else ends
-    return Shown(_fixed(value, places, ROUND_HALF_EVEN), interval)
-
-
-def _rounded(number: Decimal, places: int, rounding: str) -> Decimal:
-    return Context(prec=800, rounding=rounding).quantize(number, Decimal(1).scaleb(-places))
-
-
-def _fixed(number: float, places: int, rounding: str) -> str:
-    if abs(number) >= _HUGE:
-        return f"{Context(prec=6, rounding=rounding).plus(Decimal(number)):e}"
-    return _separated(_rounded(Decimal(number), places, rounding), places)
-
-
-def _separated(number: Decimal, places: int) -> str:
-    if abs(number) >= _HUGE:
-        return f"{Context(prec=3, rounding=ROUND_CEILING).plus(number):e}"
-    return f"{abs(number) if number == 0 else number:,.{places}f}"
+    middle, unit = Fraction(value), 10**places
+    halves = [math.ceil(side * unit) for side in (middle - below, above - middle)]
+    interval = f"± {fixed(Fraction(max(halves), unit), places, 'up', huge=3)}"
+    near = abs(halves[0] - halves[1]) <= 1
+    return Shown(fixed(middle, places, "near"), interval if near else ends)
 
 
 def key_words(key: Record, most: int = 200) -> str:

@@ -9,7 +9,7 @@ each stands out from its paper). Every word in a chart is escaped, whoever wrote
 |---|---|---|
 | named curves, on linear or logarithmic axes | `Chart` of `Curve` | `chart` |
 | two series against each other, panel by panel | `Panel` of `Stems` or `Bars` | `picture` |
-| the two output laws of an audit, and an event | `LawPanel` of `Cell` | `law_picture` |
+| the two output laws of an audit, and an event | `LawPanel` of `Cell` | `law_charts.py` |
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TypeAlias
 from markupsafe import Markup, escape
 
 from lastbit.doors import content
-from lastbit.exact import Ball, rounded_near
+from lastbit.exact import Ball
 
 Point: TypeAlias = tuple[float, float]
 Range: TypeAlias = tuple[float, float]
@@ -458,8 +458,8 @@ def _curve(number: int, places: Iterable[Point]) -> Markup:
 
 # ---------------------------------------------------------------- two series, panel by panel
 
-_SIDE, _RIGHT, _MARGIN = 64, 24, 24
-_PANEL_WIDTH = WIDTH - _SIDE - _RIGHT
+SIDE, _RIGHT, MARGIN = 64, 24, 24
+PANEL_WIDTH = WIDTH - SIDE - _RIGHT
 _PANEL_TOP, _CHART_TOP, _CHART_HEIGHT, _PANEL_BELOW = 64, 76, 150, 66
 SECOND = "second outlined"
 _BAR_SHARE = 0.4  # of the step between two places
@@ -539,7 +539,7 @@ def picture(title: str, panels: tuple[Panel, ...]) -> Markup:
     >>> str(picture("one panel", (panel,)).splitlines()[0])
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 356" width="880" height="356" ...
     """
-    lines = [text(_SIDE - 40, 38, "name", title)]
+    lines = [text(SIDE - 40, 38, "name", title)]
     top = _PANEL_TOP
     for panel in panels:
         lines += [Markup(f'<g transform="translate(0 {top})">'), *_panel(panel), Markup("</g>")]
@@ -548,16 +548,16 @@ def picture(title: str, panels: tuple[Panel, ...]) -> Markup:
 
 
 def _panel(panel: Panel) -> Iterator[Markup]:
-    sides = ((_SIDE, panel.marks.first), (254, panel.marks.second))
+    sides = ((SIDE, panel.marks.first), (254, panel.marks.second))
     tallest = max(height for _, side in sides for _, height in side.points)
     heights = panel.heights or ticks_above(tallest, most=5 if panel.chart_height > 200 else 3)
     across = Axis(ends=panel.places, ticks=panel.ticks, label=panel.axis, grid=False)
     up = Axis(ends=(0.0, heights[-1][0]), ticks=heights)
-    frame = Frame(_SIDE, _CHART_TOP, _PANEL_WIDTH, panel.chart_height, across, up)
+    frame = Frame(SIDE, _CHART_TOP, PANEL_WIDTH, panel.chart_height, across, up)
     verdict = f"title end {'good' if panel.good else 'bad'}"
-    yield text(_SIDE - 40, 20, "title", panel.title)
+    yield text(SIDE - 40, 20, "title", panel.title)
     yield text(WIDTH - _RIGHT, 20, verdict, panel.verdict)
-    yield text(_SIDE - 40, 42, "words", panel.words)
+    yield text(SIDE - 40, 42, "words", panel.words)
     if panel.zone is not None:
         left, right = frame.x(panel.zone.start), frame.x(panel.zone.end)
         yield box("zone", left, frame.top, right - left, frame.height)
@@ -582,121 +582,18 @@ def _panel(panel: Panel) -> Iterator[Markup]:
 def _bars(bars: Bars, frame: Frame) -> Iterator[Markup]:
     key, wide = frame.top - 14, (frame.x(1) - frame.x(0)) * _BAR_SHARE
     tallest: dict[float, float] = {}
-    for start, series in ((_SIDE, bars.first), (254, bars.second)):
+    for start, series in ((SIDE, bars.first), (254, bars.second)):
         kind = "first" if series is bars.first else SECOND
         yield box(kind, start, key - 8, 12, 12)
         for place, height in series.points:
             tallest[place] = max(height, tallest.get(place, 0.0))
             left = frame.x(place) - (wide if series is bars.first else 0)
-            yield from _bar(kind, frame, left, wide - 1.5, height)
+            yield from bar(kind, frame, left, wide - 1.5, height)
     for place, words in bars.over:
         yield text(frame.x(place) - 1, frame.y(tallest[place]) - 6, "over middle", words)
 
 
-def _bar(kind: str, frame: Frame, left: float, width: float, height: float) -> Iterator[Markup]:
+def bar(kind: str, frame: Frame, left: float, width: float, height: float) -> Iterator[Markup]:
+    """A bar on the floor of the frame; none of no height."""
     if height > 0:
         yield box(kind, left, frame.y(height), width, frame.y(0) - frame.y(height))
-
-
-# ---------------------------------------------------------------- two laws and an event
-
-_LAW_TOP, _LAW_HEIGHT, _LAW_PANEL = 92, 190, 356
-_MOST_LABELS, _LONGEST_LABEL = 14, 16
-_THIN = 3.0  # pixels: the least width of a shaded range
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A set of outputs: where it is drawn, and how likely it is under each of the two inputs."""
-
-    start: float
-    end: float
-    first: float
-    second: float
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LawPanel:
-    """One chart: what is on its axis, the two inputs, the cells, and the event.
-
-    Heights are shares of runs or exact probabilities; the words say which. `single` cells are
-    values or words, drawn as bars side by side; others are adjacent ranges, drawn as two outlines.
-    `event` are ranges of places: shaded, and underlined for grey print and colour-blind eyes.
-    """
-
-    title: str
-    words: str
-    axis: str
-    inputs: tuple[str, str]
-    cells: tuple[Cell, ...]
-    single: bool
-    event: tuple[Range, ...] = ()
-
-
-def law_picture(title: str, panels: Sequence[LawPanel]) -> Markup:
-    """The panels below one another, as the text of an SVG picture.
-
-    >>> coin = (Cell(0, 1, 0.9, 0.2, "no"), Cell(1, 2, 0.1, 0.8, "yes"))
-    >>> panel = LawPanel(
-    ...     title="t", words="w", axis="output", inputs=("0", "1"), cells=coin, single=True,
-    ...     event=((1, 2),))
-    >>> drawn = law_picture("a coin", [panel])
-    >>> drawn.count('class="event"'), drawn.count('class="first"')
-    (2, 3)
-    """
-    lines: list[Markup] = []
-    for i, panel in enumerate(panels):
-        top = 20 + i * _LAW_PANEL
-        lines += [Markup(f'<g transform="translate(0 {top})">'), *_law_panel(panel), Markup("</g>")]
-    return document(title, width=WIDTH, height=20 + len(panels) * _LAW_PANEL, lines=lines)
-
-
-def _law_panel(panel: LawPanel) -> Iterator[Markup]:
-    cells = panel.cells
-    low, high = cells[0].start, cells[-1].end
-    tallest = max(max(cell.first, cell.second) for cell in cells) or 1.0
-    shares = ((s, f"{rounded_near(100 * s, 3)} %" if s else "0") for s in (0, tallest / 2, tallest))
-    ticks = round_ticks(low, high, most=10)
-    if any(cell.label for cell in cells):  # the labels of the cells, thinned
-        names = (clean(cell.label) for cell in cells)
-        cut = (n if len(n) <= _LONGEST_LABEL else f"{n[: _LONGEST_LABEL - 1]}…" for n in names)
-        middles = ((cell.start + cell.end) / 2 for cell in cells)
-        ticks = tuple(zip(middles, cut, strict=True))[:: -(-len(cells) // _MOST_LABELS)]
-    across = Axis(ends=(low, high), ticks=ticks, label=panel.axis, grid=False)
-    up = Axis(ends=(0.0, tallest), ticks=tuple(shares))
-    frame = Frame(_SIDE, _LAW_TOP, _PANEL_WIDTH, _LAW_HEIGHT, across, up)
-    x, y = frame.x, frame.top - 20
-    yield text(_MARGIN, 16, "title", panel.title)
-    yield text(_MARGIN, 38, "words", panel.words)
-    for shift, kind, name in ((0, "first", panel.inputs[0]), (270, SECOND, panel.inputs[1])):
-        yield box(kind, _SIDE + shift, y - 9, 12, 12)
-        yield text(_SIDE + shift + 20, y + 2, "small", f"input {name}")
-    if panel.event:
-        yield box("event", _SIDE + 540, y - 9, 12, 9)
-        yield box("under", _SIDE + 540, y, 12, 4)
-        yield text(_SIDE + 560, y + 2, "small", "the event")
-    for start, end in panel.event:
-        left, right = x(max(start, low)), x(min(end, high))
-        if right < left:
-            continue
-        if right - left < _THIN:
-            left, right = (left + right - _THIN) / 2, (left + right + _THIN) / 2
-        yield box("event", left, frame.top, right - left, frame.height)
-        yield box("under", left, frame.floor + 1, right - left, 4)
-    yield from frame.lines()
-    if panel.single:
-        for cell in cells:
-            room = (cell.end - cell.start) * 0.1
-            left, right = x(cell.start + room), x(cell.end - room)
-            wide = (right - left) / 2
-            yield from _bar("first", frame, left, max(wide - 1, 0.8), cell.first)
-            yield from _bar(SECOND, frame, left + wide, max(wide - 1, 0.8), cell.second)
-    else:
-        foot = frame.y(0)
-        edges = [(at, cell) for cell in cells for at in (x(cell.start), x(cell.end))]
-        first = [(x(low), foot), *((at, frame.y(c.first)) for at, c in edges), (x(high), foot)]
-        second = [(x(low), foot), *((at, frame.y(c.second)) for at, c in edges), (x(high), foot)]
-        yield path("polygon", "first law", first)
-        yield path("polyline", "first step", first)
-        yield path("polyline", "second step", second, dashes="6 3")

@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lastbit.exact import rounded_up
+from lastbit.exact import fixed, rounded_up
 from lastbit.report.answer import (
     _INTERVALS,
     EMPTY,
@@ -28,7 +28,7 @@ from lastbit.report.answer import (
     question_sentences,
 )
 from lastbit.report.budget import budget_parts
-from lastbit.report.cells import Record, _fixed, key_words, shown_cell
+from lastbit.report.cells import Record, key_words, shown_cell
 from lastbit.report.charts import box, element, text
 from lastbit.report.page import grouped, price, printable, rendered
 from lastbit.report.plan import notes_of, record_words, title_of
@@ -176,7 +176,7 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
                 f"{printable(name, 40)} = {key_words(key, 40)}"
                 for name, key in zip(names, row["keys"], strict=True)
             )
-            count = _fixed(float(Fraction(row["consistent"])), 1, "ROUND_HALF_EVEN")
+            count = fixed(Fraction(row["consistent"]), 1, "near")
             numbers = (f"{row['whole']:,}", count, _error([row]), shown.value, shown.interval)
             lines.append((keys, *numbers))
     return AnswerTable(

@@ -22,15 +22,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.report.charts import (
-    FONT,
-    INSIDE_A_PAGE,
-    LawPanel,
-    colours,
-    inline,
-    law_picture,
-    template,
-)
+from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, inline, template
+from lastbit.report.law_charts import LawPanel, law_picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment

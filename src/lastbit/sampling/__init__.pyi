@@ -5,11 +5,7 @@ from lastbit.sampling.bernoulli import (
     coin as coin,
     flips as flips,
 )
-from lastbit.sampling.bits import (
-    Bits as Bits,
-    secure_bits as secure_bits,
-    words as words,
-)
+from lastbit.sampling.bits import Bits as Bits, secure_bits as secure_bits, words as words
 from lastbit.sampling.choice import (
     choice as choice,
     choice_exp as choice_exp,
@@ -27,10 +23,7 @@ from lastbit.sampling.gaussian import (
     discrete_gaussian as discrete_gaussian,
     gaussian_sampler as gaussian_sampler,
 )
-from lastbit.sampling.inversion import (
-    GUIDE_BITS as GUIDE_BITS,
-    WORD_BITS as WORD_BITS,
-)
+from lastbit.sampling.inversion import GUIDE_BITS as GUIDE_BITS, WORD_BITS as WORD_BITS
 from lastbit.sampling.laplace import (
     MOST_SCALE as MOST_SCALE,
     digits as digits,
@@ -50,14 +43,8 @@ from lastbit.sampling.planar import (
     planar_sampler as planar_sampler,
     survival as survival,
 )
-from lastbit.sampling.rounded import (
-    rounded as rounded,
-    rounded_sampler as rounded_sampler,
-)
-from lastbit.sampling.uniform import (
-    UniformBelow as UniformBelow,
-    uniform_below as uniform_below,
-)
+from lastbit.sampling.rounded import rounded as rounded, rounded_sampler as rounded_sampler
+from lastbit.sampling.uniform import UniformBelow as UniformBelow, uniform_below as uniform_below
 
 __all__ = [
     "bernoulli",

@@ -4,9 +4,5 @@ from lastbit.serve.run import (
     link_for as link_for,
     serve as serve,
 )
-from lastbit.serve.settings import (
-    Settings as Settings,
-)
-from lastbit.serve.units import (
-    UNITS as UNITS,
-)
+from lastbit.serve.settings import Settings as Settings
+from lastbit.serve.units import UNITS as UNITS

@@ -14,7 +14,8 @@ from these.
 
 | folder | files |
 |---|---|
-| `card/` | `schema` (what is declared, and its rules), `read` (from TOML), `draft`, `public` |
+| `card/` | `schema` (what is declared, and its rules), `read` (from TOML: `fields`, `toml`), |
+| | `source` (where rows come from), `draft`, `public` |
 | `query/` | `expression` (over one row), `types` (what is known of one), |
 | | `query` (a question as a value), `aggregates` (what can be asked in Python) |
 | `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |

@@ -1,13 +1,6 @@
-from lastbit.tables.backends.aggregated import (
-    Aggregates as Aggregates,
-)
-from lastbit.tables.backends.csv_records import (
-    Header as Header,
-    check_records as check_records,
-)
-from lastbit.tables.backends.duckdb.files import (
-    check_public_apart as check_public_apart,
-)
+from lastbit.tables.backends.aggregated import Aggregates as Aggregates
+from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
+from lastbit.tables.backends.duckdb.files import check_public_apart as check_public_apart
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
     is_lazy as is_lazy,
@@ -43,6 +36,7 @@ from lastbit.tables.card.draft import (
     drafted as drafted,
     table_name as table_name,
 )
+from lastbit.tables.card.fields import Problem as Problem
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
@@ -50,10 +44,8 @@ from lastbit.tables.card.public import (
 )
 from lastbit.tables.card.read import (
     Examined as Examined,
-    Problem as Problem,
     examined as examined,
     read_card as read_card,
-    source_of as source_of,
 )
 from lastbit.tables.card.schema import (
     FILTERS as FILTERS,
@@ -67,9 +59,8 @@ from lastbit.tables.card.schema import (
     Source as Source,
     budgets_agree as budgets_agree,
 )
-from lastbit.tables.limits import (
-    sealed as sealed,
-)
+from lastbit.tables.card.source import source_of as source_of
+from lastbit.tables.limits import sealed as sealed
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
@@ -88,11 +79,7 @@ from lastbit.tables.plan.parts import (
     Selection as Selection,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import (
-    Plan as Plan,
-    planned as planned,
-    unit_name as unit_name,
-)
+from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
 from lastbit.tables.plan.price import (
     Cost as Cost,
     check_admitted as check_admitted,
@@ -143,10 +130,7 @@ from lastbit.tables.query.aggregates import (
     sum as sum,
     variance as variance,
 )
-from lastbit.tables.query.derived import (
-    Derived as Derived,
-    DerivedSpec as DerivedSpec,
-)
+from lastbit.tables.query.derived import Derived as Derived, DerivedSpec as DerivedSpec
 from lastbit.tables.query.expression import (
     DATE_CODES as DATE_CODES,
     Call as Call,
@@ -168,12 +152,8 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
-from lastbit.tables.query.sub_query import (
-    counted_card as counted_card,
-)
-from lastbit.tables.query.types import (
-    known_values as known_values,
-)
+from lastbit.tables.query.sub_query import counted_card as counted_card
+from lastbit.tables.query.types import known_values as known_values
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
@@ -184,9 +164,7 @@ from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
     numbers_in_statement as numbers_in_statement,
 )
-from lastbit.tables.sql.per_unit import (
-    unit_column as unit_column,
-)
+from lastbit.tables.sql.per_unit import unit_column as unit_column
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,
     joined_with as joined_with,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -395,8 +396,23 @@ class Coupling:
 
 
 def _spelled(form: Form) -> str:
-    parts = [f"{share} d({name})" if name else str(share) for name, share in sorted(form.items())]
+    """A shift in words: d(q1) is by how much the input q1 differs between the runs."""
+    signs = {Fraction(1): "", Fraction(-1): "-"}
+    parts = [
+        f"{signs.get(share, f'{share} ')}d({name})" if name else str(share)
+        for name, share in sorted(form.items())
+    ]
     return " + ".join(parts) or "0"
+
+
+def _draw_in(words: str) -> str:
+    """What the first draw that is named there is, for people."""
+    found = re.search(r"draw(\d+)_(\w+)", words)
+    if found is None:
+        return ""
+    differs = "; d(q1) is by how much q1 differs" if "d(q" in words else ""
+    scale = found[2].replace("_", "/")
+    return f" ({found[0]} is draw number {found[1]}, of scale {scale}{differs})"
 
 
 def coupled(
@@ -543,14 +559,17 @@ class _Search:
         self.best, self.tries = Fraction(10**9), 0  # what it would cost, to say what is wrong
         self._extend({}, 0)
         if self.found is None:
+            words = f"{self.stuck[1]}, where the program {self.leaf}"
             raise NotCertified(
-                f"{self.stuck[1]}, where the program {self.leaf}: no shift of the draws that was "
-                "tried keeps it; add noise there, or put out less"
+                f"{words}: no shift of the draws that was tried keeps it{_draw_in(words)}; add "
+                "noise there, or put out less"
             )
+        moves = [f"{n} moves by {_spelled(form)}" for n, form in self.found.items() if form]
+        words = f"{', '.join(moves)}{_draw_in(' '.join(moves))}"
         raise NotCertified(
             f"SEQ: where the program {self.leaf} the cheapest coupling that was found costs "
-            f"{self.best}, more than {self.epsilon}; draw from larger scales, or ask for a larger "
-            "epsilon"
+            f"{self.best}, more than {self.epsilon}; in it {words}; draw from larger scales, or "
+            "ask for a larger epsilon"
         )
 
     def _extend(self, done: dict[str, Form], depth: int, cost: Fraction = _ZERO) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
-from lastbit.verify.error_bounds.formats import BINARY64
+from lastbit.verify.error_bounds.formats import BINARY64, Interval
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
@@ -100,7 +100,55 @@ def _certified(
         raise NotCertified(
             "the code gives -0.0, which tells on which side of 0 the sum lay; add 0.0 to its result"
         )
+    kinds = sorted({kind for one in code for kind in one.typed()[-1].kinds})
+    if len(kinds) > 1:
+        raise NotCertified(
+            f"the code returns {' or '.join(kinds)}, and the type of a result tells what its "
+            "number does not (8 is not 8.0 in print); return one type: write the ends of min and "
+            "max as floats, -8.0 and 8.0, or use np.clip"
+        )
+    if any(_overflows(one.expression, found.region) for one in code):
+        raise NotCertified(
+            "the code may compute with numbers beyond all floats, and round fails there, for some "
+            "values and not for others; measure values and noise in larger units"
+        )
     return bound_to(found, "mechanism", code)
+
+
+def _overflows(program: Expression, region: Interval) -> bool:
+    """Whether a step may be beyond all floats, for a value of the region and any u.
+
+    Theorem  no size of a step exceeds the one found: sizes of sums and products add and multiply, a
+             logarithm of a float above 0 is below 746, and rounding adds less than half
+    """
+    steps, sizes = table(program), list[Fraction]()
+    for node, below in zip(steps.expressions, steps.below, strict=True):
+        under = [sizes[place] for place in below]
+        match node:
+            case ex.Constant():
+                size = abs(node.value)
+            case ex.Variable():
+                size = Fraction(1) if node.name == "u" else max(map(abs, region))
+            case ex.Add() | ex.Subtract():
+                size = sum(under, Fraction(0))
+            case ex.Multiply():
+                size = under[0] * under[1]
+            case ex.Divide(right=ex.Constant(value=divisor)) if divisor:
+                size = under[0] / abs(divisor)
+            case ex.Ln():
+                size = Fraction(746)
+            case ex.Sign():
+                size = Fraction(1)
+            case ex.RoundTo():
+                size = under[0] + node.step
+            case ex.Negate() | ex.Absolute() | ex.Piecewise():
+                size = max(under)
+            case ex.Clamp():
+                size = max(abs(end) for end in (under[0], node.low, node.high) if end is not None)
+            case _:
+                return True
+        sizes.append(size)
+    return max(sizes) > BINARY64.largest / 2
 
 
 def _gives_negative_zero(code: Followed, cell: Fraction) -> bool:

@@ -480,6 +480,7 @@ def followed_code(
 def _query(query: Query, setting: Setting) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:
     names = tuple(query.ranges)
     code = followed(query.function, {name: name for name in names}, {})
+    code.typed(rounded=True)
     extra = {
         name: [float(x) for end in query.ranges[name] for x in beside(rational(end, name))]
         for name in names

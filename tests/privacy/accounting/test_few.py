@@ -30,12 +30,7 @@ from lastbit.privacy.accounting.engine import _atoms_apart
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.splines import splines
-from lastbit.privacy.accounting.subsampling import (
-    SampledLaplace,
-    SampledNormal,
-    _next,
-    by_parts,
-)
+from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal, _next, by_parts
 
 LAPLACE = [
     SampledLaplace(Fraction(rate), removed, Fraction(loss))

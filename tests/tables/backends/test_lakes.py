@@ -12,7 +12,7 @@ from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.duckdb import engine
 from lastbit.tables.backends.duckdb.engine import columns_of, fingerprint
 from lastbit.tables.backends.duckdb.files import files_of, opened
-from lastbit.tables.card.read import source_of
+from lastbit.tables.card.source import source_of
 from tests.tables.backends.test_folders import card_of, counts
 
 

@@ -18,12 +18,7 @@ import pytest
 from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import (
-    aggregates,
-    columns_of,
-    connected,
-    fingerprint,
-)
+from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.backends.duckdb.files import opened, plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source

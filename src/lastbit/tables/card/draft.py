@@ -15,8 +15,10 @@ from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.engines import columns_of
-from lastbit.tables.card.read import ON_SPARK, Problem, nearest_line, toml_key, toml_string
+from lastbit.tables.card.fields import Problem
 from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.card.source import ON_SPARK
+from lastbit.tables.card.toml import nearest_line, toml_key, toml_string
 from lastbit.tables.query.expression import ColumnType
 
 _HEAD = """\

@@ -10,25 +10,21 @@ link a card is reached, it finds one ledger and one source.
 
 from __future__ import annotations
 
-import glob
-import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, cast
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import CardRefused, InvalidParameter
-from lastbit.exact import rational
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.backends.duckdb.files import kind_of_folder
+from lastbit.tables.card.fields import Fields, Problem, Written
 from lastbit.tables.card.schema import (
     FILTERS,
     TYPES,
@@ -40,137 +36,13 @@ from lastbit.tables.card.schema import (
     PublicTable,
     Source,
 )
+from lastbit.tables.card.toml import KeyPath, toml_key
 from lastbit.tables.plan.price import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def toml_string(value: str) -> str:
-    r"""A TOML string of one line; whatever would not be seen is escaped.
-
-    >>> toml_string('a "b"\n'), toml_string("é\u202e")
-    ('"a \\"b\\"\\n"', '"é\\u202e"')
-    """
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise InvalidParameter(
-            "a name", problem="is not Unicode text", remedy="rename the file or column"
-        )
-    # JSON's escapes are all TOML's too; what JSON would leave invisible, or steers, is escaped here
-    written = json.dumps(value, ensure_ascii=False)
-    codes = ((letter, ord(letter)) for letter in written)
-    return "".join(
-        letter if letter.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
-        for letter, code in codes
-    )
-
-
-def toml_key(*parts: str) -> str:
-    """The name of a table or field.
-
-    >>> toml_key("columns", "first name", "type")
-    'columns."first name".type'
-    """
-    return ".".join(part if _BARE.fullmatch(part) else toml_string(part) for part in parts)
-
-
-KeyPath = tuple[str, ...]
-
-_PART = r'(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|\'[^\']*\')'
-_NAME = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
-_HEADER = re.compile(rf"^[ \t]*\[\[?[ \t]*({_NAME})[ \t]*\]\]?[ \t]*(?:#.*)?$")
-_FIELD = re.compile(rf"^[ \t]*({_NAME})[ \t]*=")
-# up to two quotes may stand before the three that end a text of several lines
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}'
-    r"|'''.*?'{3,5}"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'"
-    r"|#[^\n]*",
-    re.DOTALL,
-)
-
-
-def lines_of(text: str) -> Mapping[KeyPath, int]:
-    r"""Each table and field with its line, counted from 1. The text is known to be valid TOML.
-
-    >>> lines_of("[unit]\ncolumn = 'id'\n[columns.'a.b']\ntype = 'text'")["columns", "a.b", "type"]
-    4
-    """
-    found: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    for number, line in _statements(text):
-        if header := _HEADER.match(line):
-            table = _parts(header[1])
-            found.setdefault(table, number)
-        elif field := _FIELD.match(line):
-            found.setdefault((*table, *_parts(field[1])), number)
-    return found
-
-
-def nearest_line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
-    """The line of the field, or of the table around it where the field is missing, or the first."""
-    while path and path not in lines:
-        path = path[:-1]
-    return lines.get(path, 1)
-
-
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that begin neither inside a text nor inside brackets, with their numbers."""
-    inside: set[int] = set()
-    for match in _STRING.finditer(text):
-        if "\n" in match[0]:
-            first = text.count("\n", 0, match.start()) + 1
-            inside.update(range(first + 1, first + match[0].count("\n") + 1))
-    bare = _STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text).split("\n")
-    depth = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        if depth == 0 and number not in inside:
-            yield number, line
-        code = bare[number - 1]
-        depth += code.count("[") + code.count("{") - code.count("]") - code.count("}")
-
-
-def _parts(name: str) -> KeyPath:
-    """The parts of a dotted name, unquoted by the parser itself."""
-    found, value = [], tomllib.loads(f"{name} = 0")
-    while isinstance(value, dict):
-        ((part, value),) = value.items()
-        found.append(part)
-    return tuple(found)
-
-
-Result = TypeVar("Result")
-
-_UNDECIDED = "decide"
 _MOST_TOLD = 50
-_LONGEST_NAME = 60
-_FIELDS = (
-    *("column", "type", "bounds", "step", "keys"),
-    *("max_rows", "max_groups", "epsilon", "delta", "rho", "order", "delta_kept"),
-)
-_PATTERN = re.compile(r"[*?\[]")
-
-
-class Written(str):
-    """A number with a point, as it was written: 0.1 is not the float 0.1."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """What is wrong on one line of a card, and what to do about it."""
-
-    line: int
-    where: str
-    problem: str
-    remedy: str
-    undecided: bool = False
-    """Whether the line only waits for the steward."""
-
-    def __str__(self) -> str:
-        return f"{self.where} {self.problem}; {self.remedy}"
 
 
 def _accepted(examined: Examined) -> DataCard:
@@ -189,148 +61,17 @@ def _accepted(examined: Examined) -> DataCard:
     raise CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
 
 
-class _Reader:
-    """The fields of a card, then its sections; notes the problems found so far."""
-
-    def __init__(self, data: Mapping[str, Any], text: str, folder: Path) -> None:
-        self.data, self.lines, self.folder = data, lines_of(text), folder
-        self.found: dict[Problem, None] = {}
-
-    def wrong(self, path: KeyPath, problem: str, remedy: str, *, undecided: bool = False) -> None:
-        where = toml_key(*(part[:_LONGEST_NAME] for part in path))
-        line = nearest_line(self.lines, path)
-        self.found[Problem(line, where, problem, remedy, undecided)] = None
-
-    def attempt(self, path: KeyPath, make: Callable[[], Result]) -> Result | None:
-        """What is made, or None and a note: of the field that the error names, if it is one."""
-        try:
-            return make()
-        except InvalidParameter as error:
-            field = error.parameter.rpartition(": ")[2]
-            table = re.fullmatch("(public|private) table (.*)", error.parameter)
-            at = table.groups() if table else (*path, field) if field in _FIELDS else path
-            self.wrong(at, error.problem, error.remedy)
-            return None
-
-    def section(self, name: str, *, needed: bool = True) -> dict[str, Any]:
-        value = self.data.get(name)
-        if isinstance(value, dict):
-            return value
-        if value is not None:
-            self.wrong((name,), "is not a section", f"write [{name}]")
-        elif needed:
-            self.wrong((name,), "is missing", f"add a section [{name}]")
-        return {}
-
-    def known(self, path: KeyPath, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        for field in fields:
-            if field not in names:
-                self.wrong((*path, field), "is not known", f"use {', '.join(names)}, or drop it")
-
-    def undecided(self, path: KeyPath, value: Any, remedy: str) -> bool:
-        """Whether the field still has the word that a draft puts there."""
-        if value == _UNDECIDED:
-            self.wrong(path, "is still to be decided", remedy, undecided=True)
-        return bool(value == _UNDECIDED)
-
-    # -- single fields; a number with a point is a `Written`, hence no `str` by its type --
-
-    def text(self, path: KeyPath, value: Any, remedy: str) -> str:
-        """A text of at least one letter, and no NUL; "" if it is none."""
-        if type(value) is not str or not value or "\0" in value:
-            problem = "is missing" if value is None else "is not text, or is empty"
-            self.wrong(path, problem, remedy)
-            return ""
-        return "" if self.undecided(path, value, remedy) else value
-
-    def choice(self, path: KeyPath, value: Any, among: tuple[str, ...]) -> str | None:
-        words = [f'"{word}"' for word in among]
-        remedy = f"write {', '.join(words[:-1])} or {words[-1]}"
-        if type(value) is str and value in among:
-            return value
-        if not self.undecided(path, value, remedy):
-            self.wrong(path, "is missing" if value is None else "is unknown", remedy)
-        return None
-
-    def whole(self, path: KeyPath, value: Any, remedy: str) -> int | None:
-        if type(value) is int and value > 0:
-            return value
-        if not self.undecided(path, value, remedy):
-            problem = "is missing" if value is None else "is not a whole number above 0"
-            self.wrong(path, problem, remedy)
-        return None
-
-    def number(self, path: KeyPath, value: Any) -> Fraction | None:
-        """An exact number: 3, 0.1 (which is 1/10), or "1/3"."""
-        remedy = 'write a number: 3, 0.5, or "1/3"'
-        if value is None or self.undecided(path, value, remedy):
-            return None
-        plain = value.replace("_", "") if isinstance(value, Written) else value
-        problem = "is not a number"
-        if not isinstance(plain, bool) and isinstance(plain, int | str):
-            try:
-                return rational(plain, path[-1])
-            except InvalidParameter as error:
-                problem = error.problem
-        self.wrong(path, problem, remedy)
-        return None
-
-    def bounds(self, path: KeyPath, value: Any) -> tuple[Fraction, Fraction] | None:
-        remedy = "write bounds = [low, high]"
-        if value is None or self.undecided(path, value, remedy):
-            return None
-        if isinstance(value, list) and len(value) == 2:
-            low, high = (self.number(path, end) for end in value)
-            return None if low is None or high is None else (low, high)
-        self.wrong(path, "are not two numbers", remedy)
-        return None
-
-    def source(self, path: KeyPath, fields: Mapping[str, Any]) -> Source | None:
-        """Files, or a table of a DuckDB file or a server; paths are relative to the card."""
-        value, table, place = fields.get("source"), fields.get("table"), (*path[:-1], "table")
-        if isinstance(value, str) and is_address(value):
-            named = self.text(place, table, 'write table = "public.visits", say')
-            return self.attempt(path, lambda: source_of(value, table=named)) if named else None
-        if table is not None:
-            remedy = 'leave it out; of DuckDB files, source = {duckdb = "x.duckdb", table = "t"}'
-            self.wrong(place, "is for servers of PostgreSQL", remedy)
-        remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
-        if isinstance(value, str) and value.lower().endswith(DATABASES):
-            self.wrong(path, "is a DuckDB file, which has many tables", remedy)
-            return None
-        if isinstance(value, dict):
-            self.known(path, value, ("duckdb", "table"))
-            names = [self.text(path, value.get(part), remedy) for part in ("duckdb", "table")]
-            if not all(names):
-                return None
-            file = self.place(path, names[0])
-            return None if file is None else Source(kind="duckdb", paths=(file,), table=names[1])
-        if self.undecided(path, value, remedy):
-            return None
-        paths = value if isinstance(value, list) and value else [value]
-        texts = [self.text(path, one, remedy) for one in paths]
-        if any(text.startswith(ON_SPARK) for text in texts):
-            return self.attempt(path, lambda: spark_source(*texts, folder=str(self.folder)))
-        places = [self.place(path, text) for text in texts if text]
-        if len(places) < len(paths) or None in places:
-            return None
-        if len(set(places)) < len(places):
-            self.wrong(path, "names a file twice", "name each once")
-            return None
-        return self.attempt(path, lambda: source_of(*cast(list[str], places)))
-
-    def place(self, path: KeyPath, text: str) -> str | None:
-        if "://" in text:
-            self.wrong(path, "is not a file here", "download it first, and name the file")
-            return None
-        folder = str(self.folder)  # in which nothing is a pattern
-        return str(Path(glob.escape(folder) if _PATTERN.search(text) else folder) / text)
+class _Sections(Fields):
+    """The sections of a card; notes the problems found so far."""
 
     def card(self) -> DataCard | None:
         """The whole card; nothing is meant by it if there are problems."""
         self.known((), self.data, _SECTIONS)
         table = self._table("table", ("name", "source", "table", "neighbours", "rows"))
-        columns = self._columns()
+        section = self.section("columns")
+        columns = self._columns(("columns",), section)
+        if not section and "columns" in self.data:
+            self.wrong(("columns",), "are none", "describe each column that may be used")
         name = self._name(("table", "name"), table.get("name"))
         source = self.source(("table", "source"), table)
         among = ("add-remove", "change-one")
@@ -377,18 +118,16 @@ class _Reader:
             self.wrong(path, "has letters that cannot be seen", remedy)
         return name
 
-    def _columns(self) -> dict[str, Column]:
-        section = self.section("columns")
+    def _columns(self, path: KeyPath, section: Mapping[str, Any]) -> dict[str, Column]:
         found = {}
         for name, fields in section.items():
-            path = ("columns", name)
+            place = (*path, name)
             if not isinstance(fields, dict):
-                self.wrong(path, "is not a section", "write [columns.age], and type below it")
-            elif name and (column := self._column(path, fields)) is not None:
+                remedy = f"write [{toml_key(*place)}], and type below it"
+                self.wrong(place, "is not a section", remedy)
+            elif name and (column := self._column(place, fields)) is not None:
                 found[name] = column
-        self._told_apart(("columns",), section)
-        if not section and "columns" in self.data:
-            self.wrong(("columns",), "are none", "describe each column that may be used")
+        self._told_apart(path, section)
         return found
 
     def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
@@ -604,7 +343,12 @@ class _Reader:
             source = self.source((*path, "source"), fields)
             remedy = "write max_rows = 20, say: that many rows of one unit are joined"
             rows = self.whole((*path, "max_rows"), fields.get("max_rows"), remedy)
-            columns = self._private_columns((*path, "columns"), fields.get("columns"))
+            listed, place = fields.get("columns"), (*path, "columns")
+            if not isinstance(listed, dict) or not listed:
+                problem = "is missing" if listed is None else "names no columns"
+                self.wrong(place, problem, f"add [{toml_key(*place, 'value')}], and type below it")
+                listed = {}
+            columns = self._columns(place, listed)
             remedy = 'write unit = "patient_id", say: its column that says whose row it is'
             unit = self.text((*path, "unit"), fields.get("unit"), remedy)
             if unit and unit.lower() not in {column.lower() for column in columns}:
@@ -627,23 +371,6 @@ class _Reader:
             ),
         )
 
-    def _private_columns(self, path: KeyPath, section: Any) -> dict[str, Column]:
-        if not isinstance(section, dict) or not section:
-            problem = "is missing" if section is None else "names no columns"
-            self.wrong(path, problem, f"add [{toml_key(*path, 'value')}], and type below it")
-            return {}
-        found = {}
-        for name, fields in section.items():
-            place = (*path, name)
-            if not isinstance(fields, dict):
-                self.wrong(
-                    place, "is not a section", f"write [{toml_key(*place)}], and type below it"
-                )
-            elif name and (column := self._column(place, fields)) is not None:
-                found[name] = column
-        self._told_apart(path, section)
-        return found
-
     def _public_apart(self, path: KeyPath, source: Source) -> None:
         """That a private table is not a public one as well."""
         for name, fields in self.section("public", needed=False).items():
@@ -651,103 +378,6 @@ class _Reader:
             public = self.source(("public", name, "source"), fields) if known else None
             if public is not None and _shared(source, public):
                 self.wrong(path, "is a public table too", "name only what everybody may see there")
-
-
-def source_of(*paths: str, table: str | None = None) -> Source:
-    """Files, folders, or a table of a DuckDB file or a server, as the names begin and end.
-
-    >>> source_of("a.parquet", "b.parquet").kind, source_of("a.duckdb", table="visits").kind
-    ('parquet', 'duckdb')
-    >>> source_of("postgresql://reader@db/clinic?table=public.visits").table
-    'public.visits'
-    """
-    if any(path.startswith(ON_SPARK) for path in paths):
-        return spark_source(*paths)
-    if any(map(is_address, paths)):
-        read = [Address.read(path, "table", what="source") for path in paths]
-        table = table or read[0].extra.get("table")
-        if len(paths) == 1 and table:
-            place = str(replace(read[0], extra=MappingProxyType({})))
-            return Source(kind="postgres", paths=(place,), table=table)
-        problem, remedy = "has many tables", "name one server, and its table by {table}"
-        raise InvalidParameter("a server", problem=problem, remedy=remedy, table="public.visits")
-    if any(path.lower().endswith(DATABASES) for path in paths):
-        if len(paths) == 1 and table:
-            return Source(kind="duckdb", paths=paths, table=table)
-        remedy = "name one file, and its table by {table}"
-        raise InvalidParameter(
-            "a DuckDB file", problem="has many tables", remedy=remedy, table="visits"
-        )
-    if table is not None:
-        problem, remedy = "is for DuckDB files, servers and connections", "leave it out"
-        raise InvalidParameter("table", problem=problem, remedy=remedy)
-    kinds = {_kind(path) for path in paths}
-    if len(kinds) == 1 and (kind := kinds.pop()) is not None:
-        return Source(kind=kind, paths=paths)
-    for path in paths:
-        for ending, remedy in _OTHERS.items():
-            if path.lower().endswith(ending):
-                problem = f"ends in {ending}, which is not read here"
-                raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
-        if "://" in path:  # behind which there may be a password
-            problem, remedy = "is not a file here", "download it first, and name the file"
-            scheme = path.partition("://")[0][:60]
-            raise InvalidParameter(f"source {scheme}://", problem=problem, remedy=remedy)
-        if os.path.isdir(path):
-            problem = "is a folder without Parquet and CSV files, or with both"
-            remedy = "name a folder of one kind, or the files: visits/*.parquet"
-            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
-    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet; or a folder"
-    raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
-
-
-ON_SPARK = "spark:"
-
-
-def spark_source(*texts: str, folder: str = "") -> Source:
-    """A table of Spark, or Parquet files that it reads: a path has a slash, or ends in .parquet.
-
-    >>> spark_source("spark:lake.clinic.visits").table, spark_source("spark:/data/visits").paths
-    ('lake.clinic.visits', ('/data/visits',))
-    """
-    places = [text.removeprefix(ON_SPARK) for text in texts if text.startswith(ON_SPARK)]
-    files = [place for place in places if "/" in place or place.lower().endswith(_PARQUET)]
-    if len(files) == len(texts):
-        paths = (p if "://" in p else os.path.abspath(os.path.join(folder, p)) for p in files)
-        return Source(kind="spark", paths=tuple(paths))
-    if len(texts) == len(places) == 1 and places[0]:
-        return Source(kind="spark", table=places[0])
-    problem = "is neither one table of Spark nor Parquet files that it reads"
-    remedy = 'write "spark:catalog.db.table", or "spark:/data/visits.parquet"'
-    raise InvalidParameter("source", problem=problem, remedy=remedy)
-
-
-def _kind(path: str) -> Literal["csv", "parquet"] | None:
-    name = path.lower()
-    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        return "csv"
-    if name.endswith(_PARQUET):
-        return "parquet"
-    return kind_of_folder(path) if os.path.isdir(path) else None
-
-
-DATABASES = (".duckdb", ".ddb", ".db")
-_PARQUET = (".parquet", ".pq")
-_OTHERS: Mapping[str, str] = MappingProxyType(
-    {
-        ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
-        ".xls": "save it as CSV; in Python, pass pandas.read_excel(...)",
-        ".json": "write it as Parquet; in Python, pass duckdb.read_json(...)",
-        ".jsonl": "write it as Parquet; in Python, pass duckdb.read_json(...)",
-        ".ndjson": "write it as Parquet; in Python, pass duckdb.read_json(...)",
-        ".feather": "write it as Parquet; in Python, pass pandas.read_feather(...)",
-        ".arrow": "write it as Parquet; in Python, pass polars.read_ipc(...)",
-        ".sqlite": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
-        ".sqlite3": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
-        ".txt": "rename it to .csv if it is one",
-        ".zip": "unpack it first; .csv.gz is read as it is",
-    }
-)
 
 
 _SECTIONS = (
@@ -835,7 +465,7 @@ def _examined(text: str, *, folder: Path, named: str) -> Examined:
         data = tomllib.loads(text, parse_float=Written)
     except (ValueError, RecursionError) as error:
         return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
-    reader = _Reader(data, text, folder)
+    reader = _Sections(data, text, folder)
     card, problems = reader.card(), sorted(reader.found)
     card = None if problems else card
     return Examined(named=named, card=card, problems=problems, lines=reader.lines)

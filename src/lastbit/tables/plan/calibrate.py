@@ -45,13 +45,7 @@ from lastbit.tables.plan.ranks import (
     rank_part,
     rank_sensitivity,
 )
-from lastbit.tables.plan.sensitivity import (
-    Measure,
-    Recipe,
-    Sensitivity,
-    sensitivity_of,
-    weight_one,
-)
+from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of, weight_one
 from lastbit.tables.plan.tree import tree_over, worst_reach
 from lastbit.tables.query.query import Aggregate
 

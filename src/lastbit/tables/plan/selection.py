@@ -77,12 +77,7 @@ from lastbit.tables.plan.conversion import (
     pair_conversion_to,
     pair_variance,
 )
-from lastbit.tables.plan.parts import (
-    GaussianSelection,
-    PartitionSelection,
-    Selection,
-    SingleKeys,
-)
+from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection, Selection, SingleKeys
 from lastbit.tables.plan.sensitivity import (
     WEIGHT_ONE,
     Measure,

@@ -3,6 +3,9 @@
 An expression says what the code means; its steps say what it runs: `math.log` or `numpy.log`,
 `round`, which gives an int, or `numpy.rint`, which keeps the sign of zero, `min` with its operands
 in the order written. Replaying steps on floats performs the calls that the code performs.
+
+An expression means that every operation is rounded once, to a float. `typed` says where steps are
+not: Python's whole numbers and fractions are exact, and numpy's whole numbers wrap around.
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from lastbit.errors import Untraceable
+from lastbit.verify.error_bounds.formats import BINARY64
 from lastbit.verify.language.expressions import Condition
 
 Rows: TypeAlias = list[list[Any]]
@@ -138,3 +144,105 @@ def outcome(run: Callable[[], Any]) -> Outcome:
     if isinstance(result, float):
         return type(result).__name__, struct.pack("<d", result)
     return type(result).__name__, result
+
+
+_EXACT = frozenset({"int", "fraction"})
+_MOST_NUMBERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What is known of a step's type: the names of the types it can have, and of its exact numbers.
+
+    `numbers` are those it can be where it is a whole number or a fraction: these, or any if None.
+    `loose`: one of them may be none that a float holds.
+    """
+
+    kinds: frozenset[str]
+    numbers: frozenset[Fraction] | None = frozenset()
+    loose: bool = False
+
+    @property
+    def exact(self) -> bool:
+        return bool(self.kinds & _EXACT)
+
+
+def typed(rows: Rows, place: str, *, rounded: bool) -> list[Typed]:
+    """The types of all steps; refused where numpy computes with whole numbers.
+
+    Law      numpy holds whole numbers in 64 bits, which wrap around: np.multiply(4, 2**61) is
+             -2**63. Python's are exact, and become floats only where they meet one
+    Theorem  if `rounded` and nothing is refused, every step is its operation on floats, rounded
+             once. Proof: let a step of whole numbers or fractions alone have operands that floats
+             hold. Whatever float it meets next, it is rounded first, and that is the rounding of
+             the step; and it meets no other exact number, or it is refused
+    Differs  refuses right code: round(x) + 1 + 1 is exact for small x, which the steps do not say
+    Checked  tests/verify/test_typed_code.py; the checker's own are `checker/steps.py`
+    """
+    found: list[Typed] = []
+    for name, *parts in rows:
+        below = [found[part] for part in parts if type(part) is int]
+        if name.startswith("numpy.") and below:
+            numbers = [one for one in below if one.kinds != {"none"}]
+            if all("int" in one.kinds for one in numbers):
+                raise Untraceable(
+                    f"{place} calls {name} of whole numbers, which wrap around in numpy; "
+                    "write 1.0 * round(x), or leave numpy out there"
+                )
+            if any("fraction" in one.kinds for one in numbers):
+                raise Untraceable(f"{place} calls {name} of a fraction; write a float")
+        loose = [one for one in below if one.exact and one.loose]
+        if rounded and name in _ARITHMETIC and loose and all(one.exact for one in below):
+            raise Untraceable(
+                f"{place} computes with whole numbers or fractions that no float need hold, which "
+                "Python does not round; write 1.0 * round(x), and floats for fractions"
+            )
+        found.append(_typed(name, parts, below))
+    return found
+
+
+def _typed(name: str, parts: Sequence[Any], below: list[Typed]) -> Typed:
+    match name:
+        case "int" | "fraction":
+            return _of_numbers({name}, {Fraction(parts[0])})
+        case "float" | "numpy.float64" | "none":
+            return Typed(frozenset({name}))
+        case "min" | "max" | "clamp" | "case":
+            kinds = frozenset[str]().union(*(one.kinds for one in below))
+            if any(one.numbers is None for one in below):
+                return Typed(kinds, None, any(one.loose for one in below))
+            return _of_numbers(kinds, {x for one in below for x in one.numbers or ()})
+        case "neg" | "pos" | "abs" | "round":
+            (one,) = below
+            kinds = frozenset({"int"}) if name == "round" else one.kinds
+            if one.numbers is None or (name == "round" and one.kinds - _EXACT):
+                return Typed(kinds, None, one.loose)
+            return _of_numbers(kinds, {Fraction(_RUN[name](x)) for x in one.numbers})
+        case _ if name in _ARITHMETIC:
+            return _combined(name, *below)
+    return Typed(frozenset({"numpy.float64" if name.startswith("numpy.") else "float"}))
+
+
+_ARITHMETIC = ("add", "sub", "mul", "div")
+
+
+def _combined(name: str, left: Typed, right: Typed) -> Typed:
+    kinds: set[str] = set()
+    for pair in product(left.kinds, right.kinds):
+        if _EXACT.issuperset(pair):
+            kinds.add("fraction" if "fraction" in pair else "float" if name == "div" else "int")
+        else:  # a float of numpy and a fraction give either float, by their order
+            kinds.add("numpy.float64" if "numpy.float64" in pair else "float")
+            kinds |= {"float"} & {"float" if "fraction" in pair else ""}
+    if not kinds & _EXACT:
+        return Typed(frozenset(kinds))
+    if left.numbers is None or right.numbers is None or (name == "div" and 0 in right.numbers):
+        return Typed(frozenset(kinds), None, loose=True)
+    pairs = product(left.numbers, right.numbers)
+    return _of_numbers(kinds, {_RUN[name](x, y) for x, y in pairs})
+
+
+def _of_numbers(kinds: set[str] | frozenset[str], numbers: set[Fraction]) -> Typed:
+    loose = not all(map(BINARY64.holds, numbers))
+    few = len(numbers) <= _MOST_NUMBERS
+    return Typed(frozenset(kinds), frozenset(numbers) if few else None, loose)

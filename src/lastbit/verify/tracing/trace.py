@@ -55,7 +55,15 @@ from lastbit.verify.tracing.markers import (
     round_to,
 )
 from lastbit.verify.tracing.screening import Screened, module_of, screened
-from lastbit.verify.tracing.steps import Rows, Step, case_step, constant_step, rows_of
+from lastbit.verify.tracing.steps import (
+    Rows,
+    Step,
+    Typed,
+    case_step,
+    constant_step,
+    rows_of,
+    typed,
+)
 
 MOST_CASES = 256
 
@@ -84,6 +92,10 @@ class Followed:
     def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
         named = {argument: inputs[role] for argument, role in self.roles.items()}
         return _called(self.function, {**self.given, **named, **instead})
+
+    def typed(self, *, rounded: bool = False) -> list[Typed]:
+        """The types of its steps; if `rounded`, refused unless each rounds once, to a float."""
+        return typed(self.rows, self.place, rounded=rounded)
 
     def agree(self, extra: Mapping[str, Sequence[float]], *, rounds: int, seed: str) -> None:
         """Refuse unless the function does, on floats, what was followed."""
@@ -122,7 +134,9 @@ def trace(
     """
     given = dict(parameters or {})
     marked = inputs or _by_signature(function, given)
-    return followed(function, {name: name for name in marked}, given).expression
+    found = followed(function, {name: name for name in marked}, given)
+    found.typed(rounded=True)
+    return found.expression
 
 
 def followed(
@@ -153,6 +167,7 @@ def followed(
     if sign is not None:
         whole = {**given, sign: int(given[sign])}
         _, other, _ = _Tracer(plain, dict(roles), whole, _Copies()).explored()
+        typed(rows_of(other), place, rounded=False)
         if _by_value(rows_of(other)) != _by_value(rows_of(step)):
             raise Untraceable(
                 f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
@@ -171,6 +186,7 @@ def followed(
         sign=sign,
         name=name or module_of(plain),
     )
+    found.typed()
     found.agree({}, rounds=1, seed="followed")
     return found
 

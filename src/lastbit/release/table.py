@@ -1,0 +1,368 @@
+"""`table`: what is asked, declared by a card or by arguments, or found on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from numbers import Integral
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+
+from lastbit.addresses import Secret, is_web_address
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import whole
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.release.private_table import Table, as_private
+from lastbit.tables import (
+    Budget,
+    Column,
+    ColumnType,
+    DataCard,
+    PublicTable,
+    Source,
+    check_budget,
+    check_names,
+    columns_of,
+    is_connection,
+    is_lazy,
+    is_relation,
+    read_card,
+    rows_of,
+    sealed,
+    snapshot,
+    source_of,
+    spark_kind,
+    spark_snapshot,
+)
+
+if TYPE_CHECKING:  # what speaks to servers is slow to load
+    from lastbit.release.remote import RemoteTable
+
+Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
+"""Declared columns: by `Column(...)`, or by name and type alone."""
+
+
+def _source(source: Any, name: str | None, table: str | None = None) -> tuple[Source, str]:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise WrongType("name", problem="is not a name", remedy='pass, say, "visits"')
+    if table is not None and (not isinstance(table, str) or not table):
+        raise WrongType("table", problem="is not a name", remedy='pass, say, table="visits"')
+    if isinstance(source, str | Path | list | tuple):
+        paths = [source] if isinstance(source, str | Path) else source
+        found = source_of(*map(str, paths), table=table)
+        stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
+        return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
+    kind = _kind(source)
+    if kind == "a frame of Spark" and table is None:
+        return spark_snapshot(held(source)), name or "rows"
+    if kind in ("lazy", "relation", "connection"):
+        if table is not None and kind != "connection":
+            raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+        called = name or ("rows" if table is None else table.rpartition(".")[2])
+        return snapshot(source, table), called
+    if table is not None:
+        raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+    if kind == "frame":
+        return held(source), name or "rows"
+    raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
+
+
+_NO_TABLE = "is for DuckDB files, servers and connections"
+_REMEDIES = MappingProxyType(
+    {
+        "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
+        "an array": 'pass pandas.DataFrame(array, columns=["patient", "cost"])',
+        "a connection to another database": 'pass "postgresql://reader@db/clinic" and table='
+        '"public.visits"; of others pandas.read_sql(...), or write Parquet',
+        "a dataset": "pass dataset.to_table(), or the folder's path",
+        "a frame of Spark": 'leave table out; name a stored table "spark:catalog.db.table"',
+        "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
+        "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
+        "a reader of rows": "pass reader.read_all()",
+        "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
+        "a folder, a DataFrame, or a relation of DuckDB",
+    }
+)
+
+
+def _is_pandas(source: Source) -> bool:
+    """Whether the rows are a frame of pandas, or of a class made of it."""
+    kinds = type(source.frame).__mro__
+    return any(kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
+
+
+def _kind(source: Any) -> str:
+    """What is meant, in a word, or what it is instead; not a value of it is looked at.
+
+    Apart from where it is refused: the frames of an error hold their locals.
+    """
+    given = source.frame if isinstance(source, Source) else source
+    root = type(given).__module__.partition(".")[0]
+    if root == "pyspark":  # whose frames give Arrow streams as well, another one each time
+        return spark_kind(given)
+    if is_lazy(given):
+        return "lazy"
+    if is_relation(given):
+        return "relation"
+    if is_connection(given):
+        return "connection"
+    if hasattr(given, "__arrow_c_stream__") or root == "pandas":
+        return "frame"
+    if isinstance(given, list | tuple | dict | set):
+        return "a list or dict of values"
+    if root == "numpy":
+        return "an array"
+    if root in ("sqlite3", "sqlalchemy", "psycopg", "psycopg2", "adbc_driver_manager", "pymysql"):
+        return "a connection to another database"
+    if root == "pyarrow":
+        return "a reader of rows" if "Reader" in type(given).__name__ else "a dataset"
+    if root in ("dask", "snowflake"):
+        return "a distributed frame"
+    return "neither a file nor a frame"
+
+
+def held(source: Any) -> Any:
+    """Paths as they are; anything else in a value whose repr hides it, as errors show locals."""
+    paths = [source] if isinstance(source, str | Path) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | Path) for p in paths):
+        return source
+    return source if isinstance(source, Source) else Source(kind="frame", frame=source)
+
+
+def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
+    """The columns of a source. If its names look like values, no error and no frame holds them."""
+
+    def checked() -> dict[str, ColumnType]:
+        types = columns_of(source)
+        if declared is not None:
+            check_names(source, [name for name in types if name.lower() not in declared])
+        return types
+
+    return sealed(checked, words="the source could not be read; check that it is whole")
+
+
+def _declared(columns: Columns | None) -> dict[str, Column | ColumnType]:
+    """What is declared of columns, by their names in small letters: columns, or types alone."""
+    if isinstance(columns, Mapping):
+        given = list(columns.items())
+    elif columns is None or (isinstance(columns, Iterable) and not isinstance(columns, str)):
+        given = [(getattr(column, "name", ""), column) for column in columns or ()]
+    else:
+        given = [("", columns)]
+    found: dict[str, Column | ColumnType] = {}
+    for name, column in given:
+        if isinstance(column, Column):
+            found[column.name.lower()] = column
+        elif isinstance(column, str) and isinstance(name, str) and name:
+            kind = cast(ColumnType, column)
+            Column(name=name, type=kind)  # refuses unknown types
+            found[name.lower()] = kind
+        else:
+            remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
+            raise WrongType("columns", problem="are not declared as columns", remedy=remedy)
+    return found
+
+
+def _columns(
+    source: Source, columns: Columns | None, keys: Mapping[str, Iterable[Any]] | None
+) -> tuple[dict[str, Column], frozenset[str]]:
+    """The columns as declared, the others as the source names and types them.
+
+    Also those, in small letters, whose type was not stated: CSV files state none.
+    """
+    declared = _declared(columns)
+    listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
+    types = _types(source, declared=declared)
+    known = {column.lower() for column in types}
+    for lower in (*declared, *listed):
+        if lower not in known:
+            raise InvalidParameter(
+                f"column {lower}",
+                problem="is not in the source, or of a type that cannot be read there (nested, a"
+                " time of day, a duration)",
+                remedy="check its name; convert it to a number, text, date or timestamp",
+            )
+    found, untyped = {}, set()
+    for name, stated in types.items():
+        lower = name.lower()
+        said, values = declared.get(lower), listed.get(lower)
+        if isinstance(said, Column):
+            one = said
+        else:
+            meant = said or (None if values is None else _type_of_keys(values, source, stated))
+            if source.kind == "csv" and meant is None:
+                untyped.add(lower)
+            kind = meant or stated
+            one = Column(name=name, type=kind, step=1 if kind == "integer" else None)
+        if values is not None:
+            floats = one.type == "integer" and not isinstance(said, Column) and stated == "number"
+            one = replace(one, keys=tuple(_key(value, floats=floats) for value in values))
+        found[one.name] = one
+    return found, frozenset(untyped)
+
+
+def _listed(column: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        remedy = 'pass ["north", "south"]'
+        raise WrongType(f"keys of {column}", problem="are not a list", remedy=remedy)
+    return tuple(values)
+
+
+def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -> ColumnType | None:
+    """The type that declared keys say, where the source has none, or pandas has made floats of it.
+
+    That is what pandas does with whole numbers, some of which are missing.
+    """
+    kinds = {type(_key(value, floats=True)) for value in values} - {type(None)}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if source.kind == "csv":
+        plain: dict[type, ColumnType] = {int: "integer", bool: "boolean", date: "date", str: "text"}
+        return plain.get(kind)
+    return "integer" if kind is int and stated == "number" and _is_pandas(source) else None
+
+
+def _key(value: Any, *, floats: bool) -> Any:
+    """A whole number as an int, whatever library it comes from; 3.0 as well where `floats`."""
+    if type(value) is int:  # most are, and to ask for any Integral takes long
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return int(value) if floats and isinstance(value, float) and value.is_integer() else value
+
+
+@overload
+def table(source: str, *, token: str) -> RemoteTable: ...
+
+
+@overload
+def table(
+    source: Any,
+    *,
+    unit: str | None = None,
+    each_row: bool = False,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    columns: Columns | None = None,
+    keys: Mapping[str, Iterable[Any]] | None = None,
+    public: Mapping[str, Any] | None = None,
+    private: Mapping[str, Table] | None = None,
+    neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
+    budget: Budget | None = None,
+    name: str | None = None,
+    table: str | None = None,
+) -> Table: ...
+
+
+def table(
+    source: Any,
+    *,
+    unit: str | None = None,
+    each_row: bool = False,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    columns: Columns | None = None,
+    keys: Mapping[str, Iterable[Any]] | None = None,
+    public: Mapping[str, Any] | None = None,
+    private: Mapping[str, Table] | None = None,
+    neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
+    budget: Budget | None = None,
+    name: str | None = None,
+    table: str | None = None,
+    token: str | None = None,
+) -> Table | RemoteTable:
+    """A table to ask: a data card, files, rows that a program holds, or one of a server.
+
+    Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
+    of them, in which `year=2024` is a column, the folder of a Delta table, or a .duckdb file, whose
+    table is named by `table`.
+    Rows are a frame of pandas, Polars or Arrow, a lazy frame or a relation of DuckDB, which are run
+    once, here, or a connection of DuckDB and the name of a stored `table`, which is copied.
+
+    With a card (`table("visits.toml")`) everything is declared there. Else `unit` names the column
+    of the privacy unit (or `each_row=True`), and `max_rows` how many rows of one unit count:
+    where it has more, all of them count for less. One unit contributes to at most `max_groups`
+    groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
+    keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known:
+    {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public` gives tables to
+    join with, by name, and `private` further tables of the same units, each made by this function;
+    those are joined on the unit. Names and types of other columns are taken from the source; no
+    value is looked at. A CSV file has no types: a column is text, unless it is aggregated as a
+    number.
+
+    With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the
+    server's card declares everything; `token` is the one to sign in by, else LASTBIT_TOKEN of the
+    environment. What is given back, a RemoteTable, has the same steps, `explain` and `release`.
+
+    >>> import duckdb
+    >>> visits = duckdb.sql("SELECT range // 3 AS patient, 'a' AS region FROM range(30)")
+    >>> table(visits.to_arrow_table(), unit="patient", max_rows=3, name="visits").group_by("region")
+    <Table visits: by region>
+    """
+    source, secret, token = held(source), None if token is None else Secret(token), None
+    remote = is_web_address(source)
+    if remote or (isinstance(source, str | Path) and str(source).lower().endswith(".toml")):
+        given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
+        if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
+            what = "the address of a server's table" if remote else "the card"
+            remedy = f"pass {what} alone" + ("; a file: download it first" if remote else "")
+            raise InvalidParameter("table", problem="is declared by its card", remedy=remedy)
+        if remote:
+            # late: what speaks to servers is slow to load
+            from lastbit.release.remote import remote_table
+
+            return remote_table(source, secret)
+    if secret is not None:
+        raise InvalidParameter("token", problem="is for https:// addresses", remedy="drop it")
+    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
+        return Table(rows=rows_of(read_card(source)))
+    if (unit is None) != (each_row is True):
+        problem = "is not declared: which column names the privacy unit?"
+        remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
+        raise InvalidParameter("unit", problem=problem, remedy=remedy)
+    if unit is not None and max_rows is None:
+        raise InvalidParameter(
+            "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
+        )
+    relations = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
+    related = relations[0]
+    if not isinstance(related, Neighbours):
+        raise InvalidParameter(
+            "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
+        )
+    if budget is not None and not isinstance(budget, Budget):
+        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
+    check_budget(budget)
+    place, called = _source(source, name, table)
+    rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
+    groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
+    joined = {}
+    for known_as, other in (public or {}).items():
+        if isinstance(source, Source) and other is source.frame and not is_connection(other):
+            problem, remedy = "is the table itself", "join only with tables that everybody may see"
+            raise InvalidParameter(
+                f"public table {str(known_as)[:60]}", problem=problem, remedy=remedy
+            )
+        file, alias = _source(held(other), known_as)
+        types = _types(file, declared=None)
+        joined[known_as] = PublicTable(name=alias, source=file, columns=types)
+    described, untyped = _columns(place, columns, keys)
+    card = DataCard(
+        name=called,
+        source=place,
+        unit=unit,
+        max_rows=rows,
+        max_groups=rows if unit is not None and groups is None else groups,
+        max_groups_assumed=unit is not None and groups is None,
+        columns=described,
+        neighbours=related,
+        budget=budget,
+        public=joined,
+        private={
+            name: replace(as_private(other), name=name) for name, other in (private or {}).items()
+        },
+    )
+    return Table(rows=rows_of(card), untyped=untyped - {(unit or "").lower()})
