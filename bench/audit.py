@@ -477,9 +477,9 @@ def _remarks(rows: list[Row]) -> Iterator[str]:
         ]
         near = [len(rows) - len(far(rows, at, of)) for of in ("optimum", "optimum_counted")]
         yield f"- {name} ours is at least the published bound (DP-Sniper's) in {over[0]} of"
-        yield f"  {compared} rows with one, and at least StatDP's estimate as well in {over[1]}. It is"
-        yield f"  within 15 % of the optimum in {near[0]} of {len(rows)}; in {near[1]} if the runs of"
-        yield "  the search are left out of the optimum."
+        yield f"  {compared} rows with one, and at least StatDP's estimate too in {over[1]}."
+        yield f"  It is within 15 % of the optimum in {near[0]} of {len(rows)};"
+        yield f"  in {near[1]} if the runs of the search are left out of the optimum."
     yield ""
     short = missed(rows, "at_90")
     if not short:
