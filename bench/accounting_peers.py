@@ -1,24 +1,29 @@
 """The cases of `accounting.py`, and what other accountants say of them. The latter prints JSON.
 
 `accounting_peers.py dp_accounting` runs in bench/.venv and prints {"version": ..., "found": {case:
-{delta: [epsilon, seconds]}}}, or {"reason": ...}. This file needs no part of lastbit.
+{delta: [epsilon, seconds]}}}, or {"reason": ...}; with `training` after it, of the settings of
+DP-SGD. This file needs no part of lastbit.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from typing import TypeAlias
 
+Parts: TypeAlias = list[tuple[str, tuple[float, ...], int]]
 DELTAS = ("1e-5", "1e-10", "1e-30")
 REPEATS = 2
+LONGEST_CALL_SECONDS = 60
 # name: parts, each a kind, its parameters and how often it occurs
-CASES: dict[str, list[tuple[str, tuple[float, ...], int]]] = {
+CASES: dict[str, Parts] = {
     "10^2 Gaussians, mu = 1 in all": [("gaussian", (10.0,), 100)],
     "10^4 Gaussians, mu = 1 in all": [("gaussian", (100.0,), 10**4)],
     "10^5 Gaussians, mu = 1 in all": [("gaussian", (316.227766016838,), 10**5)],
@@ -31,9 +36,23 @@ CASES: dict[str, list[tuple[str, tuple[float, ...], int]]] = {
     ],
     "DP-SGD, rate 0.01, multiplier 1, 10^4 steps": [("sampled", (0.01, 1.0), 10**4)],
 }
+# DP-SGD: the sampling rate, the noise multiplier and the number of steps
+TRAINING_DELTAS = ("1e-5", "1e-8", "1e-10")
+TRAINING: dict[str, Parts] = {
+    f"{rate:g} | {multiplier:g} | {steps:,}": [("sampled", (rate, multiplier), steps)]
+    for rate, multiplier, steps in (
+        (0.004, 1.1, 15_000),  # 240 of 60,000 examples, 60 epochs
+        (0.01, 1.0, 10_000),
+        (0.01, 1.0, 1),
+        (0.01, 0.5, 1_000),
+        (0.001, 0.5, 10_000),
+        (0.1, 4.0, 500),
+        (0.5, 20.0, 1_000),
+    )
+}
 
 
-def dp_accounting(parts: list[tuple[str, tuple[float, ...], int]], delta: float) -> float:
+def dp_accounting(parts: Parts, delta: float) -> float:
     """Google's accountant, as its documentation shows it, with its default interval."""
     import dp_accounting as dp  # only this library's own environment has it
 
@@ -56,7 +75,7 @@ def dp_accounting(parts: list[tuple[str, tuple[float, ...], int]], delta: float)
     return float(accountant.get_epsilon(delta))
 
 
-def prv_accountant(parts: list[tuple[str, tuple[float, ...], int]], delta: float) -> float:
+def prv_accountant(parts: Parts, delta: float) -> float:
     """Microsoft's accountant: its upper bound, with an error of 0.01 allowed."""
     import prv_accountant as prv  # only this library's own environment has it
 
@@ -75,49 +94,100 @@ def prv_accountant(parts: list[tuple[str, tuple[float, ...], int]], delta: float
     return float(accountant.compute_epsilon(delta, counts)[2])
 
 
-def opacus(parts: list[tuple[str, tuple[float, ...], int]], delta: float, *, kind: str) -> float:
+def opacus(parts: Parts, delta: float, *, kind: str) -> float:
     """One of Opacus' accountants of DP-SGD, as its engine asks it; without sampling at rate 1."""
     from opacus.accountants import create_accountant  # only its own environment has it
 
     accountant = create_accountant(kind)
-    for name, numbers, times in parts:
-        if name not in ("gaussian", "sampled"):
-            raise ValueError("is about steps of DP-SGD only")
-        rate, deviation = numbers if name == "sampled" else (1.0, numbers[0])
-        accountant.history.append((deviation, rate, times))
+    for rate, multiplier, steps in _of_training(parts):
+        accountant.history.append((multiplier, rate, steps))
     return float(accountant.get_epsilon(delta=delta))
+
+
+def dp_accounting_rdp(parts: Parts, delta: float) -> float:
+    """Google's accountant by Rényi divergences, with its default orders."""
+    import dp_accounting as dp  # only this library's own environment has it
+
+    accountant = dp.rdp.RdpAccountant()
+    for rate, multiplier, steps in _of_training(parts):
+        event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(multiplier))
+        accountant.compose(event, steps)
+    return float(accountant.get_epsilon(delta))
+
+
+def tensorflow_privacy(parts: Parts, delta: float) -> float:
+    """What TensorFlow Privacy says of examples, a batch size and a number of epochs."""
+    import tensorflow_privacy  # only this library's own environment has it
+
+    [(rate, multiplier, steps)] = _of_training(parts)
+    examples = 10**6
+    epsilon, _ = tensorflow_privacy.compute_dp_sgd_privacy(
+        examples, round(rate * examples), multiplier, (steps - 0.5) * rate, delta
+    )  # it rounds the steps up
+    return float(epsilon)
+
+
+def autodp(parts: Parts, delta: float) -> float:
+    """autodp's own mechanism of noisy SGD."""
+    from autodp.mechanism_zoo import NoisySGD_Mechanism  # only its own environment has it
+
+    [(rate, multiplier, steps)] = _of_training(parts)
+    return float(NoisySGD_Mechanism(rate, multiplier, steps).get_approxDP(delta))
+
+
+def _of_training(
+    parts: Parts,
+) -> list[tuple[float, float, int]]:
+    """Rates, multipliers and steps of DP-SGD; anything else is refused."""
+    if any(name not in ("gaussian", "sampled") for name, _, _ in parts):
+        raise ValueError("is about steps of DP-SGD only")
+    return [(1.0, n[0], t) if len(n) == 1 else (n[0], n[1], t) for _, n, t in parts]
 
 
 PEERS: dict[str, tuple[str, Callable[..., float]]] = {
     "dp_accounting": ("dp-accounting", dp_accounting),
+    "dp_accounting RDP": ("dp-accounting", dp_accounting_rdp),
     "prv_accountant": ("prv-accountant", prv_accountant),
     **{
         f"Opacus {kind.upper()}": ("opacus", partial(opacus, kind=kind))
         for kind in ("rdp", "prv", "gdp")
     },
+    "TensorFlow Privacy": ("tensorflow-privacy", tensorflow_privacy),
+    "autodp": ("autodp", autodp),
 }
 
 
-def measured(call: Callable[[], float]) -> list[object]:
+def measured(call: Callable[[], float], repeats: int = REPEATS) -> list[object]:
     """The answer, and the least time of a few runs; or the name of the error."""
     least, found = math.inf, math.nan
+    signal.alarm(LONGEST_CALL_SECONDS)
     try:
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             start = time.perf_counter()
             found = call()
             least = min(least, time.perf_counter() - start)
     except Exception as error:
         return [type(error).__name__, None]
+    finally:
+        signal.alarm(0)
     return [found, least]
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError
 
 
 def main() -> None:
     """Print what one peer finds."""
     warnings.filterwarnings("ignore")
+    signal.signal(signal.SIGALRM, _too_long)
     package, epsilon = PEERS[sys.argv[1]]
+    cases, deltas, repeats = CASES, DELTAS, REPEATS
+    if sys.argv[2:]:
+        cases, deltas, repeats = TRAINING, TRAINING_DELTAS, 1
     found = {
-        name: {d: measured(lambda p=parts, d=d: epsilon(p, float(d))) for d in DELTAS}
-        for name, parts in CASES.items()
+        name: {d: measured(lambda p=parts, d=d: epsilon(p, float(d)), repeats) for d in deltas}
+        for name, parts in cases.items()
     }
     print(json.dumps({"version": version(package), "found": found}))
 

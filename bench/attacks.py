@@ -3,6 +3,8 @@
     python bench/attacks.py              run all, save bench/results/attacks.json, write the page
     python bench/attacks.py --no-peers   numpy and lastbit only; nothing is saved
     python bench/attacks.py --only opacus      one library again, beside what is saved of the others
+    python bench/attacks.py --black-box  the black-box auditor in place of the attacks;
+                                         saves bench/results/black_box.json
     python bench/attacks.py --page       only write the tables of docs/attacks.md
 
 A library that cannot be installed or run is named with the reason; no figure of an earlier run
@@ -18,28 +20,21 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import report
-from peer_environment import HERE, LOG, folder_of, install, python_of
+from peer_environment import HERE, LIBRARIES as PEERS, LOG, folder_of, install, python_of
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-RESULT = report.RESULTS / "attacks.json"
+from lastbit.exact import rounded_down
+
+ATTACKED = report.RESULTS / "attacks.json"
+AUDITED = report.RESULTS / "black_box.json"
 PAGE = report.ROOT / "docs" / "attacks.md"
 HERE_TOO = ("lastbit", "numpy")
-PEERS = {
-    "diffprivlib": "diffprivlib",
-    "opendp": "OpenDP",
-    "pydp": "PyDP",
-    "tumult": "",
-    "opacus": "Opacus RDP",
-    "jax-privacy": "JAX-privacy",
-    "tensorflow-privacy": "TensorFlow Privacy",
-    "pipelinedp": "PipelineDP",
-    "smartnoise": "SmartNoise",
-}
 # what lastbit itself needs beside numpy, in the peers' environment
 NEEDS = ("cryptography==50.0.2", "python-flint==0.9.0")
 TUMULT_NEEDS = ("pandas==2.3.3", "randomgen==2.3.0", "typeguard==4.4.4")
@@ -53,7 +48,9 @@ Row = dict[str, Any]
 # ---------------------------------------------------------------- running
 
 
-def measured(console: Console, libraries: Iterable[str]) -> tuple[list[Row], dict[str, str]]:
+def measured(
+    console: Console, libraries: Iterable[str], *how: str
+) -> tuple[list[Row], dict[str, str]]:
     """A row for every attack on every target, and what each library's version is."""
     rows: list[Row] = []
     versions: dict[str, str] = {}
@@ -63,20 +60,21 @@ def measured(console: Console, libraries: Iterable[str]) -> tuple[list[Row], dic
             versions[library] = f"not tried: {reason}"
             console.print(f"[yellow]{library}[/]: {reason}")
             continue
-        for line in _lines(library):
+        for line in _lines(library, *how):
             if "version" in line:
                 versions[library] = line["version"]
                 continue
             rows.append(line)
             mark = "[bold red]BROKEN[/]" if line.get("broken") else "[dim]held[/]  "
-            console.print(f"{mark} {line['target']}, {line['attack']}: {_cell(line)}")
+            attack = line.get("attack", "black box")
+            console.print(f"{mark} {line['target']}, {attack}: {_cell(line)}")
     return rows, versions
 
 
-def _lines(library: str) -> Iterator[Row]:
+def _lines(library: str, *how: str) -> Iterator[Row]:
     python = sys.executable if library in HERE_TOO else python_of(PEERS[library])
     paths = os.environ | {"PYTHONPATH": str(report.ROOT / "src")}
-    command = [str(python), str(HERE / "attack_runner.py"), library]
+    command = [str(python), str(HERE / "attack_runner.py"), library, *how]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=paths
     ) as run:
@@ -110,11 +108,13 @@ def _prepared(library: str) -> str:
     return ""
 
 
-def write(rows: list[Row], versions: dict[str, str], *, beside: Row | None = None) -> None:
+def write(
+    path: Path, rows: list[Row], versions: dict[str, str], *, beside: Row | None = None
+) -> None:
     """Save the verdicts with everything needed to read them later; `beside` is what stays."""
     today = datetime.now(UTC).isoformat(timespec="seconds")
     record = {
-        "benchmark": "attacks",
+        "benchmark": path.stem,
         "date": today,
         "commit": report.commit(),
         "machine": report.machine(),
@@ -133,8 +133,8 @@ def write(rows: list[Row], versions: dict[str, str], *, beside: Row | None = Non
         rows = [row for row in beside["rows"] if row["library"] not in versions] + rows
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
     text = json.dumps(record, ensure_ascii=False, indent=1).replace('"ROWS"', f"[\n  {lines}\n ]")
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(text + "\n", "utf-8")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text + "\n", "utf-8")
 
 
 # ---------------------------------------------------------------- showing
@@ -159,7 +159,7 @@ def _cell(row: Row) -> str:
     """One verdict in a word or two."""
     if "reason" in row:
         return f"did not run ({row['reason']})"
-    if row["attack"] == "timing":
+    if row.get("attack") == "timing":
         return str(row["details"]["Spearman"])
     if row["samples"] == 0:
         return "refuses"
@@ -169,12 +169,13 @@ def _cell(row: Row) -> str:
     return f"ε ≥ {int(row['epsilon_lower'] * 100) / 100:.2f}"
 
 
-def draw() -> None:
-    """The tables of docs/attacks.md, from the saved verdicts."""
-    saved = json.loads(RESULT.read_text("utf-8"))
+def drawn() -> str:
+    """docs/attacks.md with the tables of the saved verdicts."""
+    saved, heard = (json.loads(path.read_text("utf-8")) for path in (ATTACKED, AUDITED))
     page = PAGE.read_text("utf-8")
     parts = {
         "run": _run(saved),
+        "black-box": _black_box(heard, saved["rows"]),
         "noise": _table(saved["rows"], BITS),
         "sums": _table(saved["rows"], SUMS),
         "clock": _clock(saved["rows"]),
@@ -183,7 +184,7 @@ def draw() -> None:
         begin, end = f"<!-- {mark}: written by bench/attacks.py -->\n", f"<!-- end of {mark} -->"
         before, _, rest = page.partition(begin)
         page = before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
-    PAGE.write_text(page, "utf-8")
+    return page
 
 
 def _run(saved: dict[str, Any]) -> Iterator[str]:
@@ -218,6 +219,35 @@ def _table(rows: list[Row], attacks: tuple[str, ...]) -> Iterator[str]:
         yield f"| {target} | {claimed} | {' | '.join(cells)} |"
 
 
+def _black_box(heard: Row, attacks: list[Row]) -> Iterator[str]:
+    """One line a target: what the attack that proves most and the black box certify."""
+    yield from _run(heard)
+    yield ""
+    yield "| target | version | claim | best attack | black box | runs | its event | verdict |"
+    yield "|---|---|---|---|---|--:|---|---|"
+    for row in heard["rows"]:
+        broken = [r for r in attacks if r["target"] == row["target"] and r.get("broken")]
+        proved = [r for r in broken if r["attack"] != "timing"]
+        best = max(proved, key=lambda r: r["epsilon_lower"], default=None)
+        special = "none" if best is None else f"{best['attack']}: {_cell(best)}"
+        yield f"| {row['target']} | {heard['versions'][row['library']]} | {_heard(row, special)} |"
+
+
+def _heard(row: Row, special: str) -> str:
+    if "reason" in row:
+        return f"| {special} | {_cell(row)} | | |"
+    delta = f", δ = {row['delta']:g}" if row["delta"] else ""
+    found = f"ε ≥ {rounded_down(row['epsilon_lower'], 3)}"
+    if row["delta_lower"]:
+        found += f", δ ≥ {rounded_down(row['delta_lower'], 2)}"
+    event = row["event"].replace("|", "\\|")
+    verdict = "**broken**" if row["broken"] else "not refuted"
+    return (
+        f"ε = {row['claimed']:.3g}{delta} | {special} | {found} | {row['samples']:,} | {event} | "
+        f"{verdict}"
+    )
+
+
 def _marked(row: Row | None) -> str:
     if row is None:
         return "–"
@@ -243,19 +273,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Try every attack on every target.")
     parser.add_argument("--no-peers", action="store_true", help="numpy and lastbit; nothing saved")
     parser.add_argument("--only", action="append", choices=(*HERE_TOO, *PEERS), help="one library")
+    parser.add_argument("--black-box", action="store_true", help="the auditor, not the attacks")
     parser.add_argument("--page", action="store_true", help="only write docs/attacks.md")
+    parser.add_argument("--print", action="store_true", help="only print what --page writes")
     options = parser.parse_args()
     console = Console(highlight=False)
+    if options.print:
+        sys.stdout.write(drawn())
+        return
     if not options.page:
         some = options.only or (*HERE_TOO, *(() if options.no_peers else PEERS))
-        rows, versions = measured(console, some)
-        show(console, rows)
+        path, how = (AUDITED, ["black-box"]) if options.black_box else (ATTACKED, [])
+        rows, versions = measured(console, some, *how)
+        if not how:
+            show(console, rows)
         if options.no_peers:
             return
-        saved = json.loads(RESULT.read_text("utf-8")) if options.only else None
-        write(rows, versions, beside=saved)
-        console.print(f"Verdicts, machine and commit: {RESULT.relative_to(report.ROOT)}")
-    draw()
+        saved = json.loads(path.read_text("utf-8")) if options.only and path.is_file() else None
+        write(path, rows, versions, beside=saved)
+        console.print(f"Verdicts, machine and commit: {path.relative_to(report.ROOT)}")
+    PAGE.write_text(drawn(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,10 @@ PINS = {
     # diffprivlib 0.6.6 does not import with scikit-learn 1.9
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy==2.4.6"),
     "PyDP": ("python-dp==1.1.5", "numpy==2.4.6"),
-    "dp_accounting": ("dp-accounting==0.6.0", "numpy==2.4.6"),
+    **dict.fromkeys(
+        ("dp_accounting", "dp_accounting RDP"), ("dp-accounting==0.6.0", "numpy==2.4.6")
+    ),
+    "autodp": ("autodp==0.2.3.1", "numpy==1.26.4"),
     # it needs an older numpy than the others
     "prv_accountant": ("prv-accountant==0.2.0", "numpy==1.26.4"),
     # torch without what graphics cards need, where that is to be had, is the same for noise
@@ -58,12 +61,26 @@ DATA = {
 APART = {
     "Tumult Analytics": FOLDER / "tumult",
     "prv_accountant": FOLDER / "prv",
+    "autodp": FOLDER / "autodp",
     **dict.fromkeys(("Opacus RDP", "Opacus PRV", "Opacus GDP"), FOLDER / "opacus"),
     "JAX-privacy": FOLDER / "jax",
     "TensorFlow Privacy": FOLDER / "tensorflow",
     "PipelineDP": FOLDER / "pipelinedp",
     "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",
+}
+
+# the libraries of `lastbit.audit.targets`, and as what they are installed; Tumult without its pins
+LIBRARIES = {
+    "diffprivlib": "diffprivlib",
+    "opendp": "OpenDP",
+    "pydp": "PyDP",
+    "tumult": "",
+    "opacus": "Opacus RDP",
+    "jax-privacy": "JAX-privacy",
+    "tensorflow-privacy": "TensorFlow Privacy",
+    "pipelinedp": "PipelineDP",
+    "smartnoise": "SmartNoise",
 }
 
 

@@ -60,13 +60,20 @@ def test_names_of_code_exist(page):
     assert unknown_names(page.read_text("utf-8"), ROOT) == []
 
 
-def test_the_comparison_is_that_of_the_saved_benchmarks():
-    if not (ROOT / "bench" / "comparison.py").exists():
+@pytest.mark.parametrize(
+    ("script", "page", "command"),
+    [
+        ("comparison.py", "comparison.md", "make comparison"),
+        ("attacks.py", "attacks.md", "make attacks ARGS=--page"),
+        ("accounting.py", "accounting-benchmarks.md", "make bench-accounting ARGS=--page"),
+    ],
+)
+def test_the_page_is_that_of_the_saved_figures(script, page, command):
+    if not (ROOT / "bench" / script).exists():
         pytest.skip("the benchmarks are not part of a source distribution")
-    command = [sys.executable, "bench/comparison.py", "--print"]
-    fresh = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
-    shown = (ROOT / "docs" / "comparison.md").read_text("utf-8")
-    assert fresh.stdout == shown, "run `make comparison`"
+    run = [sys.executable, f"bench/{script}", "--print"]
+    fresh = subprocess.run(run, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+    assert fresh.stdout == (ROOT / "docs" / page).read_text("utf-8"), f"run `{command}`"
 
 
 def test_the_read_me_is_executed():

@@ -8,6 +8,7 @@ generators (tests/architecture).
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -27,6 +28,7 @@ NUMPY_DEVIATION = 4.25
 WIDE = 1e6  # bounds of diffprivlib's truncated kinds, far from the values
 DEVIATION = 4.6  # of OpenDP's Gaussian
 FLOAT32 = 24  # bits of its significand
+LEARNING_RATE, BATCH = 0.1, 64
 
 
 def targets(library: str) -> tuple[Target | SumTarget, ...]:
@@ -284,6 +286,38 @@ def opacus_targets() -> Iterator[Target]:
 
     for name, secure in (("noise", False), ("noise, secure mode", True)):
         yield _of_gradients(f"Opacus {name}", partial(noisy, secure=secure))
+    layer = torch.nn.Linear(1, 1, bias=False)
+    model = loaded("opacus.grad_sample", package="opacus").GradSampleModule(layer)
+    optimizer = optimizers.DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=LEARNING_RATE),
+        noise_multiplier=NUMPY_DEVIATION,
+        max_grad_norm=1.0,
+        expected_batch_size=BATCH,
+    )
+
+    def stepped(value: Any) -> float:
+        """The weight, from 0, after a step on one record whose gradient is the value."""
+        torch.nn.init.zeros_(layer.weight)
+        optimizer.zero_grad()
+        model(torch.tensor([[float(value)]])).sum().backward()
+        optimizer.step()
+        return gradient_of(layer.weight.item())
+
+    yield _of_gradients("Opacus weight after a step", again_and_again(stepped))
+
+
+def gradient_of(weight: float) -> float:
+    """The noisy gradient behind a float32 weight: on the grid of 2**-24, if that explains it.
+
+    Made from the weight alone, so it is as private as the weight.
+
+    >>> gradient_of(float(np.float32(-LEARNING_RATE) * np.float32(0.75 / BATCH)))
+    0.75
+    """
+    rate = float(np.float32(LEARNING_RATE))
+    gradient = -weight / rate * BATCH
+    near = math.ldexp(round(math.ldexp(gradient, FLOAT32)), -FLOAT32)
+    return near if np.float32(-near / BATCH * rate) == np.float32(weight) else gradient
 
 
 def jax_privacy_targets() -> Iterator[Target]:

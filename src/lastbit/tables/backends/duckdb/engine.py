@@ -48,7 +48,7 @@ from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
-from lastbit.tables.limits import nameable, sealed
+from lastbit.tables.limits import sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -245,20 +245,12 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
 
 
 def public_values(
-    card: DataCard, table: str, column: str, *, most: int
-) -> tuple[Value, ...] | None:
-    """The different values of a public table's column, in order.
+    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
+) -> tuple[Value, ...]:
+    """The first different values of a public table's column, in order."""
+    name, kind = column
 
-    None if there are more than `most`, or some that no query can name, or the table cannot be read:
-    then it is refused where the question is rehearsed.
-
-    Theorem  they are a function of a public table, which is another file than the protected one
-             (`check_apart`): a query that names them as its keys has not looked at the data
-    """
-    public = card.public[table]
-    name, kind = next((n, k) for n, k in public.columns.items() if n.lower() == column.lower())
-
-    def run(connection: Any) -> tuple[Value, ...] | None:
+    def run(connection: Any) -> tuple[Value, ...]:
         with ExitStack() as held:
             there = _opened_all(card, [table], held)[1][1]
             place = f"{_CHECKED} {table}"
@@ -266,14 +258,10 @@ def public_values(
             read = DUCKDB.read(identifier(name), kind, "other")
             cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
             values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
-            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
-            found = tuple(row[0] for row in connection.execute(sql).fetchall())
-            return found if nameable(found, most=most) else None
+            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
+            return tuple(row[0] for row in connection.execute(sql).fetchall())
 
-    try:
-        return _guarded(run, card.engine_limits)
-    except LastbitError:
-        return None
+    return _guarded(run, card.engine_limits)
 
 
 def fingerprint(card: DataCard) -> bytes:
