@@ -10,7 +10,8 @@ Law      the score s of an output estimates ln(P/Q). If it were right, an output
          with weight 2/(1+e**s) and one of the second with 2/(1+e**-s) would fill every level of
          every feature alike. Where they do not, the logarithm of the ratio is added to that term
 Source   Friedman, Hastie, Tibshirani 2000 (additive logistic regression)
-Differs  terms are drawn towards 0 as far as their spread is noise (`tables.noise_of`)
+Differs  terms are drawn towards 0 as far as their spread is noise (`tables.noise_of`): that of all
+         features together, or of each where there are many outputs
 Checked  tests/audit/test_additive.py
 """
 
@@ -40,7 +41,7 @@ _PARTS = tuple(
     (*_TAIL[k:], 1 / 2, *(1 - t for t in _TAIL[: k - 1 if k else None : -1])) for k in range(6)
 )
 _MOST_CODES, _DENSE, _MOST_FITTED = 1 << 62, 1 << 20, 1 << 19
-_KEPT, _LEAST_ROWS = 12, 1 << 13
+_KEPT, _LEAST_ROWS, _MANY = 12, 1 << 13, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,16 @@ class Additive:
         first = [
             _filled(place, base, counts) for place, base in zip(places, self.bases, strict=True)
         ]
-        noise = noise_of(*(np.concatenate(side) for side in zip(*first, strict=True)))
+        noise = [noise_of(*(np.concatenate(side) for side in zip(*first, strict=True)))] * len(
+            first
+        )
+        if counts[0].sum() > _MANY:  # enough to say of each feature whether it tells anything
+            noise = [noise_of(p, q) for p, q in first]
         terms = [np.zeros(base) for base in self.bases]
         scores = [np.zeros(len(count)) for count in counts]
         for i in _SWEEPS * [*range(len(places))]:
             p, q = _filled(places[i], self.bases[i], _unexplained(scores, counts))
-            change = np.log((p + 0.5) / (q + 0.5)) * (p + q) / (p + q + noise)
+            change = np.log((p + 0.5) / (q + 0.5)) * (p + q) / (p + q + noise[i])
             terms[i] += change
             scores = [score + change[place] for score, place in zip(scores, places[i], strict=True)]
         return terms

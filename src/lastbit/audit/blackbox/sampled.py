@@ -38,7 +38,7 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
-from lastbit.audit.blackbox.additive import merged
+from lastbit.audit.blackbox.additive import Additive, merged
 from lastbit.audit.blackbox.events import (
     Counts as Reaching,
     ScoreEvent,
@@ -153,22 +153,31 @@ def fitted(team: Team, place: int, plan: Plan) -> list[ScoreEvent]:
     guess = plan.taking(_COUNTED).tests
     answers = team.ask("fit", place, sizes[0], _FIT * plan.seconds, guess, found)
     pool = [candidate for answer in answers for candidate in answer]
-    learnt = team.ask("learn", place, sums, sizes[1] // 4 + 1, _LEARN * plan.seconds)
-    for one, seen in zip(sums, zip(*learnt, strict=True), strict=True):
-        terms = one.fitted(*(merged(side) for side in zip(*seen, strict=True)))
-        event = ScoreEvent(one.scored(terms), 0.0, swapped=False, promise=0.0).lighter()
-        pool.append(team.ask("candidate", place, event)[0])
+    learnt = _learnt(team, place, sums, sizes[1] // 4 + 1, _LEARN * plan.seconds)
     # what was fitted to most outputs is not dropped for what was lucky in a few
-    first = range(len(pool) - len(sums), len(pool))
-    sure = [i for i in first if len(pool[i][0].tables) > 1]
+    sure = {len(pool) + i for i, (event, *_) in enumerate(learnt) if len(event.tables) > 1}
+    pool += learnt
     if not pool:
         return []
     counts, trials = _tallied(team, place, pool, sizes[1] // 4 + 1, _TALLY / 2 * plan.seconds)
     best = refined(pool, counts, trials, plan)
     kept = {i for each in best for i, _ in each[:_FINALISTS]}
-    finalists = [pool[i] for i in sorted(kept | set(sure))]
+    finalists = [pool[i] for i in sorted(kept | sure)]
     counts, trials = _tallied(team, place, finalists, sizes[1], _TALLY * plan.seconds)
     return [each[0][1] for each in refined(finalists, counts, trials, plan)]
+
+
+def _learnt(
+    team: Team, place: int, sums: Sequence[Additive], size: int, seconds: float
+) -> list[Candidate]:
+    """Sums of features, fitted to what all processes saw."""
+    pool = []
+    answers = team.ask("learn", place, sums, size, seconds)
+    for found, seen in zip(sums, zip(*answers, strict=True), strict=True):
+        terms = found.fitted(*(merged(side) for side in zip(*seen, strict=True)))
+        event = ScoreEvent(found.scored(terms), 0.0, swapped=False, promise=0.0).lighter()
+        pool.append(team.ask("candidate", place, event)[0])
+    return pool
 
 
 def _tallied(

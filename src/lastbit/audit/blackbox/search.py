@@ -41,7 +41,7 @@ Candidate: TypeAlias = tuple[ScoreEvent, Column, float]
 
 _FEWEST, _TRY = 6, 1 << 10
 _LEAST_LOOK = 3 << 7
-_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 1.0, 1.0, 0.5, 3.0
+_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 1.0, 1.0, 1.0, 3.0
 _BELIEVED, _NEWTON = -2.0, 4
 _LUCK, _BELOW_ALL = 1.0, 1e3
 _BUILT = 1e-7  # seconds for a row and a feature, until events are fitted to them
