@@ -9,6 +9,7 @@ import os
 import random
 import re
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,13 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK | os.X_OK):
 # Thousands of tests and their modules stay until the end: to go over all of them every 700 objects,
 # in search of cycles, was a twelfth of the suite's time.
 gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own, and the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def pytest_collection_finish() -> None:
@@ -115,5 +123,7 @@ these `make check` leaves all evidence to `make evidence`, which has no limit of
 
 def _left_out(item: pytest.Item) -> bool:
     """`make test` leaves out the evidence, `make check` the few cases that the evidence holds."""
-    whole = os.environ.get("LASTBIT_EVIDENCE") == "1" and not item.nodeid.startswith(SERVERS)
+    whole = evidence.WHOLE_CHECK and not (
+        item.nodeid.startswith(SERVERS) or item.get_closest_marker("apart")
+    )
     return item.get_closest_marker("few" if whole else "evidence") is not None

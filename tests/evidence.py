@@ -5,7 +5,8 @@ A test whose cases are a loop takes the fixture `extent`, and becomes two tests:
 but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
 the first; or single ones are `late`.
 What has no small part is marked `evidence` itself. `make check` runs everything but `[few]`, which
-`[many]` holds; of tests on servers (`conftest.SERVERS`) it runs `[few]`. `LASTBIT_TIMES=7` tries
+`[many]` holds; of tests on servers (`conftest.SERVERS`) and of those that are marked `apart` it
+runs what `make test` runs, and of `generated` cases it tries a quarter. `LASTBIT_TIMES=7` tries
 seven times as many generated cases.
 """
 
@@ -19,6 +20,8 @@ import pytest
 
 T = TypeVar("T")
 _TIMES = int(os.environ.get("LASTBIT_TIMES", "1"))
+WHOLE_CHECK = os.environ.get("LASTBIT_EVIDENCE") == "1"
+"""Whether this is `make check`: tests and evidence, in limited time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,10 @@ class Extent:
 
     def number(self, few: int, many: int) -> int:
         return many * _TIMES if self.is_many else few
+
+    def generated(self, few: int, many: int) -> int:
+        """Of cases that are drawn, each like the others: in `make check` a quarter of the many."""
+        return max(few, self.number(few, many) // (4 if WHOLE_CHECK else 1))
 
     def cases(self, every: Iterable[T], *, one_in: int) -> list[T]:
         """All of them, or the first, the last and one in so many between; always the same."""
@@ -50,9 +57,10 @@ def extent(request: pytest.FixtureRequest) -> Extent:
     return Extent(request.param == "many")
 
 
-def late(*values: Any) -> Any:
-    """A parameter, or several, left to the evidence."""
-    return pytest.param(*values, marks=pytest.mark.evidence)
+def late(*values: Any, apart: bool = False) -> Any:
+    """A parameter, or several, left to the evidence; if `apart`, of `make evidence` alone."""
+    marks = (pytest.mark.evidence, pytest.mark.apart)
+    return pytest.param(*values, marks=marks if apart else marks[:1])
 
 
 def thin(items: Iterable[pytest.Item]) -> None:

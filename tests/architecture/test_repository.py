@@ -159,11 +159,14 @@ def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path, m
         "@pytest.mark.thinned(one_in=9)\n"
         "@pytest.mark.parametrize('n', range(12))\n"
         "def test_more(n): pass\n"
+        "@pytest.mark.apart\n"
+        "def test_long(extent): assert extent.generated(4, 400) == extent.number(4, 400)\n"
+        "def test_drawn(extent): assert extent.generated(4, 400) in (4, 100)\n"
     )
     few, many = suite("tests/test_one.py"), suite("tests/test_one.py", "-m", "evidence")
-    assert few.returncode == 0 and "5 passed" in few.stdout, few.stdout
-    assert "1 failed" in many.stdout and "13 passed" in many.stdout, many.stdout
-    assert "test_scale[many]" in many.stdout
+    assert few.returncode == 0 and "7 passed" in few.stdout, few.stdout
+    assert "2 failed, 14 passed" in many.stdout, many.stdout
+    assert "test_scale[many]" in many.stdout and "test_drawn[many]" in many.stdout
     monkeypatch.setenv("LASTBIT_EVIDENCE", "1")
     both = suite("tests/test_one.py")
-    assert "1 failed, 17 passed, 1 deselected" in both.stdout, both.stdout
+    assert "1 failed, 19 passed, 3 deselected" in both.stdout, both.stdout

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lastbit.audit.blackbox.events import Corners, epsilon_objective, table_of
+from lastbit.audit.blackbox.events import Corners, epsilon_objective
 from lastbit.audit.blackbox.features import features, rows
+from lastbit.audit.blackbox.tables import table_of
 from lastbit.audit.inputs import SeededRandom
 
 SIZE = 1 << 15

@@ -223,7 +223,7 @@ def test_every_reading_has_its_share_of_the_error(monkeypatch):
     monkeypatch.setattr(results, "epsilon_lower", noting(epsilon_lower))
     monkeypatch.setattr(results, "ratio_lower", noting(ratio_lower))
     monkeypatch.setattr(results, "delta_lower", lambda *counts, **options: 0.0)  # the same ends
-    monkeypatch.setattr(sampled, "_settled", lambda best, room: False)
+    monkeypatch.setattr(sampled, "_settled", lambda *facts: False)
     budget = Fraction(1, 1000)
     options: dict[str, Any] = {"epsilon": 1, "seconds": 0.2, "error": budget, "processes": 1}
     for delta, chances in ((0, (0.6, 0.5)), ("0.01", (0.6, 0.5)), (0, (0.02, 0.01))):

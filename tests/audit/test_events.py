@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from lastbit.audit.blackbox.events import (
-    Finder,
     Reached,
     cuts_of,
     delta_objective,
     epsilon_objective,
 )
 from lastbit.audit.blackbox.features import rows
+from lastbit.audit.blackbox.tables import Finder
 from lastbit.audit.inputs import SeededRandom
 from tests.audit.fitting import best_events
 

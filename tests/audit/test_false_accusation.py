@@ -364,6 +364,7 @@ def test_a_thousand_attacks_with_a_large_error_accuse_few():
     assert broken <= most_accusations(1000, Fraction(1, 10)) < 200
 
 
+@pytest.mark.apart  # statistics, of a thousand audits; of 24 here
 def test_black_box_audits_of_correct_mechanisms_are_wrong_as_seldom_as_they_say(extent):
     """A thousand at an error of 3/10; read at 1e-6, the same counts accuse none.
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lastbit.audit.blackbox.events import ScoreEvent, table_of
+from lastbit.audit.blackbox.events import ScoreEvent
 from lastbit.audit.blackbox.features import Feature, rows
+from lastbit.audit.blackbox.tables import table_of
 from lastbit.audit.result import Condition
 
 SIZE = 1 << 16

@@ -167,15 +167,16 @@ def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, s
 
 
 @pytest.mark.evidence
-def test_an_audit_that_was_planned_too_short_goes_on():
+@pytest.mark.parametrize("seconds", [0.1, late(0.5, apart=True)])
+def test_an_audit_that_was_planned_too_short_goes_on(seconds):
     """After the first outputs each costs a tenth: the plan made at the first pace has far to go."""
     claim, heads = Fraction(1), (0.2 * math.exp(1.004), 0.2)
-    steady = audited(Clocked(heads), epsilon=claim, seconds=0.5)
-    first = Clocked(heads, later=1e-7, after=400_000)
-    faster = audited(first, epsilon=claim, seconds=0.5)
+    steady = audited(Clocked(heads), epsilon=claim, seconds=seconds)
+    first = Clocked(heads, later=1e-7, after=round(8e5 * seconds))
+    faster = audited(first, epsilon=claim, seconds=seconds)
     assert faster.samples > 2 * steady.samples
     if unproved(faster, claim):
-        assert 0.5 - first.now < 1e-7 * (faster.samples - 100_000) / 4
+        assert seconds - first.now < 1e-7 * (faster.samples - 2e5 * seconds) / 4
 
 
 @pytest.mark.evidence

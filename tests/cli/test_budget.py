@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from lastbit.cli.ledger import BAR, account_heading, budget_rows
+from lastbit.errors import BudgetExceeded
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import moment_filter
-from lastbit.report import epsilon_taken, typical_price
+from lastbit.report import answers_left, epsilon_taken, typical_price
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
@@ -36,10 +37,7 @@ type = "integer"
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def card(epsilon: str = "1") -> str:
@@ -94,10 +92,42 @@ def test_json_is_exact(folder):
             "budget": {"epsilon": "1", "delta": "0", "rho": "0"},
             "spent": {"epsilon": "5/6", "delta": "0", "rho": "0"},
             "left": {"epsilon": "1/6", "delta": "0", "rho": "0"},
+            "next": {"cost": {"epsilon": "1/12", "delta": "0", "rho": "0"}, "answers": 2},
             "unanswered": [],
         }
     ]
     assert (found["head"], found["card_agrees"]) == (ledger.head, True)
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost", "more"),
+    [
+        (Budget(kind="pure", epsilon=Fraction(1)), Cost(epsilon=Fraction(1, 10)), 10),
+        (
+            Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)),
+            Cost(epsilon=Fraction(1), delta=Fraction(3, 10**7)),
+            3,
+        ),
+        (
+            Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)),
+            Cost(epsilon=Fraction(1, 10), delta=Fraction(3, 10**7)),
+            3,
+        ),
+        (Budget(kind="zcdp", rho=Fraction(1, 2)), Cost(rho=Fraction(1, 7)), 3),
+    ],
+)
+def test_as_many_more_fit_as_are_said(budget, cost, more):
+    account = Account(name="a", budget=budget)
+    for left in range(more, 0, -1):
+        assert answers_left(account, cost) == left
+        assert f"{left} more at" in dict(budget_rows(account, cost))["next"]
+        account = account.charged(cost)
+    assert answers_left(account, cost) == 0
+    assert "does not fit any more" in dict(budget_rows(account, cost))["next"]
+    with pytest.raises(BudgetExceeded):
+        account.charged(cost)
+    assert answers_left(Account(name="a", budget=None), cost) is None
+    assert "next" not in dict(budget_rows(Account(name="a", budget=budget), Cost()))
 
 
 def test_another_budget_on_the_card_is_said_and_set(folder):

@@ -18,10 +18,7 @@ from tests.cli.running import lastbit, read, refused, succeeded
 CANARY = "canary-73211"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def visits(file: str = "visits.parquet") -> str:

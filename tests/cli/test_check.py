@@ -30,10 +30,7 @@ BOUNDS = ("real", "computed", "error")
 MACHINE = ("format", "ulps", "uniform")
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def saved(name: str, whole: Any) -> str:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from lastbit.privacy import GaussianLoss
 from lastbit.privacy.compose import compositions
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP, from_json
 from tests.cli.running import read, refused, succeeded
@@ -37,12 +38,21 @@ def test_kinds_can_be_mixed():
     ]
 
 
+def test_gaussian_noise_is_composed_exactly():
+    noise = read("compose", "gaussian 10 x 50", "--delta", "1e-6")
+    assert noise["of"] == [{"guarantee": GaussianLoss("1/100").to_dict(), "times": 50}]
+    assert noise["best"] == "tight" and 3.3076 < guarantee(noise["together"]).epsilon < 3.30761
+    output = succeeded("compose", "gaussian 1.50 x 2", "pure 0.1", "--delta", "1e-6")
+    assert "gaussian 1.5 × 2, pure 0.1" in output and "tight ●" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (("pure 0.1 x 100",), PureDP(10)),
         (("pure 1/3", "pure 1/6"), PureDP("1/2")),
         (("zcdp 0.01 x 7",), ZCDP("0.07")),
+        (("gaussian 10 x 6", "zcdp 0.01"), ZCDP("0.04")),
         (("approx 1 1e-6 x 3",), ApproxDP(3, "3e-6")),
         (("renyi 10 0.5 x 2",), RenyiDP(10, 1)),
     ],
@@ -86,6 +96,8 @@ def test_too_many_different_losses_leave_the_optimal_theorem_out(monkeypatch):
         (("pure 0.1 x 60000", "pure 0.2 x 60000", "--delta", "1e-6"), "more than 100,000"),
         (("pure x 3", "--delta", "1e-6"), "has 0 numbers"),
         (("gauss 1", "--delta", "1e-6"), "unknown kind"),
+        (("gaussian", "--delta", "1e-6"), "has 0 numbers"),
+        (("gaussian -1 x 3", "--delta", "1e-6"), "is not above 0"),
         (("pure 1", "--delta", "1"), "--delta is not between 0 and 1"),
         (("pure 1", "--delta", "nan"), "--delta is 'nan'"),
     ],

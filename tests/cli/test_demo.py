@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -28,10 +27,7 @@ ROWS = "60000"
 FINGERPRINT = "65a64850f9c2a6b7f9c1b8ec6496669f6b284fa72f426062c2f341b482152727"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_the_demo_asks_pays_refuses_and_checks(folder):
@@ -115,7 +111,7 @@ RECORD = {
 def test_the_truth_stands_beside_the_answer():
     part = beside_the_truth(RECORD, {("a",): (6,), ("b",): (1,)})
     assert isinstance(part, Columns)
-    assert part.headings == ("ward", "n", "± 95 %", "truth")
+    assert part.headings == ("ward", "n", "95 %", "truth")
     assert part.rows == [("a", "5", "± 2", "6")]
 
 

@@ -73,12 +73,13 @@ def test_a_page_is_served_with_its_policy(server):
     assert asked(server, "/style.css")[0].headers["Content-Type"].startswith("text/css")
     response, body = asked(server, "/docs/index.html", method="HEAD")
     assert (response.status, body) == (200, b"")
-    assert asked(server, "/")[0].headers["Location"] == "/docs/index.html"
+    for path in ("/", "/docs", "/docs/"):
+        assert asked(server, path)[0].headers["Location"] == "/docs/index.html"
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/docs", "/docs/", "/gone.html", "/docs/../index.html", "/docs/index.html/", "/%00"]
+    ["/docs//", "/docs/theory/", "/gone.html", "/docs/../index.html", "/docs/index.html/", "/%00"]
     + [f"{way}secret.txt" for way in ("/../", "/%2e%2e/", "//", "")],
 )
 def test_nothing_else_is_served(server, path):

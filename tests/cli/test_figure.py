@@ -43,10 +43,9 @@ def test_a_figure_is_well_formed_and_self_contained(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_figures_in_the_docs_are_up_to_date(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_figures_in_the_docs_are_up_to_date(name, folder):
     assert succeeded("figure", name, "--out", f"{name}.svg") == f"Picture: {name}.svg\n"
-    fresh = (tmp_path / f"{name}.svg").read_text("utf-8")
+    fresh = (folder / f"{name}.svg").read_text("utf-8")
     assert fresh == (DOCS / f"{name}.svg").read_text("utf-8"), f"run lastbit figure {name}"
 
 
@@ -78,10 +77,9 @@ def test_the_figures_in_the_docs_are_up_to_date(name, tmp_path, monkeypatch):
         ("planar", "--within", "100000"),
     ],
 )
-def test_settings_at_the_edge(arguments, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_settings_at_the_edge(arguments, folder):
     succeeded("figure", *arguments, "--out", "edge.svg")
-    text = (tmp_path / "edge.svg").read_text("utf-8")
+    text = (folder / "edge.svg").read_text("utf-8")
     ElementTree.fromstring(text)
     assert "nan" not in text
 
@@ -115,10 +113,9 @@ def test_settings_at_the_edge(arguments, tmp_path, monkeypatch):
         (("histogram", "--out", "p.svg"), "No such command"),
     ],
 )
-def test_refusals_name_the_remedy_and_write_nothing(arguments, words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_refusals_name_the_remedy_and_write_nothing(arguments, words, folder):
     assert words in refused("figure", *arguments)
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -126,15 +123,14 @@ def test_a_full_disk_is_a_clean_error():
     assert "cannot be written" in refused("figure", "laplace", "--out", "/dev/full")
 
 
-def test_pixels(tmp_path, monkeypatch):
+def test_pixels(folder, monkeypatch):
     """PNG where the library and a font are there; a font is needed for the words only."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "fonts").mkdir()
-    monkeypatch.setattr(figures, "FONTS", (str(tmp_path / "fonts"),))
+    (folder / "fonts").mkdir()
+    monkeypatch.setattr(figures, "FONTS", (str(folder / "fonts"),))
     assert "no font to draw the words with" in refused("figure", "posterior", "--out", "p.png")
-    (tmp_path / "fonts" / "any.ttf").touch()
+    (folder / "fonts" / "any.ttf").touch()
     succeeded("figure", "posterior", "--out", "p.png")
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG\r\n")
     monkeypatch.setattr(figures, "svg_to_bytes", None)
     assert "or pass q.svg" in refused("figure", "posterior", "--out", "q.png")
-    assert not (tmp_path / "q.png").exists()
+    assert not (folder / "q.png").exists()

@@ -25,9 +25,8 @@ def test_the_help_of_a_command_is_its_own():
     assert "is not known; write queries" in refused("help", "nothing")
 
 
-def test_refused_questions_point_to_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.csv").write_text("id\n1\n")
+def test_refused_questions_point_to_it(folder):
+    (folder / "t.csv").write_text("id\n1\n")
     options = ("--each-row", "--epsilon", "1", "--types", "id=integer")
     succeeded("card", "new", "t.csv", *options, "--neighbours", "add-remove")
     words = refused("query", "t.toml", "SELECT DISTINCT id FROM t", "--epsilon", "1")

@@ -48,12 +48,6 @@ FINE = {("card new", "deep"), ("figure", "folder")}
 """A header of one odd name, and a folder to write into."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def hostile(folder: Path) -> dict[str, str]:
     """Things that are no file of any use, by name; each with the endings that commands want."""
     for end in ("", ".toml", ".csv"):

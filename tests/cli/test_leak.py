@@ -143,12 +143,11 @@ def test_the_picture_has_three_panels_with_their_verdicts(output, out):
     assert "none of the releases of 1, ever" in words
 
 
-def test_the_picture_goes_to_leak_svg_by_default(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_picture_goes_to_leak_svg_by_default(folder):
     result = leak("--samples", "100")
     assert result.exit_code == 0
     assert result.output.endswith("Picture: leak.svg\n")
-    assert ElementTree.parse(tmp_path / "leak.svg").getroot() is not None
+    assert ElementTree.parse(folder / "leak.svg").getroot() is not None
 
 
 def test_a_path_that_looks_like_markup_or_is_long_is_printed_as_it_is(tmp_path):

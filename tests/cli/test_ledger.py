@@ -261,6 +261,26 @@ def test_cards_that_share_an_account_declare_the_same_neighbours():
     assert "declare the same neighbours" in refused(*asked("stays"))
 
 
+def test_what_an_account_sums_up_is_about_one_kind_of_neighbours(monkeypatch):
+    """Also where the other card does not name the account, or is this one as it was before."""
+    shared_cards()
+    card = Path("visits.toml")
+    own = card.read_text().replace('account = "patients"\n', "")
+    card.write_text(own + '\n[ledger]\npath = "patients.ledger"\n')
+    other = Path("stays.toml")
+    other.write_text(other.read_text().replace('"patients"', '"visits"'))
+    other.write_text(other.read_text() + '\n[ledger]\npath = "patients.ledger"\n')
+    succeeded(*asked("stays"))
+    card.write_text(card.read_text().replace('"add-remove"', '"change-one"'))
+    assert "declare the same neighbours" in refused(*asked("visits"))
+    books = Ledger.existing("patients.ledger")
+    for number in range(3):
+        books.note(f"remark {number}", account="visits")
+    monkeypatch.setattr("lastbit.release.paying.MOST_LOOKED_AT", 2)
+    assert "declare the same neighbours" in refused(*asked("visits"))
+    assert books.spent("visits").epsilon == 1
+
+
 def test_cards_that_share_an_account_declare_one_budget():
     shared_cards()
     succeeded(*asked("visits"))

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +202,8 @@ def test_writers_and_servers_that_are_killed(extent, tmp_path):
             server.kill()  # all its processes at once, as a loss of power
             crashes += 1
             server.start()
-            time.sleep(moments.uniform(0.3, 1.7) * 8)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(moments.uniform(0.3, 1.7) * 8)
         said, _ = running.communicate(timeout=30)
         assert running.returncode == 0 and json.loads(said)["kills"] >= kills
         checked(Ledger.existing(address), shown_in(tmp_path))

@@ -141,7 +141,7 @@ def test_both_storages_keep_the_same_entries(database, tmp_path, extent):
 
     Here.folder, Here.database = str(tmp_path), database
     Here.TestCase.settings = settings(
-        max_examples=extent.number(4, 40), stateful_step_count=20, deadline=None,
+        max_examples=extent.generated(4, 40), stateful_step_count=20, deadline=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     Here.TestCase().runTest()

@@ -468,7 +468,7 @@ def test_the_server_lets_in_nothing_that_lastbit_does_not_read(ledger, extent):
     said = [value for text in texts for value in leaves(json.loads(text))]
     drawn, accepted, known = random.Random(5), 0, get_args(Kind)
     with signed_in(ledger.path) as connection:
-        for _ in range(extent.number(600, 30_000)):
+        for _ in range(extent.generated(600, 30_000)):
             text = spoiled(drawn, drawn.choice(texts), said)
             try:
                 found = connection.execute("SELECT well_formed(read(%s))", (text,)).fetchone()[0]

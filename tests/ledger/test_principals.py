@@ -551,7 +551,7 @@ def test_charges_are_what_a_naive_model_says(storage, request, tmp_path, monkeyp
     Here.place = str(tmp_path) if in_file else request.getfixturevalue("database")
     Here.monkeypatch = monkeypatch
     Here.TestCase.settings = settings(
-        max_examples=extent.number(*((12, 200) if in_file else (3, 40))), stateful_step_count=25,
+        max_examples=extent.generated(*((12, 200) if in_file else (3, 40))), stateful_step_count=25,
         deadline=None, suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     Here.TestCase().runTest()

@@ -317,6 +317,33 @@ def test_moments_are_true_of_gaussian_noise_among_others(losses, chance, rho, le
     assert together.epsilon(level)[0] <= found["moments"].epsilon
 
 
+@pytest.mark.parametrize(("deviation", "times"), [(10, 50), (1, 1), (Fraction(7, 2), 3)])
+def test_gaussian_noise_alone_has_the_closed_form(deviation, times):
+    """delta(x) = F(m/2 - x/m) - exp(x) F(-m/2 - x/m), m = sqrt(n)/deviation (Balle, Wang 2018)."""
+    found = compositions([GaussianLoss(1 / Fraction(deviation) ** 2)] * times, "1e-6")
+    m = math.sqrt(times) / float(deviation)
+
+    def delta(x):
+        above, below = (math.erfc((x / m - sign * m / 2) / math.sqrt(2)) / 2 for sign in (1, -1))
+        return above - math.exp(x) * below
+
+    tight = float(found["tight"].epsilon)
+    assert delta(tight) <= 1e-6 * (1 + 1e-9) and delta(tight * (1 - 1e-6)) > 1e-6
+    assert found["tight"].epsilon < min(found["moments"].epsilon, found["concentrated"].epsilon)
+    assert not {"basic", "advanced", "optimal"} & found.keys()
+
+
+def test_gaussian_noise_among_others():
+    parts = [GaussianLoss("1/100"), PureDP("0.1"), ApproxDP("0.2", "1e-9")]
+    losses = [part if isinstance(part, GaussianLoss) else black_box(part) for part in parts]
+    assert best_composition(parts, "1e-6").epsilon == Fraction(sum(losses).epsilon("1e-6")[1])
+    assert compositions([*parts, ZCDP("0.1")], "1e-6") == compositions(
+        [*parts[1:], ZCDP("0.105")], "1e-6"
+    )
+    with pytest.raises(IncompatibleGuarantees):
+        compositions([GaussianLoss(1, neighbours=ADD_REMOVE), PureDP(1)], "1e-6")
+
+
 def test_moments_beat_what_adds_up():
     """Pure, approximate and concentrated promises together."""
     parts = [ApproxDP("0.1", "1e-9")] * 100 + [ZCDP("0.01")] * 3

@@ -113,6 +113,7 @@ def test_after_a_commit_the_answer_is_there_to_be_asked_for(
     assert (ask().record["entry"]["hash"] == head) == (step == "settle") and spent() == 1
 
 
+@pytest.mark.apart
 def test_killed_at_many_points(memory: Path, extent: Extent) -> None:
     scratch = memory / "scratch"
     scratch.mkdir()

@@ -16,7 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.release.made_up_rows import MADE_UP, made_up, made_up_answer, rehearsed_answer
+from lastbit.release.made_up_rows import (
+    MADE_UP,
+    in_own_format,
+    made_up,
+    made_up_answer,
+    rehearsed_answer,
+)
 from lastbit.release.paying import checked
 from lastbit.release.release import released
 from lastbit.release.table import table
@@ -27,6 +33,7 @@ from lastbit.tables import (
     PrivateTable,
     PublicTable,
     Source,
+    aggregates,
     parsed,
     planned,
     read_card,
@@ -130,6 +137,20 @@ def test_units_have_from_one_to_max_rows_rows(folder: Path) -> None:
 def test_few_rows_are_not_all_of_one_unit(folder: Path) -> None:
     rows = rows_of(card_of(max_rows=1 << 20), folder, rows=400)
     assert len(set(rows)) > 20
+
+
+def test_a_card_of_csv_files_has_the_same_rows_as_csv(tmp_path: Path) -> None:
+    named = Column(name='a "b", c', type="text", keys=["x,y", 'q"', "plain", None])
+    card = card_of(Column(name="cost", type="number", bounds=(Fraction(0), Fraction(9))), named)
+    made = made_up(card, rows=500, folder=tmp_path)
+    assert in_own_format(made, card) == made
+    text = in_own_format(made, replace(card, source=Source(kind="csv", paths=("visits.csv",))))
+    assert text.source.kind == "csv"
+    for group in ("", ' WHERE "a ""b"", c" = \'q"\''):
+        query = parsed(f"SELECT COUNT(*) AS n, SUM(cost) AS cost FROM visits{group}", card)
+        measures = planned(query, card, epsilon=1).measures
+        found = [aggregates(query, one, measures, secret="s").entries for one in (made, text)]
+        assert found[0] == found[1] and all(found[0].values())
 
 
 def test_a_seed_makes_the_same_rows(tmp_path: Path) -> None:

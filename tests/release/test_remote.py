@@ -382,6 +382,12 @@ LIES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         lambda r: resealed(r, table="visits", epsilon="1/100"),
         "rejected",
     ),
+    "no entry of a ledger": ("answers", lambda r: r | {"entry": None}, "another entry"),
+    "another entry": (
+        "answers",
+        lambda r: r | {"entry": r["entry"] | {"sequence": r["entry"]["sequence"] + 2}},
+        "another entry than it names",
+    ),
     "another table": ("answers", lambda r: resealed(r, table="other"), "rejected|another table"),
     "another price in words": (
         "answers",
@@ -571,6 +577,23 @@ def test_too_many_requests_are_tried_again(server):
     with pytest.raises(QueryRefused, match="slow"):
         there(server).sql(SQL).release(epsilon=1)
     assert server.paid() == 5
+
+
+@pytest.mark.parametrize("kind", ["jobs", "answers"])
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 422, 429, 503])
+def test_no_error_after_paying_says_that_nothing_was_charged(server, kind, status):
+    server.changed[kind] = lambda _: {"status": status, "type": "/problems/x", "detail": "slow"}
+    with pytest.raises(ServerFailed, match=r"slow; it is unclear .* is free") as caught:
+        there(server).sql(SQL).release(epsilon=1)
+    assert "nothing was charged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [409, 422, 429, 503])
+def test_a_refusal_after_a_lost_try_does_not_say_that_nothing_was_charged(server, status):
+    asked, server.drops = there(server).sql(SQL), 1  # it was taken, and nobody has heard of it
+    server.changed["questions"] = lambda _: {"status": status, "detail": "slow"}
+    with pytest.raises(ServerFailed, match="slow; it is unclear"):
+        asked.release(epsilon=1)
 
 
 # ---------------------------------------------------------------- addresses and tokens

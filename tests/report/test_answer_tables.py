@@ -63,7 +63,7 @@ def test_numbers_have_the_digits_that_mean_something(given_cell, value, interval
 
 def test_a_wide_table_has_two_columns_for_every_number():
     table = wide_table(simple(), most=2)
-    assert table.headings == ("region", "n", "± 95 %", "cost", "± 95 %")
+    assert table.headings == ("region", "n", "95 %", "cost", "95 %")
     assert table.rows[0] == ("North", "1,000", "± 30", "200.2", "± 2.5")
     assert table.numbers == (1, 2, 3, 4) and table.left_out == 1
 
@@ -92,4 +92,4 @@ def test_mixed_questions_have_no_bars():
     query = Query(table="visits", aggregates=(mean(), histogram()), keys=(by_region(*REGIONS),))
     rows = [((r,), [cell(1.5), cell(1), cell(2), cell(3)]) for r in REGIONS]
     table = table_of(record(query, rows), width=76, most=9)
-    assert table.headings == ("region", "what", "value", "± 95 %") and len(table.rows) == 12
+    assert table.headings == ("region", "what", "value", "95 %") and len(table.rows) == 12

@@ -157,6 +157,41 @@ def test_without_a_ledger_nothing_is_said_of_what_was_spent(folder: Path) -> Non
     Path("visits.ledger").unlink()
     text = " ".join(succeeded("report", "visits.toml", "--checklist").split())
     assert "- [ ] **What has been spent so far?** **Open:** There is no ledger" in text
+    assert "ledger)*" not in text and "- [x] **Which mechanisms ran?**" not in text
+    assert "find the ledger" in refused("report", "visits.toml", "--registry")
+
+
+def test_answers_about_other_tables_of_the_account_are_not_said_to_be_of_this_one(
+    folder: Path,
+) -> None:
+    asked()
+    text = Path("visits.toml").read_text("utf-8").replace('name = "visits"', 'name = "stays"')
+    text = text.replace("[budget]", '[budget]\naccount = "visits"')
+    Path("stays.toml").write_text(text, "utf-8")
+    succeeded("query", "stays.toml", "SELECT SUM(cost) AS total FROM stays", "--epsilon", "2")
+    for card, own, other in (("visits", "(n)", "(total)"), ("stays", "(total)", "(n)")):
+        words = " ".join(succeeded("report", f"{card}.toml", "--checklist").split())
+        assert own in words and other not in words
+        assert "ε = 3 by plain sums, in 2 answers." in words
+        assert "certificates of 1 of 1 answer:" in words
+        others = {"visits": "stays", "stays": "visits"}[card]
+        assert f"It has paid for answers about {others}." in words
+        entry = succeeded("report", f"{card}.toml", "--registry")
+        assert own in entry and other not in entry and "One release" in entry
+
+
+def test_all_that_is_charged_and_has_no_answer_is_told_and_who_may_ask(folder: Path) -> None:
+    asked()
+    ledger = Ledger.existing("visits.ledger")
+    for number in range(2):
+        price = Cost(epsilon=Fraction(1))
+        paid = ledger.reserve("visits", price, question=f"q{number}", **HOW)
+    ledger.fail(paid, words="no answer could be given in time")
+    words = " ".join(succeeded("report", "visits.toml", "--checklist").split())
+    assert "Charged and not answered: 2." in words and "Everybody who can read" in words
+    ledger.set_principal("stella", "steward", by="stella")
+    words = " ".join(succeeded("report", "visits.toml", "--checklist").split())
+    assert "Everybody" not in words and "Stewards of the ledger, and analysts with" in words
 
 
 def test_damaged_books_are_told(folder: Path) -> None:

@@ -17,8 +17,10 @@ from lastbit.release.table import table
 from lastbit.report.answer import page
 from lastbit.report.page import grouped_up
 from lastbit.report.plan import (
+    BIAS,
     EMPTY_GROUPS,
     EXTREMES,
+    TUNING,
     notes_of,
     plan_words,
     price_warnings,
@@ -113,6 +115,25 @@ def test_a_hint_saves_a_second_count() -> None:
     )
 
 
+def test_a_quantile_that_is_far_off_by_the_declared_rows_is_told() -> None:
+    half = mean("half", "quantile", level=Fraction(1, 2))
+    query = Query(table="visits", aggregates=(half,), keys=(by_region("North", "East"),))
+    (_, *ends) = plan_words(planned(query, card(), epsilon=1)).rows
+    off = max(row.off for row in ends if row.off is not None)
+    rows = round(2 * off / Fraction(35, 100))  # 35 % of one of two groups
+    (hint,) = plan_words(planned(query, card(rows=rows), epsilon=1)).hints
+    assert re.search(rf"a group has about {rows // 2:,} rows.* off by 3[56] % of them", hint)
+    assert "fewer groups" in hint and "max_rows" in hint and "--no-intervals" in hint
+    assert not plan_words(planned(query, card(rows=10**9), epsilon=1)).hints
+    whole = Query(table="visits", aggregates=(half,)).without_intervals()
+    alone = card(rows=9, unit=None, max_rows=1, max_groups=None)
+    (hint,) = plan_words(planned(whole, alone, epsilon=1)).hints
+    assert hint.endswith(
+        "the table has about 9 rows, and the rank may be off by 100 % of them; "
+        "to come closer, pay more"
+    )
+
+
 # ---------------------------------------------------------------- prices that hardly protect
 
 
@@ -188,6 +209,8 @@ def test_rows_without_a_unit_are_said_to_be_left_out() -> None:
     made = record(query, rows)
     made["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
     assert said in notes_of(made) and said in record_words(made).limits
+    # readers of a page are told of the bias, and not how to tune a card
+    assert TUNING in notes_of(made) and BIAS in page(made) and "card tune" not in page(made)
     assert EMPTY_GROUPS not in notes_of(made)
     made = record(query, rows, card=card(unit=None, max_rows=1, max_groups=None))
     assert "without" not in " ".join(notes_of(made)) + record_words(made).limits

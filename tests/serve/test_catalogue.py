@@ -74,7 +74,7 @@ def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path):
         assert desk.answer().state == "answered"
     assert served.slot in (1.0, 2.0, 5.0, 10.0, 20.0) and not served.slots.strict
     kept = store.connection().execute("SELECT * FROM slots").fetchall()
-    assert [tuple(row) for row in kept] == [("visits", served.slot, "made-up rows: 2000")]
+    assert [tuple(row) for row in kept] == [("visits", served.slot, "made-up rows: 2000 parquet")]
     strict = replace(settings, strict=True)
     again = Catalogue(strict, store).tables["visits"]
     assert again.slot == served.slot and again.slots.strict

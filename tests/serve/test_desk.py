@@ -15,6 +15,7 @@ from lastbit.serve.catalogue import Catalogue
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import Question, Refusal
 from lastbit.serve.settings import Settings
+from lastbit.serve.slots import Slots
 from lastbit.serve.store import Store
 from tests.serve.desks import (
     ANA,
@@ -107,8 +108,12 @@ def test_what_is_open_is_resumed_at_no_charge(desk):
     before = spent(desk)
     desk.do(desk.desk._planner.reserve("visits", question, "ana"))
     assert spent(desk) == before + 1
+    # who asks the same has it too; who has paid for it is told so, and nobody else
+    others = desk.do(desk.desk.submit("visits", question, STELLA))
     job = desk.finished(desk.do(desk.desk.submit("visits", question, ANA, key="lost")))
     assert job.state == "answered" and spent(desk) == before + 1
+    assert job.cost is not None and desk.finished(others, STELLA).entry == job.entry
+    assert others.cost is None
 
 
 def test_two_askers_of_one_open_question_get_one_answer(desk):
@@ -365,6 +370,44 @@ def test_cards_of_several_ledgers_are_refused(tmp_path):
     assert len(Catalogue(twice, Store(tmp_path / "state")).tables) == 1
 
 
+def test_cards_of_one_account_promise_the_same_and_data_have_one_account(tmp_path, caplog):
+    cards = written(tmp_path, "visits", "costs")
+    settings, store = Settings(cards=cards, state=tmp_path / "state"), Store(tmp_path / "state")
+    assert len(Catalogue(settings, store).tables) == 2
+    text = cards[1].read_text()
+    for old, new in (
+        ('"add-remove"', '"change-one"'),
+        ('column = "patient"\nmax_rows = 3', "each_row = true"),
+    ):
+        assert old in text
+        wrong = text.replace(old, new)
+        cards[1].write_text(wrong)
+        with pytest.raises(InvalidParameter, match="sums of the two would promise nothing"):
+            Catalogue(settings, store)
+        cards[1].write_text(wrong.replace('"patients"', '"others"'))
+        assert len(Catalogue(settings, store).tables) == 2
+    assert "two accounts" not in caplog.text
+    cards[1].write_text(text.replace('"patients"', '"more"').replace("costs.parq", "visits.parq"))
+    assert len(Catalogue(settings, store).tables) == 2
+    assert "visits and costs read the same data and have two accounts" in caplog.text
+
+
+def test_a_steward_hears_of_answers_in_their_last_slot(tmp_path, monkeypatch, caplog):
+    words = "a question about visits took its last slot; where that happens often, pass a longer"
+    with running(written(tmp_path), slot=0.5) as desk:
+        desk.answer(COUNT)
+        caplog.clear()
+        monkeypatch.setattr(Slots, "ready", lambda *_: 2)
+        desk.answer(f"{COUNT} WHERE cost < 1")
+        assert words not in caplog.text
+        monkeypatch.setattr(Slots, "ready", lambda *_: 4)
+        job = desk.answer(f"{COUNT} WHERE cost < 2")
+        assert job.slots == 4 and f"{words} one: --slot 1" in caplog.text
+        caplog.clear()
+        assert desk.answer(f"{COUNT} WHERE cost < 2").slots == 4  # on record: nothing was late
+        assert words not in caplog.text
+
+
 def test_users_of_the_card_are_the_only_ones_who_ask(tmp_path):
     (card,) = written(tmp_path)
     card.write_text(
@@ -449,3 +492,24 @@ def test_nobody_is_told_where_a_ledger_was(tmp_path, content):
             assert (refusal.status, refusal.kind) == (503, "ledger")
             assert str(tmp_path) not in refusal.detail
         assert desk.asked().cost is not None
+
+
+def test_nobody_is_told_where_a_public_table_is(tmp_path):
+    (card,) = written(tmp_path)
+    public = tmp_path / "regions.csv"
+    public.write_text("region,climate\nnorth,cold\n")
+    named = '[public.regions]\nsource = "regions.csv"\ncolumns = {region="text", climate="text"}'
+    card.write_text(card.read_text() + named)
+    sql = "SELECT COUNT(*) AS n FROM visits JOIN regions ON visits.region = regions.region"
+    with running((card,)) as desk:
+        question = Question(sql=sql, epsilon="1")
+        for content in (b"", b'region,climate\nnorth,"', b"region,\xff\n", None):
+            public.unlink() if content is None else public.write_bytes(content)
+            told = desk.all(
+                desk.desk._planner.reserve("visits", question, "ana"),
+                desk.desk.made_up("visits", question, ANA),
+            )
+            for refusal in map(refusal_of, told):
+                assert (refusal.status, refusal.kind) == (503, "engine")
+                assert str(tmp_path) not in refusal.detail
+        assert spent(desk) == 0

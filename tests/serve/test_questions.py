@@ -1,12 +1,15 @@
 """JSON that is a question, and JSON that is not."""
 
+import ast
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.serve.questions import Question, Refusal, asked
+from lastbit import ledger, tables
+from lastbit.serve.questions import Question, Refusal, asked, of_place
 
 SQL = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}
 WRONG: list[Any] = [
@@ -57,3 +60,17 @@ def test_any_json_is_a_question_or_refused(data):
         assert isinstance(asked(data), Question)
     except Refusal as refused:
         assert refused.status == 422
+
+
+def test_every_error_that_says_where_data_are_is_known_by_its_beginning():
+    """Whoever adds one with a path, an address or a table's place in it begins it so."""
+    rooms = Path(tables.__file__).parent, Path(ledger.__file__).parent
+    files = [*(rooms[0] / "backends").rglob("*.py"), rooms[1] / "storage.py"]
+    found = []
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "InvalidParameter"):
+            continue
+        named = {one.id for one in ast.walk(node.args[0]) if isinstance(one, ast.Name)}
+        if named & {"path", "place", "address", "folder"}:
+            found.append(ast.unparse(node.args[0]).removeprefix("f").strip("'\""))
+    assert len(found) > 5 and all(map(of_place, found)), found

@@ -56,40 +56,40 @@ def forced(engine, kind, number):
 
 
 def test_declared_keys(engine, extent):
-    forced(engine, "declared", extent.number(10, 120))
+    forced(engine, "declared", extent.generated(10, 120))
 
 
 def test_keys_that_only_the_data_knows(engine, extent):
-    forced(engine, "found", extent.number(10, 120))
+    forced(engine, "found", extent.generated(10, 120))
 
 
 def test_joined_with_a_public_table(engine, extent):
-    forced(engine, "joined", extent.number(10, 120))
+    forced(engine, "joined", extent.generated(10, 120))
 
 
 def test_each_row_a_unit(engine, extent):
-    forced(engine, "rows", extent.number(10, 120))
+    forced(engine, "rows", extent.generated(10, 120))
 
 
 def test_from_parquet(parquet, extent):
-    forced(parquet, "declared", extent.number(20, 60))
+    forced(parquet, "declared", extent.generated(20, 60))
 
 
 @pytest.mark.parametrize("kind", ["declared", "found"])
 def test_with_the_index_of_rows_per_unit(indexed, extent, kind):
-    forced(indexed, kind, extent.number(10, 120))
+    forced(indexed, kind, extent.generated(10, 120))
 
 
 # 4 kinds of questions, 150 cases of 2 or 3 units that come, go or change: LASTBIT_TIMES=7 for 10**4
 @pytest.mark.parametrize("kind", UNIT_KINDS)
 def test_private_tables_and_sub_queries(engine, extent, kind):
-    forced(engine, kind, extent.number(10, 150))
+    forced(engine, kind, extent.generated(10, 150))
 
 
 def test_private_tables_from_parquet(parquet, extent):
-    forced(parquet, "per unit", extent.number(20, 60))
+    forced(parquet, "per unit", extent.generated(20, 60))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *UNIT_KINDS])
 def test_bounded_by_windows(windows, extent, kind):
-    forced(windows, kind, extent.number(5, 60))
+    forced(windows, kind, extent.generated(5, 60))

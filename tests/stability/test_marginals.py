@@ -98,7 +98,7 @@ def differs(case, rows, found):
 
 @pytest.mark.parametrize("kind", ["declared", "joined", "rows"])
 def test_nobody_moves_a_table_further_than_claimed(engine, extent, kind):
-    @settings(max_examples=extent.number(10, 250), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=extent.generated(10, 250), suppress_health_check=list(HealthCheck))
     @given(case=tables(kind))
     def holds(case):
         base = run(engine, case, case.rows)

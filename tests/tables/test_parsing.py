@@ -164,7 +164,7 @@ def calls_of(run):
 def test_reading_is_linear_work_and_ends_with_a_question_or_a_refusal(extent):
     worst = (0.0, "")
     parsed("SELECT COUNT(*) FROM visits", CARD)  # loads the parser
-    for text in texts(random.Random(7), extent.number(25, 800)):
+    for text in texts(random.Random(7), extent.generated(25, 800)):
         calls = calls_of(lambda text=text: parsed(text, CARD))
         assert calls <= CALLS_PER_SIGN * len(text) + A_FEW_CALLS, text
         worst = max(worst, (calls / len(text), text))

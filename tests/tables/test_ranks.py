@@ -66,7 +66,7 @@ def added(one: list[list[int]], other: list[list[int]]) -> list[list[int]]:
 
 
 def test_distances_move_no_further(extent: Extent) -> None:
-    @settings(max_examples=extent.number(100, 400))
+    @settings(max_examples=extent.generated(100, 400))
     @given(st.data(), LEVELS, st.integers(1, 3), st.integers(0, 20), st.booleans())
     def holds(data: st.DataObject, level: Fraction, groups: int, shift: int, ends: bool) -> None:
         total, bins = 6, 4

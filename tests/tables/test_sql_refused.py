@@ -32,6 +32,10 @@ REFUSED = {
     "SELECT region FROM visits": "row by row",
     "SELECT region, cost FROM visits WHERE cost > 100": "^region is selected row by row",
     "SELECT reigon, COUNT(*) FROM visits GROUP BY 1": "did you mean region",
+    "SELECT month, MEDIAN(delay) AS n FROM visits WHERE hour > 3 GROUP BY month ORDER BY n": (
+        "hour, month, delay are not columns known here; there are"
+    ),
+    "SELECT n FROM (SELECT month, age AS n FROM visits)": "month is not a column known here",
     'SELECT COUNT(*) FROM visits WHERE region = "Berlin"': "a text stands in",
     "SELECT FIRST(region) FROM visits": "COUNT, SUM, AVG",
     "SELECT MODE(region), COUNT(*) FROM visits": "stands by itself",

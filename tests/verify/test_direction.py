@@ -160,7 +160,7 @@ DENSE = beside([*TINY, *SMALL, 1 / 3, 1 - 2.0**-53])
 def test_what_is_proved_is_so_and_the_checker_agrees(extent):
     """All uniforms of 64 points, and hundreds of doubles beside every edge and down to 2**-1070."""
 
-    @settings(max_examples=extent.number(100, 2_000))
+    @settings(max_examples=extent.generated(100, 2_000))
     @given(programs, st.sampled_from([-2.5, -0.0, 0.0, 0.3, 1.0, 7.0]))
     @example(Piecewise(Condition("u", "<", Fraction(1, 2)), Ln(U), Negate(Ln(U))), 0.0)
     @example(Clamp(Subtract(U, Constant("1/2")), Fraction(0), None), 0.0)
@@ -181,7 +181,7 @@ def test_what_is_proved_is_so_and_the_checker_agrees(extent):
 
 
 def test_the_checker_knows_where_a_step_lies(extent):
-    @settings(max_examples=extent.number(100, 2_000))
+    @settings(max_examples=extent.generated(100, 2_000))
     @given(programs, st.sampled_from([-2.5, 0.3, 7.0]), st.sampled_from(DENSE))
     def holds(expression, value, u):
         try:

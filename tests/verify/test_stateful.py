@@ -101,7 +101,7 @@ def turning(value: float, u: float, sign: int) -> float:
     """Right until it is told to turn: then it answers by how often it was called."""
     if TURNED[0]:
         TURNED[0] += 1
-        return 5.0 if TURNED[0] > 60 else float(round(value + sign))
+        return 5.0 if TURNED[0] > 9000 else float(round(value + sign))
     return float(round(value + sign))
 
 
@@ -111,8 +111,8 @@ def test_the_checker_makes_calls_again():
     assert problem_of(certificate) is None
     TURNED[0] = 1
     try:
-        assert problem_of(certificate) is None  # few boundaries, each called twice and again
-        TURNED[0] = 20
+        assert problem_of(certificate) is None  # each is called a few times
+        TURNED[0] = 8900
         many = copy.deepcopy(certificate)
         many["digest"] = digest(many)
         assert problem_of(many) is not None

@@ -1,8 +1,9 @@
 """Python's numbers are not all floats: code that an expression of floats does not describe.
 
 Whole numbers and fractions are exact until they meet a float, numpy's whole numbers wrap around,
-results of two types tell more than one number, and round fails at an infinity. The functions here
-had certificates, all of them false. Prover and checker refuse them, each alone.
+results of two types tell more than one number, round fails at an infinity, and a step that nothing
+uses may fail by the value. The functions here had certificates, all of them false. Prover and
+checker refuse them, each alone.
 """
 
 from __future__ import annotations
@@ -56,6 +57,25 @@ def unrounded(x):
     return (tripled - 2**54) - (tripled * 1.0 - 2**54)
 
 
+def failing(value, u, sign):
+    _ = 1.0 / (value - 3.0371)
+    return min(max(0.25 * round((value + sign * math.log(u)) / 0.25), -8.0), 8.0)
+
+
+def failing_by_function(value, u, sign):
+    _ = math.log(abs(value - 3.0371))
+    return min(max(0.25 * round((value + sign * math.log(u)) / 0.25), -8.0), 8.0)
+
+
+def right_though_it_has_both(value, u):
+    low, high = math.log(2 * u), math.log(2 - 2 * u)
+    return min(max(0.5 * round((value + (low if u < 0.5 else -high)) / 0.5), -4.0), 4.0)
+
+
+UNUSED: dict[Any, dict[str, Any]] = {
+    failing: dict(sensitivity=1),
+    failing_by_function: dict(sensitivity=1),
+}
 MECHANISMS: dict[Any, dict[str, Any]] = {
     by_type: dict(sensitivity=10, uniform=DRAWN),
     overflowing: dict(sensitivity=CELL, uniform=DRAWN),
@@ -71,6 +91,9 @@ def test_they_do_what_no_certificate_allows():
         overflowing(4 * CELL, least, -1.0)
     with np.errstate(over="ignore"):
         assert wrapped(3.0) == 3.0 and wrapped(4.0) == clipped(4.0) == -4.0
+    with pytest.raises(ZeroDivisionError):
+        failing(3.0371, 0.5, 1.0)
+    assert failing(3.0372, 0.5, 1.0) == 2.25
     assert unrounded(2.0**52 + 1) == -1.0  # 0 in exact numbers, and the bound was 1/4
 
 
@@ -78,6 +101,17 @@ def test_they_do_what_no_certificate_allows():
 def test_the_prover_refuses_these_mechanisms(code):
     with pytest.raises(NotCertified, match=r"returns float or int.*; |beyond all floats.*; "):
         certified_code(code, **MECHANISMS[code])
+
+
+@pytest.mark.parametrize("code", UNUSED, ids=lambda f: f.__name__)
+def test_the_prover_refuses_what_fails_unused(code):
+    with pytest.raises(Untraceable, match=r"line \d+: .* does not use the result; leave that out"):
+        certified_code(code, **UNUSED[code])
+
+
+def test_what_fails_by_the_draw_alone_is_certified():
+    found = certified_code(right_though_it_has_both, sensitivity=1, uniform=DRAWN)
+    assert len(found.named) == 1 and found.epsilon < Fraction(1001, 1000)
 
 
 @pytest.mark.parametrize("code", RANGES, ids=lambda f: f.__name__)
@@ -89,14 +123,15 @@ def test_the_prover_refuses_these_queries(code):
         rounding_certificate(with_sign, sensitivity=1, cell="1/4", region=(-8, 8), query=query)
 
 
-@pytest.mark.parametrize("code", [*MECHANISMS, *RANGES], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("code", [*MECHANISMS, *UNUSED, *RANGES], ids=lambda f: f.__name__)
 def test_the_checker_rejects_them_alone(code, monkeypatch):
     plain = [Typed(frozenset({"float"}))]
     monkeypatch.setattr(tracing, "typed", lambda rows, place, *, rounded: plain)
+    monkeypatch.setattr(tracing, "failing_on", lambda made, step: set())
     monkeypatch.setattr(rounded_code, "_overflows", lambda program, region: False)
     with pytest.raises(NotCertified, match="the independent checker rejects"):
-        if code in MECHANISMS:
-            certified_code(code, **MECHANISMS[code])
+        if code not in RANGES:
+            certified_code(code, **(MECHANISMS | UNUSED)[code])
         else:
             query = Query(function=code, ranges={"x": RANGES[code]})
             rounding_certificate(with_sign, sensitivity=1, cell="1/4", region=(-8, 8), query=query)

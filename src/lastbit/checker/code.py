@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from .careful import Careful, check_use
 from .numbers import Json, Rejected, number, require
 from .steps import check_meaning, conditions, ended, run_steps
 
@@ -527,6 +528,12 @@ def _check_runs(record: Record, function: types.FunctionType, claim: Json) -> No
                 require(here == wanted[index], f"{problem}; {_AGAIN}")
                 if record["role"] == "mechanism":
                     require(here[1] != struct.pack(">d", -0.0), "the code gives -0.0")
+        if record["role"] in ("mechanism", "sum"):
+            for point in at:
+                kinds = {"value": Careful, "u": float}
+                inputs = {n: kinds[r](point[r]) for n, r in record["inputs"].items()}
+                named = {**given, **signs[-1], **inputs}
+                check_use(function, [named.pop(name) for name in first if name in named], named)
 
 
 def _value(text: str) -> Any:

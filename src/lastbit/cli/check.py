@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Re-derive what certificates claim; that of a saved answer too.
 
-    Every number is worked out anew, with nothing but Python's integers, fractions and decimals. The
+    Every number is computed again, with nothing but Python's integers, fractions and decimals. The
     exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read, and 3 if
     all is well but the code that one names was not run, or a premise of one is taken on trust.
 

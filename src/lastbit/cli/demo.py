@@ -280,8 +280,8 @@ def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
     if not keys:
         (row,), (true,) = record["rows"], truth.values()
         lines = [(name, *three) for name, three in zip(names, cells(row, true), strict=True)]
-        return Columns(("what", "value", "± 95 %", "truth"), lines, numbers=(1, 2, 3))
-    headings = (*keys, *(word for name in names for word in (name, "± 95 %", "truth")))
+        return Columns(("what", "value", "95 %", "truth"), lines, numbers=(1, 2, 3))
+    headings = (*keys, *(word for name in names for word in (name, "95 %", "truth")))
     groups = ((_group(row), row) for row in record["rows"])
     rows = [
         (*map(str, group), *(word for three in cells(row, truth[group]) for word in three))

@@ -221,7 +221,7 @@ class _Request(BaseHTTPRequestHandler):
         if self.headers["Host"] not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
             # a page of another name that points to this address
             status, body = HTTPStatus.MISDIRECTED_REQUEST, b"Use the address that was printed.\n"
-        elif path == "/":
+        elif path in ("/", "/docs", "/docs/"):
             status = HTTPStatus.FOUND
         elif path in self.server.files:
             with suppress(OSError):  # removed since

@@ -1,4 +1,4 @@
-"""`lastbit figure`: pictures of the theory, every point of them worked out exactly."""
+"""`lastbit figure`: pictures of the theory, every point computed exactly."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def number_option(
 def figure() -> None:
     """Draw a figure of the theory as SVG.
 
-    Nothing is simulated: each point is a bound or a probability, worked out exactly. The files need
+    Nothing is simulated: each point is a bound or a probability, computed exactly. The files need
     nothing else to be shown, and follow the reader's light or dark scheme.
     """
 

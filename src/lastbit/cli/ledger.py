@@ -387,14 +387,18 @@ def account_heading(account: Account) -> Heading:
 def budget_rows(account: Account, next_: Cost | None = None) -> list[tuple[str, str]]:
     """A bar for each currency; with nothing spent and no limit, for epsilon.
 
-    Under a filter also the plain sums, the odometer, what an answer of the price `next_` (else of a
-    tenth of the budget) would take of epsilon, and how many of those still fit.
+    With a price `next_` also how many answers of it still fit. Under a filter the plain sums too,
+    the odometer, and what an answer of that price (else of a tenth of the budget) would take of
+    epsilon.
     """
     if account.filter is not None:
         return _filter_rows(account, account.filter, next_ or typical_price(account, ()))
     kept = account.budget if account.budget is not None else account.spent
     names = [name for name in LETTERS if getattr(kept, name)] or ["epsilon"]
-    return [(LETTERS[name], _bar(account, name)) for name in names]
+    bars = [(LETTERS[name], _bar(account, name)) for name in names]
+    if next_ is None or answers_left(account, next_) is None:
+        return bars
+    return [*bars, ("next", _next_words(account, next_))]
 
 
 def _bar(account: Account, name: str) -> str:
@@ -434,9 +438,12 @@ def _filter_rows(account: Account, kept: Any, next_: Cost) -> list[tuple[str, st
 
 
 def _next_words(account: Account, price: Cost) -> str:
-    more, took = answers_left(account, price), epsilon_taken(account, price)
-    if took is None:
+    more = answers_left(account, price)
+    if not more:
         return f"{money(price)} does not fit any more"
+    took = None if account.filter is None else epsilon_taken(account, price)
+    if took is None:
+        return f"{more:,} more at {money(price)} each"
     return f"{money(price)} would take ε {_amount(took, up=True)}; {more:,} more fit"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,7 +13,15 @@ import click
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text, rational
-from lastbit.privacy import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP, RenyiDP
+from lastbit.privacy import (
+    ZCDP,
+    ApproxDP,
+    GaussianLoss,
+    Guarantee,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+)
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
@@ -151,6 +160,7 @@ KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("renyi", RenyiDP, ("alpha", "epsilon")),
 )
 FORMS = 'write "pure 1", "approx 1 1e-6", "probabilistic 1 1e-6", "zcdp 0.1" or "renyi 10 0.5"'
+NOISE = "gaussian"  # not a guarantee but a loss: deviation/sensitivity, for lastbit compose alone
 MOST_TIMES = 100_000
 TIMES = re.compile(r"^(?P<one>.*?)(\s+[x×*]\s*(?P<times>\S+))?\s*$", re.DOTALL)
 
@@ -181,22 +191,36 @@ def guarantee_of(text: str) -> Guarantee:
     return guarantee
 
 
-def repeated_guarantee(text: str) -> tuple[Guarantee, int]:
-    """A guarantee and how many times it is given.
+def repeated_guarantee(text: str) -> tuple[Guarantee | GaussianLoss, int]:
+    """A guarantee, or Gaussian noise, and how many times it is given.
 
-    >>> repeated_guarantee("pure 0.1 x 100")
-    (PureDP(epsilon='0.1'), 100)
+    >>> repeated_guarantee("pure 0.1 x 100"), repeated_guarantee("gaussian 10 x 50")
+    ((PureDP(epsilon='0.1'), 100), (GaussianLoss(mu_squared='0.01'), 50))
     """
     match = TIMES.match(text)
     assert match is not None  # every part of the pattern may be empty
     times = match["times"]
     if times is None:
-        return guarantee_of(text), 1
+        return _release_of(text), 1
     if not re.fullmatch(r"[0-9]{1,18}", times) or not 1 <= int(times) <= MOST_TIMES:
         problem = f"is not a whole number from 1 to {MOST_TIMES:,}"
         remedy = 'write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"'
         raise refusal(f'the number after x in "{_cut(text)}"', problem, remedy)
-    return guarantee_of(match["one"]), int(times)
+    return _release_of(match["one"]), int(times)
+
+
+def _release_of(text: str) -> Guarantee | GaussianLoss:
+    words = text.split()
+    if not words or words[0].lower() != NOISE:
+        return guarantee_of(text)
+    if len(words) != 2:
+        problem = f"has {len(words) - 1} numbers where {NOISE} has deviation/sensitivity"
+        raise refusal(f'"{_cut(text)}"', problem, 'write, say, "gaussian 10"')
+    where = f'deviation in "{_cut(text)}"'
+    deviation = exact_number(words[1], where)
+    if deviation <= 0:
+        raise refusal(where, "is not above 0", 'write, say, "gaussian 10"')
+    return GaussianLoss(1 / deviation**2)
 
 
 def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, ...]]:
@@ -204,15 +228,22 @@ def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, 
     for known, kind, parameters in KINDS:
         if word.lower() == known:
             return kind, parameters
-    raise refusal(name, f'is of the unknown kind "{_cut(word)}"', FORMS)
+    remedy = FORMS
+    if word.lower() == NOISE:
+        remedy = 'noise of deviation s is "zcdp 1/(2 s²)"; exactly: lastbit compose "gaussian 10"'
+    raise refusal(name, f'is of the unknown kind "{_cut(word)}"', remedy)
 
 
-def spelled(guarantee: Guarantee) -> str:
-    """The guarantee in the words that `guarantee_of` reads, cut where numbers are long.
+def spelled(guarantee: Guarantee | GaussianLoss) -> str:
+    """The guarantee in the words that `repeated_guarantee` reads, cut where numbers are long.
 
-    >>> spelled(guarantee_of("renyi 10 1/2"))
-    'renyi 10 0.5'
+    >>> spelled(guarantee_of("renyi 10 1/2")), spelled(GaussianLoss("4/9"))
+    ('renyi 10 0.5', 'gaussian 1.5')
     """
+    if isinstance(guarantee, GaussianLoss):  # 1/deviation**2, so both roots are whole
+        squared = guarantee.mu_squared
+        deviation = Fraction(math.isqrt(squared.denominator), math.isqrt(squared.numerator))
+        return f"{NOISE} {exact_text(deviation)}"
     name, parameters = next((n, ps) for n, kind, ps in KINDS if type(guarantee) is kind)
     return " ".join((name, *(exact_text(getattr(guarantee, p)) for p in parameters)))
 

@@ -52,7 +52,8 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     elif about.answers:
         words = registry_entry(about)
     else:
-        raise refusal("the registry", "has no place for a table without answers", "release one")
+        remedy = "release one" if ledger else "release one; if there were answers, find the ledger"
+        raise refusal("the registry", "has no place for a table without answers", remedy)
     if out is None:
         click.echo(words, nl=False)
     else:

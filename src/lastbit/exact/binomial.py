@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import product
+from statistics import NormalDist
 
 from flint import arb, fmpz
 
@@ -168,7 +169,7 @@ def _newton(hits: int, trials: int, error: Fraction) -> float:
     constant = (
         math.lgamma(trials + 1) - math.lgamma(hits) - math.lgamma(trials - hits + 1)
     )  # of the density p**hits (1-p)**(trials-hits) in ln p
-    logarithm = (target - constant) / hits if hits == trials else math.log(hits / trials) - 1e-9
+    logarithm = (target - constant) / hits if hits == trials else _start(hits, trials, target)
     for _ in range(_MOST_STEPS):
         p = math.exp(logarithm)
         if not p > 0:
@@ -181,6 +182,23 @@ def _newton(hits: int, trials: int, error: Fraction) -> float:
         if abs(step) < _CLOSE:
             break
     return math.exp(logarithm)
+
+
+def _start(hits: int, trials: int, target: float) -> float:
+    """Where to begin, as ln p: by Carter's formula (Abramowitz and Stegun, 26.5.22), roughly.
+
+    It takes the normal quantile, of which a tail below all floats has its leading term.
+    """
+    error = math.exp(target)
+    deviations = -NormalDist().inv_cdf(error) if 0 < error < 1 else math.sqrt(-2 * target)
+    first, second = 1 / (2 * hits - 1), 1 / (2 * (trials - hits) + 1)
+    mean, part = 2 / (first + second), (deviations**2 - 3) / 6
+    if mean + part <= 0:
+        return math.log(hits / trials) - 1e-9
+    odds = deviations * math.sqrt(mean + part) / mean
+    odds -= (second - first) * (part + 5 / 6 - 2 / (3 * mean))
+    near = math.log(hits) - math.log(trials - hits + 1) - 2 * odds
+    return min(near, 0.0) - math.log1p(math.exp(-abs(near)))
 
 
 def _counts(hits: int, trials: int) -> tuple[int, int]:

@@ -250,7 +250,7 @@ class AboveThresholdSession:
 
     A session can neither be copied nor carried to another process, where the same noise would
     answer for more than was paid for. Threads wait for each other; a signal handler that asks
-    while an answer is being worked out is refused.
+    while an answer is being computed is refused.
 
     >>> session = AboveThreshold(threshold=1000, epsilon=1).start()
     >>> session.ask(0), session.ask(10**6), session.finished

@@ -39,7 +39,7 @@ from lastbit.sensitivity import masked
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS
 MOST_CATEGORIES = 1 << 32
-MOST_LISTED = 10**6  # where something is worked out for each category
+MOST_LISTED = 10**6  # where something is computed for each category
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -132,7 +132,7 @@ def passes(distance: int, threshold: int, epsilon: Fraction) -> Ball:
 
 
 def check_same(of_data: Neighbours, of_mechanism: Neighbours) -> None:
-    """Refuse what was worked out for one relation or unit in a promise about another."""
+    """Refuse what was computed for one relation or unit in a promise about another."""
     if of_data == of_mechanism or AS_DECLARED.relation in (of_data.relation, of_mechanism.relation):
         return
     raise InvalidParameter(

@@ -1,6 +1,7 @@
 from lastbit.release.answer import Answer as Answer, Row as Row
 from lastbit.release.kept import Kept as Kept, check_kept as check_kept, with_kept as with_kept
 from lastbit.release.made_up_rows import (
+    in_own_format as in_own_format,
     made_up as made_up,
     made_up_answer as made_up_answer,
     rehearsed_answer as rehearsed_answer,

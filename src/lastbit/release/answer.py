@@ -314,7 +314,7 @@ class Answer:
 
     def to_polars(self) -> Any:
         """A Polars DataFrame."""
-        import polars  # optional: whoever calls this has it
+        import polars  # optional
 
         return polars.DataFrame(self)
 

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -64,6 +64,8 @@ class Reply:
     status: int
     retry_after: float | None
     body: Any
+    unsure: bool = False
+    """Whether an earlier try was lost, and may have arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ class Server:
             if reply.status == 429 and attempt + 1 < _TRIES:
                 time.sleep(min(reply.retry_after or 1.0, LONGEST_WAIT))
                 continue
-            return reply
+            return replace(reply, unsure=bool(problem))
         raise ServerFailed(f"{self} {problem}; look at the address, and whether the server runs")
 
     def _called(

@@ -165,8 +165,7 @@ def reserved(
     card, steps = plan.card, steps_of(plan)
     data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
     books.account(card.account_name, card.budget)  # later: a source that is not there opens none
-    if card.account is not None:
-        _check_one_promise(books, card)
+    _check_one_promise(books, card)
     question = steps.question(plan, data)
     known = None if fresh else books.recorded(card.account_name, question)
     found = None if known is None else Paid(recorded=known)
@@ -341,7 +340,10 @@ def _waits(card: DataCard) -> NotAllowed:
 
 def _check_one_promise(books: Ledger, card: DataCard) -> None:
     """Refuse to add prices up that are of other neighbours: their sum would promise nothing."""
-    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
+    entries = books.entries(card.account_name, last=MOST_LOOKED_AT)
+    if all(entry.result is None for entry in entries):  # of many that failed, look further back
+        entries = books.entries(card.account_name)
+    for entry in reversed(entries):
         record = {} if entry.result is None else books.entry(entry.sequence).record or {}
         try:
             claim = record["certificate"]["claim"]

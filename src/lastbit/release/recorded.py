@@ -4,7 +4,7 @@ What was released and paid for may be shown again, cut and sorted in any way, at
 
 Law      a record serves a question if
            - it is about the same data, by the same card: the digest of its own question, computed
-             anew from the card and data at hand, is the one it has
+             again from the card and data at hand, is the one it has
            - table, sub-query, joins, WHERE and keys are the same, whatever the keys are called
            - each aggregate asked for is among those recorded, with at most the noise that the
              question's own plan would add, and keys are found with at most its threshold

@@ -7,7 +7,8 @@ known before anything is sent. The server pays and answers (`lastbit serve`).
 Theorem  an answer that is given back (a) has a certificate that lastbit's own checker accepts, of a
          release, so that no code is run to check it; (b) is about the table, unit and neighbours of
          the card; (c) is the answer to the query that the question is here, or holds it
-         (`recorded.py`); (d) has the price that was planned here, and no other was charged
+         (`recorded.py`), in the entry of the ledger that the server names; (d) has the price that
+         was planned here, and no other was charged
 Proof    `_checked` refuses anything else. (c) is by the digest of the query. A question that groups
          by a column of a public table has its keys there, and cannot be planned here: its price is
          the server's preview, at most what was offered, and (c) is the server's word
@@ -22,7 +23,7 @@ Checked  tests/release/test_remote.py (against servers that lie)
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -33,7 +34,7 @@ from lastbit.checker import Rejected, check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, QueryRefused, ServerFailed, WrongType
 from lastbit.exact import Number, exact_text, rational
 from lastbit.release.answer import Answer
-from lastbit.release.connection import LONGEST_WAIT, MOST_WORDS, Server
+from lastbit.release.connection import LONGEST_WAIT, MOST_WORDS, Reply, Server
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import served
 from lastbit.release.steps_as_sql import Statement, quoted, unwritable
@@ -255,9 +256,11 @@ class RemoteTable:
         number = job.get("entry")
         if type(number) is not int or number < 1:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
-        reply = self.server.get(f"/answers/{number}", most=_MOST_ANSWER)
-        record = self.server.good(reply, 200)
+        answers = f"/answers/{number}"
+        record, _ = self._taken(lambda: self.server.get(answers, most=_MOST_ANSWER))
         shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=asked.sql)
+        if (record["entry"] or {}).get("sequence") != number:
+            raise ServerFailed(f"the server shows another entry than it names; {_DISTRUST}")
         answer = Answer(record, charged=charged, shown=shown)
         return answer.consistent() if consistent else answer
 
@@ -330,16 +333,29 @@ class RemoteTable:
 
     def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
+        path, body = self._path("questions"), asked.to_json()
+        job, wait = self._taken(lambda: self.server.post(path, body, key=key), 202)
+        if job.get("cost") is not None:
+            _compare("price charged", _cost(job["cost"]), cost)
+        return self._waited(job, wait)
+
+    def _taken(
+        self, call: Callable[[], Reply], status: int = 200
+    ) -> tuple[dict[str, Any], float | None]:
+        """What the server says of a question that is sent (202), or has been: job, or answer.
+
+        Only a refusal of one that was sent once may say that nothing was charged.
+        """
         try:
-            reply = self.server.post(self._path("questions"), asked.to_json(), key=key)
+            reply = call()
         except ServerFailed as error:
-            failed = ServerFailed(f"{error}; it is unclear whether it was charged; {_ASK_AGAIN}")
+            failed = str(error)
         else:
-            job = self.server.good(reply, 202)
-            if job.get("cost") is not None:
-                _compare("price charged", _cost(job["cost"]), cost)
-            return self._waited(job, reply.retry_after)
-        raise failed
+            if (status == 202 and not reply.unsure) or reply.status == status:
+                return self.server.good(reply, status), reply.retry_after
+            said = reply.body.get("detail") if isinstance(reply.body, dict) else None
+            failed = f"{self.server}: status {reply.status} {self.server.words(said)}".rstrip()
+        raise ServerFailed(f"{failed}; it is unclear whether it was charged; {_ASK_AGAIN}")
 
     def _waited(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
         begun = time.monotonic()
@@ -353,8 +369,7 @@ class RemoteTable:
                 passed = (time.monotonic() - begun) / whole
                 told(lambda: min(passed, 1.0), "waiting for the answer")  # noqa: B023  called at once
                 time.sleep(min(left, 0.5))
-            reply = self.server.get(path)
-            job, wait = self.server.good(reply, 200), reply.retry_after
+            job, wait = self._taken(lambda: self.server.get(path))
         return job
 
 

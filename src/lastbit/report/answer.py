@@ -22,8 +22,10 @@ from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
 from lastbit.report.cells import Record, key_words, shown_cell
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered
-from lastbit.report.plan import notes_of, record_words, title_of, unit_word
+from lastbit.report.plan import TUNING, notes_of, record_words, title_of, unit_word
 
+INTERVAL = "95 %"
+"""The heading of intervals: ± 12, or 3 to 9."""
 EMPTY = "No group is shown: none was large enough, or none met the condition."
 
 # ---------------------------------------------------------------- tables of text
@@ -63,7 +65,7 @@ def table_of(record: Record, *, width: int, most: int) -> AnswerTable:
 def wide_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each group: its keys, then two columns for every number."""
     keys = _keys(record)
-    values = (heading for column in _values(record) for heading in (_name(column), "± 95 %"))
+    values = (heading for column in _values(record) for heading in (_name(column), INTERVAL))
     headings = (*keys, *values)
     rows = []
     for row in record["rows"][:most]:
@@ -92,7 +94,7 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
             bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
             rows.append((*group, _name(column), shown.value, shown.interval, *bar))
     return AnswerTable(
-        headings=(*keys, "what", "value", "± 95 %", *([""] if longest else [])),
+        headings=(*keys, "what", "value", INTERVAL, *([""] if longest else [])),
         rows=tuple(rows),
         numbers=(len(keys) + 1, len(keys) + 2),
         left_out=max(len(record["rows"]) - most, 0),
@@ -134,7 +136,7 @@ def answer_in_notebook(record: Record) -> Markup:
     table = table_of(record, width=_NOTEBOOK_WIDTH, most=_TERMINAL_ROWS)
     styles = [
         f"text-align:{'right' if place in table.numbers else 'left'};"
-        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading.startswith('±') else ''}"
+        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading == INTERVAL else ''}"
         for place, heading in enumerate(table.headings)
     ]
     return rendered(
@@ -453,7 +455,8 @@ def _proof(record: Record) -> dict[str, Any]:
         digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
     digests.append(("question", record["question"]))
     return {
-        "notes": [printable(note, 1000) for note in notes_of(record)],
+        # a page is for readers, who cannot tune a card
+        "notes": [printable(note, 1000) for note in notes_of(record) if note != TUNING],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }

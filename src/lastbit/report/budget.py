@@ -33,7 +33,10 @@ def allowance_json(one: Allowance) -> dict[str, Any]:
 
 
 def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
-    """Exact fractions as text; "left" under a filter is what a single answer may cost."""
+    """Exact fractions as text; "left" under a filter is what a single answer may cost.
+
+    With a price `next_`, also how many more answers of it fit, where there is a limit.
+    """
     left, kept = account.remaining, account.budget
     filter_: Any = account.filter
     names = [name for name, _ in CURRENCIES]
@@ -59,13 +62,30 @@ def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
                 "answers": answers_left(account, asked),
             },
         }
+    elif next_ is not None and (more := answers_left(account, next_)) is not None:
+        found["next"] = {"cost": next_.to_json(), "answers": more}
     return found
 
 
-def answers_left(account: Account, asked: Cost) -> int:
-    """How many answers of this price the filter of an account still allows."""
+def answers_left(account: Account, asked: Cost) -> int | None:
+    """How many answers of this price an account still allows; None if there is no end.
+
+    Theorem  by plain sums n answers fit iff n c <= left in every currency c > 0: the least of the
+             quotients, rounded down
+
+    >>> from lastbit.tables import Budget
+    >>> budget = Budget(kind="approx", epsilon=Fraction(2), delta=Fraction(1, 10**6))
+    >>> delta = Fraction(3, 10**7)
+    >>> answers_left(Account(name="visits", budget=budget), Cost(epsilon=Fraction(1), delta=delta))
+    2
+    """
     kept: Any = account.filter
-    return kept.answers_left(account.spent, _priced(kept, asked)) or 0
+    if kept is not None:
+        return kept.answers_left(account.spent, _priced(kept, asked)) or 0
+    if account.budget is None:
+        return None
+    pairs = ((getattr(account.remaining, name), getattr(asked, name)) for name, _ in CURRENCIES)
+    return min((left // one for left, one in pairs if one), default=None)
 
 
 def epsilon_taken(account: Account, asked: Cost) -> Fraction | None:
@@ -84,10 +104,16 @@ def _priced(kept: Any, cost: Cost) -> Any:
 
 
 def typical_price(account: Account, entries: Sequence[Entry]) -> Cost:
-    """The median of the prices paid so far, by their moments; a tenth of the budget before that."""
+    """The price to count further answers with.
+
+    By plain sums that of the last answer, nothing before the first. Under a filter the median of
+    the prices paid so far, by their moments; a tenth of the budget before that.
+    """
     kept, budget = account.filter, account.budget
     costs = [entry.cost for entry in entries if entry.cost is not None]
-    if kept is None or not costs:
+    if kept is None:
+        return costs[-1] if costs else Cost()
+    if not costs:
         return Cost(epsilon=_TENTH * (budget.epsilon if budget is not None else 1))
     name = "moment" if isinstance(kept, MomentFilter) else "mu_squared"
     ordered = sorted(costs, key=lambda cost: getattr(_priced(kept, cost), name))

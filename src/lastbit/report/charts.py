@@ -3,7 +3,7 @@
 No plotting library, and nothing from elsewhere: fonts are the reader's own, colours follow the
 light or dark scheme. Series differ in lightness, hue and shape or dashes, so that a chart also
 works in grey and for colour-blind eyes (the hues are Okabe and Ito's, darkened or lightened until
-each stands out from its paper). Every word in a chart is escaped, whoever wrote it.
+each stands out from its paper). Every word in a chart is escaped.
 
 | a chart of | is given as | drawn by |
 |---|---|---|
@@ -255,7 +255,7 @@ class Frame:
 
 
 def round_step(span: float, most: int) -> float:
-    """The least of 1, 2, 2.5, 5, 10, 20, ... of which at most so many fit in a span.
+    """The least of 1, 2, 2.5, 5, 10, 20, ... of which at most this many fit in a span.
 
     >>> round_step(230, 5), round_step(0.06, 5)
     (50.0, 0.02)

@@ -100,6 +100,8 @@ class Deployment:
     card: DataCard
     account: Account
     answers: tuple[Answered, ...] = ()
+    elsewhere: tuple[Answered, ...] = ()
+    """Answers about other tables that the account has paid for."""
     unanswered: int = 0
     problems: tuple[str, ...] = ()
     head: str | None = None
@@ -127,11 +129,15 @@ def deployment_of(
     """What is on record; `judged` is the independent checker, which this room may not import."""
     if ledger is None:
         return Deployment(card=card, account=account, cautions=cautions)
+    paid: dict[str, Mapping[str, str]] = {}
+    found = list(_answers(ledger, account.name, judged, paid))
+    own = {one.entry: one for one in found if one.problem or one.record["table"] == card.name}
     return Deployment(
         card=card,
         account=account,
-        answers=tuple(_answers(ledger, account.name, judged)),
-        unanswered=len(ledger.unanswered(account.name)),
+        answers=tuple(own.values()),
+        elsewhere=tuple(one for one in found if one.entry not in own),
+        unanswered=len(paid),
         problems=tuple(ledger.problems()),
         head=ledger.head,
         roles=tuple(sorted(Counter(p.role for p in ledger.principals() if p.role).items())),
@@ -139,8 +145,10 @@ def deployment_of(
     )
 
 
-def _answers(ledger: Ledger, account: str, judged: Judge) -> Iterator[Answered]:
-    paid: dict[str, Mapping[str, str]] = {}
+def _answers(
+    ledger: Ledger, account: str, judged: Judge, paid: dict[str, Mapping[str, str]]
+) -> Iterator[Answered]:
+    """All that the account has paid for; at the end `paid` has the prices without an answer."""
     for entry in exported(ledger):
         told = entry["fields"]
         if told["account"] != account:
@@ -152,7 +160,7 @@ def _answers(ledger: Ledger, account: str, judged: Judge) -> Iterator[Answered]:
             yield Answered(
                 entry=told["sequence"],
                 when=told["when"][:10],
-                price=price(paid.get(told.get("reservation") or "", told["cost"] or {})),
+                price=price(paid.pop(told.get("reservation") or "", told["cost"] or {})),
                 fingerprint=str(told["fingerprint"]),
                 record=record,
                 problem=judged(record),
@@ -243,7 +251,7 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     yield Item(
         "What do all answers together promise?",
         known=f"{VARIANTS[budget.kind]} with {price(paid)}.",
-        source="card, ledger",
+        source="card" if about.head is None else "card, ledger",
     )
     spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
     if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
@@ -252,7 +260,8 @@ def _parameters(about: Deployment) -> Iterator[Item]:
     else:
         yield Item(
             "What has been spent so far?",
-            known=f"{price(spent)} by plain sums, in {many(len(about.answers), 'answer')}."
+            known=f"{price(spent)} by plain sums, in "
+            f"{many(len(about.answers) + len(about.elsewhere), 'answer')}."
             + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
             source="ledger",
         )
@@ -338,11 +347,13 @@ def _others(about: Deployment) -> Iterator[Item]:
         + (f" Public tables that are joined as they are: {listed(public)}." if public else ""),
         source="card",
     )
-    shared = about.card.account is not None
+    tables = sorted({printable(one.record["table"], 60) for one in about.elsewhere})
+    shared = about.card.account is not None or bool(tables)
     yield Item(
         "What else is published about the same people?",
         known=f"The account {printable(about.account.name, 60)} is shared by every table whose "
         "card names it, and its budget holds for all of them together."
+        + (f" It has paid for answers about {listed(tables)}." if tables else "")
         if shared
         else "The budget is this table's own: answers about other tables are not counted in it.",
         source="card",
@@ -472,11 +483,14 @@ def _channels(_: Deployment) -> Iterator[Item]:
 def _access(about: Deployment) -> Iterator[Item]:
     users = about.card.users
     may = "Everybody who can read the files." if users is None else f"{len(users)} named users."
+    if about.roles:
+        may = "Stewards of the ledger, and analysts with an allowance"
+        may += "." if users is None else f", of those the {len(users)} users that the card names."
     roles = [many(number, role) for role, number in about.roles]
     yield Item(
         "Who may ask?",
         known=may + (f" In the ledger: {listed(roles)}." if roles else ""),
-        source="card, ledger",
+        source="card" if about.head is None else "card, ledger",
         people="Name who may read the table itself, and how that is enforced and logged.",
     )
     if about.head is not None:

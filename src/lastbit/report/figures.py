@@ -1,4 +1,4 @@
-"""Figures of the theory, each worked out exactly and drawn as one SVG picture.
+"""Figures of the theory, each computed exactly and drawn as one SVG picture.
 
 Nothing is simulated and nothing is drawn from any source of bits: a point of a curve is a bound or
 a probability of this library, rounded once, for the picture. Where data are needed they are made

@@ -67,13 +67,13 @@ def quoted(name: object, most: int = 2000) -> str:
     return f'"{"".join(letters)}{cut}"'
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], last: str = "and") -> str:
     """Names in a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def amount(number: Fraction, *, up: bool, digits: int = 7) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from lastbit.exact import root_bounds
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.page import amount, grouped_up, price, printable
+from lastbit.report.page import amount, grouped_up, listed, price, printable
 from lastbit.tables import MarginalsPlan, Plan, Tree, unit_name, worst_reach
 
 _TAIL = Fraction(1, 20)
@@ -45,7 +45,10 @@ UNTOUCHED = "Nothing has been read or charged."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
-    """One mechanism; `share` is its part of what is paid in its currency, from 0 to 1."""
+    """One mechanism; `share` is its part of what is paid in its currency, from 0 to 1.
+
+    `off` is by how many rows the rank of a quantile may be off, in 95 % of releases.
+    """
 
     what: str
     sensitivity: str
@@ -53,6 +56,7 @@ class PlanRow:
     error: str
     price: str
     share: float
+    off: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +101,14 @@ class PlanWords:
 
 def plan_words(plan: Plan | MarginalsPlan) -> PlanWords:
     """The words for a plan that was just made."""
-    return record_words(
+    words = record_words(
         {
             "plan": plan.to_json(),
             "asked": {"query": plan.query.to_json()},
             "guarantee": plan.guarantee,
         }
     )
+    return replace(words, hints=(*words.hints, *_rank_hints(words, plan)))
 
 
 def record_words(record: Mapping[str, Any]) -> PlanWords:
@@ -237,9 +242,9 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
 
 
 _FOR_LESS = "all of them count for less."
-UNKNOWN_SHARE = (
-    "That is bias, which the ± does not show: `lastbit card tune`, or lb.suggest_max_rows in "
-    "Python, estimates the share of rows that count."
+BIAS = "That is bias, which the ± does not show."
+TUNING = (
+    "`lastbit card tune`, or lb.suggest_max_rows in Python, estimates the share of rows that count."
 )
 
 
@@ -264,7 +269,7 @@ def notes_of(record: Mapping[str, Any]) -> list[str]:
     asked, plan = record.get("asked", {}).get("query", {}), record.get("plan", {})
     bounded = [place for place, note in enumerate(notes) if note.endswith(_FOR_LESS)]
     for place in bounded:
-        share = [] if "kept" in record or "per_unit" in asked else [UNKNOWN_SHARE]
+        share = [] if "kept" in record or "per_unit" in asked else [BIAS, TUNING]
         missing = f"Rows without a {unit_name(plan['unit'])} are left out."
         notes[place + 1 : place + 1] = [*share, missing]
     functions = {recipe["function"] for recipe in plan.get("recipes", ())}
@@ -298,6 +303,35 @@ def _hints(record: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def _rank_hints(words: PlanWords, plan: Plan | MarginalsPlan) -> Iterator[str]:
+    """Where a quantile may be far off in rank, by the rows that the card declares.
+
+    Law      of N rows in G groups a group has N/G on average; a rank that is off by r of them is
+             that of a level up to r G/N away
+    """
+    ranks = [(row.off, row.what) for row in words.rows if row.off is not None]
+    rows, groups = plan.card.rows, plan.query.groups
+    if not rows or not groups or not ranks:
+        return
+    off, what = max(ranks)
+    share = math.ceil(100 * off * groups / rows)
+    if share < _FAR_OFF:
+        return
+    ways = ["pay more"]
+    if groups > 1:
+        ways.append("ask for fewer groups")
+    if plan.card.max_rows > 1:
+        ways.append("declare a smaller max_rows")
+    if len(ranks) > 1:
+        ways.append("leave intervals out (--no-intervals, intervals=False)")
+    yield (
+        f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
+        f"{rows // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"closer, {listed(ways, 'or')}"
+    )
+
+
+_FAR_OFF = 10  # per cent of the rows of a group
 _FEW_VALUES, _FEW_GROUPS = 10, 8
 
 
@@ -349,7 +383,7 @@ def _derived(query: Mapping[str, Any]) -> Iterator[str]:
     if made:
         yield f"{', '.join(made)}: computed from released numbers, at no further price"
     if unseen:
-        yield f"{', '.join(unseen)}: released as a part of the question, and not shown by itself"
+        yield f"{', '.join(unseen)}: released as a part of the question, and not shown"
 
 
 def plan_rows(
@@ -365,6 +399,7 @@ def plan_rows(
     ]
     rows = []
     for part, (letter, number) in zip(plan["parts"], paid, strict=True):
+        off = None
         match part["part"]:
             case "noise":
                 unit = natural_unit(measures[part["measure"]], one)
@@ -378,7 +413,8 @@ def plan_rows(
                 shape = _tree(part, measures[part["measure"]])
                 name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
                 unit = Fraction(1, one)
-                words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
+                off = _tree_error(record, part, shape, unit)
+                words = (name, *_noise(part, unit)[:2], _rank_error(off))
             case "choice":
                 many = f"{part['picks']} of {len(part['candidates'])}"
                 moved = Fraction(part["sensitivity"]["distance"]) / one
@@ -391,7 +427,8 @@ def plan_rows(
                 )
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
-                words = (name, *_rank(part, one))
+                sensitivity, noise, off = _rank(part, one)
+                words = (name, sensitivity, noise, _rank_error(off))
         total = sum((other for currency, other in paid if currency == letter), Fraction(0))
         delta = f", δ = {_exact_or_up(Fraction(part['delta']))}" if part.get("delta") else ""
         what, sensitivity, noise, error = words
@@ -403,6 +440,7 @@ def plan_rows(
                 error=error,
                 price=f"{letter} = {_exact_or_up(number)}{delta}",
                 share=float(number / total) if total else 0.0,
+                off=off,
             )
         )
         if "single" in part:
@@ -474,7 +512,7 @@ def _selection(part: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{own}, by {each}", f"Gaussian, deviation {grouped_up(deviation)}", least
 
 
-def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
+def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, Fraction]:
     row = one * Fraction(part["level"]).denominator
     distance = Fraction(part["sensitivity"]["distance"])
     draw = Exponential(sensitivity=distance, epsilon=Fraction(part["epsilon"]))
@@ -482,8 +520,12 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
     return (
         f"{grouped_up(distance / row)} in rank",
         f"exponential, {part['candidates']:,} candidates",
-        f"within {grouped_up(Fraction(max(far, 1)) / row)} rows of the rank",
+        Fraction(max(far, 1)) / row,
     )
+
+
+def _rank_error(off: Fraction | None) -> str:
+    return "unknown" if off is None else f"within {grouped_up(off)} rows of the rank"
 
 
 def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
@@ -494,8 +536,8 @@ def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
 
 def _tree_error(
     record: Mapping[str, Any], part: Mapping[str, Any], shape: Tree, unit: Fraction
-) -> str:
-    """How far the rank of the worst quantile may be off."""
+) -> Fraction | None:
+    """By how many rows the rank of the worst quantile may be off; None if that is unknown."""
     made = {recipe["aggregate"]: recipe["measures"] for recipe in record["plan"]["recipes"]}
     levels = {
         Fraction(one["level"])
@@ -509,7 +551,7 @@ def _tree_error(
         law = DiscreteGaussian(Fraction(part["variance"]))
     found = [worst_reach(shape, law, level) for level in levels]
     known = [reach for reach in found if reach is not None]
-    return f"within {grouped_up(max(known) * unit)} rows of the rank" if known else "unknown"
+    return max(known) * unit if known else None
 
 
 def _exact_or_up(number: Fraction) -> str:

@@ -13,6 +13,7 @@ those who keep the files may put there. That they are gone is public, as every c
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -22,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from glob import iglob
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 
@@ -38,6 +40,7 @@ from lastbit.serve.slots import DECLARED, Slots, slot_for
 from lastbit.serve.store import Store
 from lastbit.tables import Budget, DataCard
 
+_LOG = logging.getLogger("lastbit.serve")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PRICES = tuple(Fraction(text) for text in ("1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"))
 _LEAST_PRICE = Fraction(1, 1000)
@@ -427,6 +430,22 @@ def _check_together(cards: Mapping[Path, DataCard]) -> None:
             problem = f"names another ledger than the first card: {path.name}"
             remedy = "write the same [ledger] path on all cards of a server; users are the ledger's"
             raise InvalidParameter("cards", problem=problem, remedy=remedy)
+    promises = {(c.account_name, c.neighbours.relation, c.unit is None) for c in cards.values()}
+    if len(promises) > len({account for account, *_ in promises}):
+        problem = "share an account, and differ in neighbours or in whether a row is a unit"
+        remedy = "declare the same, or give one another account under [budget]: sums of the two "
+        raise InvalidParameter("cards", problem=problem, remedy=remedy + "would promise nothing")
+    for one, other in combinations(cards.values(), 2):
+        if one.account_name != other.account_name and _places(one) & _places(other):
+            words = "%s and %s read the same data and have two accounts: their losses add up, and "
+            words += "neither budget holds for both; name one account on both cards"
+            _LOG.warning(words, one.name, other.name)
+
+
+def _places(card: DataCard) -> set[tuple[str, str | None]]:
+    """Where its protected rows are, as the card names them."""
+    sources = (card.source, *(table.source for table in card.private.values()))
+    return {(path, source.table) for source in sources for path in source.paths}
 
 
 def measured_rows(card: DataCard) -> int:
@@ -435,4 +454,4 @@ def measured_rows(card: DataCard) -> int:
 
 
 def _why(card: DataCard) -> str:
-    return f"made-up rows: {measured_rows(card)}"
+    return f"made-up rows: {measured_rows(card)} {card.source.kind}"

@@ -43,7 +43,7 @@ from lastbit.serve.identity import Identity
 from lastbit.serve.planning import Planner, Turns
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, State
 from lastbit.serve.settings import Settings
-from lastbit.serve.slots import Line, Slots, either, until
+from lastbit.serve.slots import Line, Slots, either, late, until
 from lastbit.serve.store import Store
 from lastbit.serve.worker import Worker
 from lastbit.tables import Cost
@@ -380,7 +380,7 @@ class Desk:
                 self._add(item)
             finally:
                 self._entering[served.name, who.principal] -= 1
-        price = "nothing, recorded" if item.cost is None else json.dumps(item.cost)
+        price = "nothing" if item.cost is None else json.dumps(item.cost)
         words = json.dumps(question.sql)  # one line, whatever it holds
         _LOG.info("%s asks %s for %s: %s", who.principal, served.name, price, words)
         return self._job(row)
@@ -464,7 +464,7 @@ class Desk:
             "submitted": time.time(),
             "state": "waiting",
             "reservation": reservation,
-            "cost": None if recorded is not None else json.dumps(paid["cost"]),
+            "cost": None if paid.get("cost") is None else json.dumps(paid["cost"]),
             "entry": recorded,
             "reason": _PART if paid.get("part") else None,
         }
@@ -584,6 +584,10 @@ class Desk:
         """The process of a table."""
         return self._workers[served.name]
 
+    def slots(self, served: Served) -> Slots:
+        """Those of a table whose line is open."""
+        return self._lines[served.name].slots
+
     def forget(self, item: _Question) -> None:
         """It is finished: the store says what became of it."""
         self._items.pop(item.id, None)
@@ -669,6 +673,9 @@ class _Question:
         self.start = start
         if k is not None and self._data is not None:
             self.served.note_changed(self._data, changed=False)
+        words = late(self._desk.slots(self.served), k)
+        if words is not None and self.fixed is None and not self._changed:
+            _LOG.warning("a question about %s %s", self.served.name, words)
         state: State = "no answer" if self.entry is None else "answered"
         await asyncio.to_thread(self._desk.finished, self, state, k)
         self._desk.forget(self)

@@ -39,7 +39,7 @@ from lastbit.release import (
 )
 from lastbit.report import plan_words
 from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited, seconds_left
-from lastbit.serve.questions import LATER, Question, Refusal, names_ledger
+from lastbit.serve.questions import LATER, Question, Refusal, of_place
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 PATIENCE, PATIENCE_CHECKED, PATIENCE_MADE_UP = 2.0, 6.0, 20.0
@@ -154,7 +154,8 @@ class _Planning:
             told = {"recorded": place["sequence"], "reservation": place["hash"]}
             return {**told, "part": paid.shown is not None}
         assert paid.entry is not None
-        return {"reservation": paid.entry.hash, "cost": plan.cost.to_json()}
+        own = paid.entry.principal == principal  # what is open may be somebody else's, who pays
+        return {"reservation": paid.entry.hash, "cost": plan.cost.to_json() if own else None}
 
 
 def main(cards: list[str]) -> None:
@@ -323,8 +324,8 @@ def _told(message: Message) -> Message:
     if "error" not in message:
         return message
     error, words = message["error"], message["words"]
-    if error == "InvalidParameter" and names_ledger(words):
-        error = "LedgerDamaged"
+    if error == "InvalidParameter" and (place := of_place(words)) is not None:
+        error = place.__name__
     status, title, kind = _KINDS.get(error, (422, "Refused", "refused"))
     if not words:  # an error that is not ours: a fault of the program
         status, title, kind = 500, "A fault of the server", "fault"

@@ -20,7 +20,7 @@ from lastbit.errors import (
     LedgerDamaged,
     NotAllowed,
 )
-from lastbit.serve.questions import LATER, Refusal, names_ledger
+from lastbit.serve.questions import LATER, Refusal, of_place
 
 MEDIA_TYPE = "application/problem+json"
 FAILED = Refusal(
@@ -45,8 +45,8 @@ def refusal_of(error: Exception) -> Refusal:
     """What is told of an error: its own words if the asker can do something about it."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, InvalidParameter) and names_ledger(str(error)):
-        error = LedgerDamaged("")  # it is gone, or cannot be read: not of the asker's making
+    if type(error) is InvalidParameter and (place := of_place(str(error))) is not None:
+        error = place("")  # it is gone, or cannot be read: not of the asker's making
     for kind, (status, name, title) in _KINDS.items():
         if isinstance(error, kind):
             detail = str(error) if status < 500 else LATER

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
+
+from lastbit.errors import EngineFailed, LastbitError, LedgerDamaged
 
 State: TypeAlias = Literal["waiting", "running", "answered", "no answer", "refused"]
 FINISHED: tuple[State, ...] = ("answered", "no answer", "refused")
@@ -96,9 +99,14 @@ LATER = "try again later, or tell the steward"
 """Instead of words that may say where ledger and data are."""
 
 
-def names_ledger(words: str) -> bool:
-    """Whether an error about a parameter is about the ledger itself, and says where it is."""
-    return words.startswith("the ledger ")
+_PLACES: Mapping[str, type[LastbitError]] = MappingProxyType(
+    {"the ledger ": LedgerDamaged, "source ": EngineFailed}
+)
+
+
+def of_place(words: str) -> type[LastbitError] | None:
+    """What an error about a parameter is, if it says where the ledger or a file is; else None."""
+    return next((kind for start, kind in _PLACES.items() if words.startswith(start)), None)
 
 
 LONGEST_SQL = 16 << 10

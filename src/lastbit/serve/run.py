@@ -18,7 +18,8 @@ Law      however a server ends, somebody is told why. Every signal that can be c
 Checked  tests/serve/test_endings.py
 
 Log. One line a request (`safety.py`): when, who, method, the pattern of the path, status. No query
-string, no one-time code, no value, and nothing of how long a statement ran. Of an error, its class.
+string, no one-time code, no value, and of how long a statement ran nothing but that a question took
+its last slot, which everybody is shown. Of an error, its class.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class Settings:
             raise _refused("keep_days", problem, "write a number of days, such as 366")
         if not 0 <= self.port <= 65535:
             raise _refused("port", "is not a port", "write a number from 1 to 65535, or 0 for any")
-        if self.slot is not None and not 0.05 <= self.slot <= 86_400:
-            problem = "is not from 0.05 s to a day"
+        if self.slot is not None and not 0.05 <= self.slot <= 3600:
+            problem = "is not from 0.05 s to an hour"
             raise _refused("slot", problem, "write the seconds of a slot, such as 2")
 
     @property

@@ -107,6 +107,21 @@ def slot_for(slowest: float) -> float:
         decade *= 10
 
 
+def late(slots: Slots, k: int | None) -> str | None:
+    """What a steward is told of a question that took its last slot, or more; k is public.
+
+    >>> late(Slots(seconds=2), 4)
+    'took its last slot; where that happens often, pass a longer one: --slot 5'
+    >>> late(Slots(seconds=2), 2), late(Slots(seconds=2, strict=True), 1)
+    (None, None)
+    """
+    if k is not None and (slots.strict or k < slots.after[-1]):
+        return None
+    words = "was not answered" if k is None else "took its last slot"
+    longer = f"--slot {slot_for(slots.seconds):g}"
+    return f"{words}; where that happens often, pass a longer one: {longer}"
+
+
 class Item(Protocol):
     """What waits in a line."""
 

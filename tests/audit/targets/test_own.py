@@ -96,7 +96,8 @@ def shows_a_tenth(target, outcomes):
     assert verdict.epsilon_lower > too_small, str(verdict)
 
 
-@pytest.mark.thinned(one_in=40)
+@pytest.mark.apart  # statistics; the laws themselves are in tests/laws and below
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_a_tenth_would_be_caught(name):
     shows_a_tenth(OWN[name], OUTCOMES[name]())

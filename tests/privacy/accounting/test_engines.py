@@ -116,7 +116,7 @@ def test_contour_and_whole_numbers_never_disagree(part, extent):
     """4,000 compositions in ten parts, so that both cores have some."""
     source = random.Random(20 + part)
     widest = 0.0
-    for _ in range(extent.number(15, 400)):
+    for _ in range(extent.generated(15, 400)):
         profile, level = random_lattice(source), random_level(source)
         low, high = profile.epsilon(level)
         assert disagreement(profile, level, (low, high)) is None

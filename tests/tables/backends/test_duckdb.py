@@ -417,6 +417,23 @@ def test_a_connection_leaves_nothing_behind():
     gc.collect()
 
 
+def test_what_a_killed_process_has_left_is_removed_and_nothing_else(tmp_path):
+    """The mutants: by age alone, by name alone, through a link, of those that work."""
+    names = ("lastbit-scratch-x", "lastbit-scratch-y", "lastbit-x", "data")
+    left, young, other, there = folders = [tmp_path / name for name in names]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+        (folder / "lastbit-rows-1").write_text("rows")
+    (tmp_path / "lastbit-scratch-z").symlink_to(there)
+    with backend._scratch(str(tmp_path)) as working:
+        for folder in (left, other, there, working):
+            os.utime(folder, (0, 0))
+        with backend._scratch(str(tmp_path)):
+            assert not left.exists() and os.path.isdir(working)
+        assert all((folder / "lastbit-rows-1").exists() for folder in (young, other, there))
+    assert not os.path.exists(working)
+
+
 INTERRUPTED = """
 import signal, threading
 from lastbit.tables.backends.duckdb.engine import _ran, connected

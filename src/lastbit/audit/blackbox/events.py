@@ -1,12 +1,10 @@
-"""Events that tell two inputs apart: found by likelihood ratios, as tables, mixtures and corners.
+"""Events that tell two inputs apart: where a score is large, and corners.
 
-By Neyman and Pearson the best event of its probability is a set where the likelihood ratio is
-large. The ratio is not known; it is estimated from some outputs, and the event is fixed before
-others are counted. Any set of outputs is a valid event: a poor estimate costs power, never truth.
-So plain floats will do, elementwise: the same output has the same score in every sample.
+The score of an output is the sum of some tables, which estimate the logarithm of the likelihood
+ratio. The event is fixed before other outputs are counted. Any set of outputs is a valid event: a
+poor estimate costs power, never truth.
 
-A `Table` gives each bin of a feature a number; the score of an output is the sum over some tables,
-and an event is where the score is large. A corner is where two features are extreme at once: "nine
+A corner is where two features are extreme at once: "nine
 answers below, then a low number" may be a hundred times rarer than either half of it, and tells the
 inputs apart far better. No sum of single features finds it, so every corner of every two features
 is counted, on coarse levels that are fine in the tails.
@@ -17,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import TypeAlias
@@ -26,31 +24,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.features import Column, Feature, Rows
-from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
+from lastbit.audit.blackbox.tables import (
+    FOR_EDGES,
+    MANY,
+    Bins,
+    Finder,
+    Table,
+    shrunk,
+    smooth,
+    steps_of,
+    table_of,
+    total,
+)
+from lastbit.audit.result import Condition, RangeEvent, RatioEvent
 
-Places: TypeAlias = NDArray[np.int64]
-Bins: TypeAlias = dict[int, Places]
 Counts: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
 """From the hits under one input, the hits under the other and the trials: what a test promises."""
 
-# tables
-_MOST_VALUES = 4096
-_BINS = 256
-_FOR_EDGES = 1 << 17
-_FEW_EDGES, _CELLS, _MOST_IN_A_CELL = 8, (1 << 12, 1 << 15), 3
-_SHRINK, _MOST_SHRINK = 8.0, 4e7
-_EFFORT = 0.001
-_MANY = 8
-_WORTH, _WORTH_OF_CUTS = 4.0, 4.0
+_EFFORT = 0.005
+_WORTH_OF_CUTS = 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
 # objectives and mixtures
 CAUTION = 3.0
-_RIDGE, _NEWTON = 1e-3, 5
-_LEAST_ROWS, _FEW_ROWS = 1 << 13, 1 << 14
-_MOST_TERMS = 12
 # corners
 _MOST_TABLES = 6
 _OF_PARTS = ("entries", "differences", "bits")
@@ -58,98 +56,6 @@ _KEPT = 3
 _TAILS = 2.0 ** -np.arange(1, 13)
 _LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
 _SIDE = len(_LEVELS) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Finder:
-    """In which of many bins numbers lie, ten times as fast as by bisection.
-
-    Law      the number of edges at or below a value: `searchsorted(edges, value, side="right")`
-    Theorem  c(v) = trunc(clip((v - first edge) * scale)) rises with v, in floats too. So edges in
-             cells before that of v are below v, those in later cells above it, and only the few of
-             the same cell have to be compared
-    Checked  tests/audit/test_events.py
-    """
-
-    edges: Column
-    scale: float = 0.0
-    below: NDArray[np.int32] | None = None  # for each cell: how many edges lie in cells before it
-    compared: int = 0
-
-    @classmethod
-    def of(cls, edges: Column) -> Finder:
-        if edges.size < _FEW_EDGES:
-            return cls(edges)
-        for cells in _CELLS:
-            with np.errstate(over="ignore", invalid="ignore"):
-                scale = cells / float(edges[-1] - edges[0])
-                places = (edges - edges[0]) * scale
-            if not np.isfinite(places).all() or scale == 0:
-                break
-            counts = np.bincount(np.minimum(places, cells).astype(np.int32), minlength=cells + 1)
-            if counts.max() <= _MOST_IN_A_CELL:
-                below = np.cumsum(counts) - counts
-                padded = np.append(edges, np.inf)
-                return cls(padded, scale, below.astype(np.int32), int(counts.max()))
-        return cls(edges)
-
-    def __call__(self, values: Column) -> Places:
-        if self.below is None:
-            return np.searchsorted(self.edges, values, side="right")
-        with np.errstate(over="ignore"):
-            cells = (values - self.edges[0]) * self.scale
-        np.clip(cells, 0.0, len(self.below) - 1, out=cells)
-        found: Places = self.below.take(cells.astype(np.int32))
-        for _ in range(self.compared):
-            found = found + (values >= self.edges.take(found))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The logarithm of the likelihood ratio of one feature, constant between edges.
-
-    `steps` is the same with less noise: neighbouring bins are joined unless they certainly differ,
-    and bins without an order are drawn towards 0. The noise of hundreds of bins would drown a sum
-    of several tables.
-    """
-
-    feature: Feature
-    edges: Column
-    ratios: Column
-    steps: Column
-    discrete: bool
-    finder: Finder
-
-    def bins(self, r: Rows, seen: Bins) -> Places:
-        key = id(self.edges)
-        if key not in seen:
-            seen[key] = self.finder(self.feature.of(r))
-        return seen[key]
-
-    def score(self, r: Rows, seen: Bins) -> Column:
-        scores: Column
-        if self.edges.size == 1:
-            scores = np.where(self.feature.of(r) >= self.edges[0], self.ratios[1], self.ratios[0])
-        else:
-            scores = self.ratios.take(self.bins(r, seen))
-        return scores
-
-    def compiled(self) -> Table:
-        """The same scores from as few edges as they need."""
-        kept = np.flatnonzero(np.diff(self.ratios))
-        edges, ratios = self.edges[kept], self.ratios[np.append(kept, len(self.ratios) - 1)]
-        return replace(self, edges=edges, ratios=ratios, finder=Finder.of(edges))
-
-    def ranges(self, chosen: NDArray[np.bool_]) -> tuple[Range, ...]:
-        """The union of the bins chosen; a bin that holds one value is that value."""
-        ends = [-math.inf, *self.edges.tolist(), math.inf]
-        starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
-        stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
-        return tuple(
-            (ends[a], ends[a] if self.discrete and a == b and a > 0 else ends[b + 1])
-            for a, b in zip(starts, stops, strict=True)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +91,12 @@ class ScoreEvent:
         """
         return total(self.tables, r, seen)
 
+    @property
+    def key(self) -> object:
+        """Equal for events with the same score."""
+        parts = tuple((table.feature.name, table.ratios.tobytes()) for table in self.tables)
+        return (parts, self.threshold) if self.corner else parts
+
     def compiled(self) -> ScoreEvent:
         """The same event, in the form that is counted fastest; it cannot be described any more."""
         if len(self.tables) == 1 and not self.corner:
@@ -213,93 +125,6 @@ class ScoreEvent:
             groups=tuple(sorted(groups)),
             at_least=math.exp(min(self.threshold, 700.0)),
         )
-
-
-def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
-    """The ratios of a feature in some outputs of two inputs; None if it never changes."""
-    one, two = feature.of(x), feature.of(y)
-    edges, discrete = _edges(np.concatenate([one, two]))
-    if edges.size == 0:
-        return None
-    size, finder = edges.size + 1, Finder.of(edges)
-    p, q = (np.bincount(finder(side), minlength=size).astype(float) for side in (one, two))
-    ratios = np.log((p + 0.5) / (q + 0.5)) * (p + q) / (p + q + _SHRINK)
-    if feature.blocks and discrete:  # one block of codes for each pattern, and its own steps
-        starts = np.flatnonzero(np.diff(edges // feature.blocks)) + 2
-        steps = _steps(p, q, [0, *starts.tolist(), size])
-    elif size <= _MANY or not feature.ordered or feature.group == "bits":
-        steps = _shrunk(p, q)
-    else:
-        steps = _steps(p, q, [0, size])
-    return Table(feature, edges, ratios, steps, discrete, finder)
-
-
-def _shrunk(p: Column, q: Column, towards: Column | float = 0.0) -> Column:
-    """The ratios of two rows of counts, drawn `towards` others as far as their spread is noise."""
-    total = np.maximum(p + q, 1e-9)
-    ratios = np.log((p + 0.5) / (q + 0.5)) - towards
-    seen = total >= _SHRINK
-    spread = np.sum(np.where(seen, total * ratios**2 - 4, 0.0)) / max(1.0, np.sum(total[seen]))
-    noise = min(max(4 / max(float(spread), 1e-9), _SHRINK), _MOST_SHRINK)
-    shrunk: Column = towards + ratios * total / (total + noise)
-    return shrunk
-
-
-def _steps(p: Column, q: Column, starts: Sequence[int], worth: float | None = None) -> Column:
-    """The ratios of two rows of counts in few steps, split at `starts` and where it pays most."""
-    one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
-    if worth is None:  # the best of many places gains something by chance
-        worth = _WORTH + math.log(len(p))
-    ratios, left = np.empty(len(p)), list(pairwise(starts))
-    while left:
-        low, high = left.pop()
-        a, b = one[high] - one[low], two[high] - two[low]
-        first, second = one[low + 1 : high] - one[low], two[low + 1 : high] - two[low]
-        gains = _fit(first, second) + _fit(a - first, b - second) - _fit(a, b)
-        if gains.size and gains.max() > worth:
-            middle = low + 1 + int(gains.argmax())
-            left += [(low, middle), (middle, high)]
-        else:
-            few = (a + b) / (a + b + _SHRINK)
-            ratios[low:high] = few * math.log((a + 0.5) / (b + 0.5))
-    return ratios
-
-
-def _fit(p: Column, q: Column) -> Column:
-    """The logarithm of the likelihood that p and q of p + q outputs are of either input."""
-    total = np.maximum(p + q, 1e-9)
-    return p * np.log(np.maximum(p / total, 1e-9)) + q * np.log(np.maximum(q / total, 1e-9))
-
-
-def smooth(table: Table, weight: float) -> Table:
-    """The table in steps, times a weight."""
-    return replace(table, ratios=weight * table.steps)
-
-
-def _edges(values: Column) -> tuple[Column, bool]:
-    """Every value by itself where there are few, else bins of like size, finer in the tails."""
-    values = values[:: max(1, len(values) // _FOR_EDGES)]
-    head = np.unique(values[: 2 * _MOST_VALUES])
-    if head.size < _MOST_VALUES:
-        distinct = np.unique(values)
-        if distinct.size == 1:
-            return np.empty(0), True
-        if distinct.size <= _MOST_VALUES:
-            return distinct, True
-    tails = 2.0 ** -np.arange(8, max(9.0, math.log2(len(values)) - 3))
-    levels = np.concatenate([tails, np.arange(1, _BINS) / _BINS, 1 - tails])
-    cuts, counts = np.unique(np.quantile(values, levels, method="lower"), return_counts=True)
-    # a value that fills several bins is a bin by itself
-    return np.unique(np.concatenate([cuts, np.nextafter(cuts[counts > 1], np.inf)])), False
-
-
-def total(tables: Sequence[Table], r: Rows, seen: Bins) -> Column:
-    """The sum of the tables' scores."""
-    # one table after the other: the sum is rounded the same way for every row
-    score = np.zeros(len(r))
-    for table in tables:
-        score += table.score(r, seen)
-    return score
 
 
 # ---------------------------------------------------------------- the best event
@@ -347,8 +172,8 @@ def _foreseen(
 
     The best of thousands of thresholds looks better than it is: by `caution` deviations.
     """
-    p = _wilson(hits / trials, trials, -caution)
-    q = _wilson(others / trials, trials, caution)
+    p = _wilson(np.minimum(hits / trials, 1.0), trials, -caution)
+    q = _wilson(np.minimum(others / trials, 1.0), trials, caution)
     return _wilson(p, planned, -test), _wilson(q, planned, test)
 
 
@@ -384,23 +209,17 @@ def foreseen_ratio(p: float, q: float, planned: int, error: float = 1e-6) -> flo
 class Candidates:
     """Events of all features, their mixtures and their corners, counted in many outputs.
 
-    The first outputs are split: one half gives the ratios of the single features, the other their
-    weights in a logistic regression and the levels of corners. All later outputs are counted.
+    The first outputs are split: one half gives the ratios of the single features, the other the
+    ratios of their sums and the levels of corners. All later outputs are counted.
     """
 
-    def __init__(
-        self, x: Rows, y: Rows, found: Sequence[Feature], weighed: int = _FEW_ROWS
-    ) -> None:
-        """By `weighed` rows, at most, features are weighed against one another."""
+    def __init__(self, x: Rows, y: Rows, found: Sequence[Feature]) -> None:
         first, second = ((x[half], y[half]) for half in _halves(len(x)))
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
         self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
         seen: tuple[Bins, Bins] = ({}, {})
         self._mixed: list[Reached] = []
-        for members, weights in _mixtures(self._tables, second, weighed):
-            tables = tuple(
-                smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True)
-            )
+        for tables in _mixtures(self._tables):
             scores = [total(tables, *side) for side in zip(second, seen, strict=True)]
             self._mixed.append(Reached(tables, cuts_of(*scores)))
         self._corners = Corners(self._tables, second, seen)
@@ -457,7 +276,7 @@ def _halves(size: int) -> tuple[slice, slice]:
 def cuts_of(one: Column, two: Column) -> Column:
     """Thresholds worth trying: the scores at many levels, fine in both tails."""
     pooled = np.concatenate([one, two])
-    pooled = pooled[:: max(1, len(pooled) // _FOR_EDGES)]
+    pooled = pooled[:: max(1, len(pooled) // FOR_EDGES)]
     pooled.sort()
     tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
     levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
@@ -489,8 +308,8 @@ class Reached:
         totals = np.full((2, 1), float(self._trials[0]))
         between = -np.diff(np.concatenate([totals, self.counts, 0 * totals], axis=1), axis=1)
         one, two = between
-        steps = _steps(one, two, [0, len(one)], _WORTH_OF_CUTS)
-        share = 1 / (1 + np.exp(-_shrunk(one, two, steps)))
+        steps = steps_of(one, two, [0, len(one)], _WORTH_OF_CUTS)
+        share = 1 / (1 + np.exp(-shrunk(one, two, steps)))
         parts = between.sum(axis=0) * np.stack([share, 1 - share])
         parts *= totals / np.maximum(parts.sum(axis=1, keepdims=True), 1e-9)
         reached = np.cumsum(parts[:, ::-1], axis=1)[:, -2::-1]
@@ -533,53 +352,19 @@ def best_thresholds(
 def _ways(table: Table) -> Iterator[tuple[int, Table]]:
     """The table as ratios; of many bins also in steps, and as half-lines of its feature."""
     yield 0, table
-    if table.edges.size > _MANY:
+    if table.edges.size > MANY:
         yield 1, smooth(table, 1.0)
         if table.feature.ordered:
             ranks = np.arange(table.edges.size + 1, dtype=np.float64)
             yield from ((2, replace(table, ratios=sign * ranks)) for sign in (1.0, -1.0))
 
 
-def _mixtures(
-    tables: Sequence[Table], part: tuple[Rows, Rows], most: int
-) -> Iterator[tuple[Sequence[int], Sequence[float]]]:
-    """Each group as if its features were independent; then all of them, with fitted weights."""
-    groups: dict[str, list[int]] = {}
-    for i, table in enumerate(tables):
-        groups.setdefault(table.feature.group, []).append(i)
-    for members in groups.values():
-        if len(members) > 1:
-            yield members, [1.0] * len(members)
-    if len(tables) > 1 and len(part[0]) >= _LEAST_ROWS:
-        one, two = _steps_of(tables, part, _FEW_ROWS)
-        first = np.abs(_logistic(one, two)) * np.concatenate([one, two]).std(axis=0)
-        kept = np.sort(np.argsort(-first, kind="stable")[:_MOST_TERMS]).tolist()
-        yield kept, _logistic(*_steps_of([tables[i] for i in kept], part, most))
-
-
-def _steps_of(tables: Sequence[Table], part: tuple[Rows, Rows], most: int) -> list[Rows]:
-    """The steps of each table, for some outputs of either input."""
-    return [
-        np.stack([smooth(t, 1.0).score(side[:most], {}) for t in tables], axis=1) for side in part
-    ]
-
-
-def _logistic(one: Rows, two: Rows) -> list[float]:
-    """Weights of a logistic regression that tells the two inputs apart, by Newton's method."""
-    design = np.concatenate([one, two])
-    design = np.concatenate([design, np.ones((len(design), 1))], axis=1)
-    label = np.repeat([1.0, 0.0], [len(one), len(two)])
-    weights = np.zeros(design.shape[1])
-    ridge = np.diag(_RIDGE * (np.square(design).mean(axis=0) + 1e-9)) * len(design)
-    for _ in range(_NEWTON):
-        # einsum, not @: it is the same in every process, and starts no threads
-        margin = np.einsum("ni,i->n", design, weights)
-        mean = 1 / (1 + np.exp(-np.clip(margin, -30, 30)))
-        spread = mean * (1 - mean) + 1e-9
-        slope = np.einsum("ni,n->i", design, label - mean) - np.diag(ridge) * weights
-        bend = np.einsum("ni,nj->ij", design * spread[:, None], design) + ridge
-        weights = weights + np.linalg.solve(bend, slope)
-    return [float(weight) for weight in weights[:-1]]
+def _mixtures(tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
+    """Each group as if its features were independent."""
+    groups: dict[str, list[Table]] = {}
+    for table in tables:
+        groups.setdefault(table.feature.group, []).append(smooth(table, 1.0))
+    yield from (tuple(members) for members in groups.values() if len(members) > 1)
 
 
 # ---------------------------------------------------------------- corners

@@ -255,8 +255,10 @@ def _last_place(j: int, r: Rows) -> Column:
 
 
 def _residue(j: int, unit: float, count: int, r: Rows) -> Column:
-    residue: Column = np.fmod(r[:, j], unit * count) / unit
-    return residue
+    """The last of so many units, all powers of two; what no integer of 64 bits holds has some."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        units = (r[:, j] / unit).astype(np.int64)
+    return (units & (count - 1)).astype(np.float64)
 
 
 def _length(j: int, r: Rows) -> Column:

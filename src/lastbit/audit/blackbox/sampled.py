@@ -38,9 +38,11 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
+from lastbit.audit.blackbox.additive import Additive, merged
 from lastbit.audit.blackbox.events import (
     Counts as Reaching,
     ScoreEvent,
+    deviations,
     foreseen_apart,
     foreseen_ratio,
 )
@@ -53,13 +55,15 @@ from lastbit.audit.result import NoEvent, PairFinding, Stated
 _MOST_TESTS = 1 << 29
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS, _LEAST_LOOK = 1 << 10, 3 << 7
-_RUNGS, _FIT, _TALLY = 0.16, 0.08, 0.06  # shares of the time
+_RUNGS, _SURVEY, _FIT, _LEARN, _TALLY = 0.24, 0.02, 0.05, 0.06, 0.06  # shares of the time
+_LEFT = 0.6  # of the pairs, after each rung
 _FINALISTS = 2  # events for each objective
-_FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 20, 1 << 24
-_LATEST = 0.76  # of the time, left when the last pair is looked at
+_FIRST_LOOK, _MOST_FIT, _MOST_TALLY = 3 << 15, 1 << 22, 1 << 24
+_LATEST = 0.68  # of the time, left when the last pair is looked at
 _TEST_SHARE, _RESERVED = 0.96, 0.5
-_COUNTED = 1.5  # times the time of an output: what counting it takes, as a first guess
-_ROUNDS, _MANY_RUNS, _FEWEST = 32, 1 << 18, 6
+_COUNTED = 2e-8  # seconds to decide whether an output is in an event, as a first guess
+_ROUNDS, _LOOK_EVERY, _MANY_RUNS, _FEWEST = 32, 8, 1 << 18, 6
+_OVERRUN = 0.25  # of the time, beyond it: then the planned end is given up
 _ENOUGH = 0.002
 AT_THE_END = Fraction(15, 16)
 _MAIN = Fraction(15, 16)
@@ -93,7 +97,6 @@ def explore(
         plan = _with_guess(team, plan)
         place = best_pair(team, pairs, plan, report, watch)
         report(0.15, "fitting events")
-        plan = _with_guess(team, plan)
         events = fitted(team, place, plan)
         if events:
             found = _tested(team, place, events, plan, watch, report)
@@ -104,16 +107,16 @@ def explore(
 
 def _with_guess(team: Team, plan: Plan) -> Plan:
     """With the number of runs of each input for which there will be time."""
-    paces = [pace for pace, _ in team.ask("pace")]
-    left = plan.seconds * (1 - _RUNGS - _FIT - _TALLY) / _COUNTED
-    hoped = int(sum(left / 2 / max(pace, 1e-9) for pace in paces))
-    return replace(plan, guess=min(max(hoped, _LEAST_TESTS), _MOST_TESTS))
+    paces = [max(pace, 1e-9) for pace, _ in team.ask("pace")]
+    left = plan.seconds * (1 - _RUNGS - _SURVEY - _FIT - _LEARN - 1.5 * _TALLY)
+    hoped = int(sum(left / 2 / pace for pace in paces))
+    return replace(plan, guess=max(hoped, _LEAST_TESTS), pace=max(paces))
 
 
 def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, watch: Watch) -> int:
-    """The number of the pair that promises most, by successive halving."""
+    """The number of the pair that promises most: the better part is looked at again and again."""
     left, looks = list(range(len(pairs))), _FIRST_LOOK
-    rungs = max(1, math.ceil(math.log2(len(pairs))))
+    rungs = max(1, math.ceil(math.log(len(pairs), 1 / _LEFT)))
     for rung in range(rungs):
         if len(left) == 1:
             break
@@ -125,10 +128,11 @@ def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, w
         for place in left:
             if promises and plan.samples is None and watch.left < _LATEST * plan.seconds:
                 return max(promises, key=lambda place: promises[place])
-            answers = team.ask("look", place, size, seconds, plan.tests)
+            answers = team.ask("look", place, size, seconds, plan.taking(_COUNTED).tests)
             promises[place] = math.fsum(max(answer, -1e9) for answer in answers)
             report(0.15 * rung / rungs, f"looking at pair {place + 1} of {len(pairs)}")
-        left = sorted(left, key=lambda place: -promises[place])[: (len(left) + 1) // 2]
+        kept = min(len(left) - 1, math.ceil(_LEFT * len(left)))
+        left = sorted(left, key=lambda place: -promises[place])[:kept]
         looks *= 2
     return left[0]
 
@@ -136,26 +140,44 @@ def best_pair(team: Team, pairs: Sequence[Pair], plan: Plan, report: Progress, w
 def fitted(team: Team, place: int, plan: Plan) -> list[ScoreEvent]:
     """An event for epsilon at each error, and one for delta if there is a claim; or none.
 
-    Each process fits events to its own outputs; which of them all is best, and its threshold, is
-    decided by many fresh outputs of all processes.
+    Each process fits events to its own outputs, and sums of features are fitted to what all of them
+    saw; which of these is best, and its threshold, is decided by many fresh outputs.
     """
     sizes = [_MOST_FIT, _MOST_TALLY]
     if plan.samples is not None:
         most = max(2 * plan.samples, _LEAST_LOOK)
         sizes = [min(size, most) // len(team) + 1 for size in sizes]
-    answers = team.ask("fit", place, sizes[0], _FIT * plan.seconds, plan.tests)
-    groups = [[one for answer in answers for one in answer[i]] for i in range(len(answers[0]))]
-    candidates = [candidate for group in groups for candidate in group]
-    if not candidates:
+    guess = plan.taking(_COUNTED).tests
+    found, sums = team.ask("survey", place, sizes[0], _SURVEY * plan.seconds, guess)[0]
+    plan = _with_guess(team, plan)
+    guess = plan.taking(_COUNTED).tests
+    answers = team.ask("fit", place, sizes[0], _FIT * plan.seconds, guess, found)
+    pool = [candidate for answer in answers for candidate in answer]
+    learnt = _learnt(team, place, sums, sizes[1] // 4 + 1, _LEARN * plan.seconds)
+    # what was fitted to most outputs is not dropped for what was lucky in a few
+    sure = {len(pool) + i for i, (event, *_) in enumerate(learnt) if len(event.tables) > 1}
+    pool += learnt
+    if not pool:
         return []
-    counts, trials = _tallied(team, place, candidates, sizes[1] // 4 + 1, _TALLY / 4 * plan.seconds)
-    ranked = refined(groups, counts, trials, plan)
-    kept = [
-        [group[i] for i, _ in best[:_FINALISTS]] for group, best in zip(groups, ranked, strict=True)
-    ]
-    finalists = [candidate for group in kept for candidate in group]
+    counts, trials = _tallied(team, place, pool, sizes[1] // 4 + 1, _TALLY / 2 * plan.seconds)
+    best = refined(pool, counts, trials, plan)
+    kept = {i for each in best for i, _ in each[:_FINALISTS]}
+    finalists = [pool[i] for i in sorted(kept | sure)]
     counts, trials = _tallied(team, place, finalists, sizes[1], _TALLY * plan.seconds)
-    return [best[0][1] for best in refined(kept, counts, trials, plan)]
+    return [each[0][1] for each in refined(finalists, counts, trials, plan)]
+
+
+def _learnt(
+    team: Team, place: int, sums: Sequence[Additive], size: int, seconds: float
+) -> list[Candidate]:
+    """Sums of features, fitted to what all processes saw."""
+    pool = []
+    answers = team.ask("learn", place, sums, size, seconds)
+    for found, seen in zip(sums, zip(*answers, strict=True), strict=True):
+        terms = found.fitted(*(merged(side) for side in zip(*seen, strict=True)))
+        event = ScoreEvent(found.scored(terms), 0.0, swapped=False, promise=0.0).lighter()
+        pool.append(team.ask("candidate", place, event)[0])
+    return pool
 
 
 def _tallied(
@@ -185,17 +207,20 @@ def _tested(
         report(0.3 + 0.7 * min(1.0, done / total), f"counting, {done} of {total}")
         if number == len(runs):
             at_the_end = [_stated(m, events, counts, plan, ended=True) for m in made]
-        elif plan.samples:
+        elif plan.samples or (number < len(runs) and number % _LOOK_EVERY):
             continue
         now = [] if plan.samples else [_stated(m, events, counts, plan) for m in made]
-        best = PairFinding.of(
-            [*at_the_end, *now], error=plan.error, epsilon=plan.epsilon, delta=plan.delta
-        )
+        best = _proved([*at_the_end, *now], plan)
         room = max(watch.left, 0.0) * done / max(begun - watch.left, 1e-9)
         if number >= len(runs) and (done > _MOST_RUNS or room < sum(runs[-1])):
             break  # there is no time for another round
-        if plan.samples is None and _over(best, counts, plan, room):
-            break
+        if plan.samples is None and watch.left < -_OVERRUN * plan.seconds:
+            break  # everything takes longer than it did when the end was planned
+        if plan.samples is None and not _to_convict(best, counts, plan):
+            # if this were the planned end, the same counts would prove more
+            ended = at_the_end or [_stated(m, events, counts, plan, ended=True) for m in made]
+            if _settled([*at_the_end, *now], ended, plan, room):
+                break
     return replace(best, samples=before + done)
 
 
@@ -243,25 +268,32 @@ def _stated(
     )
 
 
-def _over(best: PairFinding, counts: Counts, plan: Plan, room: float) -> bool:
-    """Whether to stop after this round.
-
-    Never while the claim stands, an event may yet refute it, and time is left; else if the runs
-    that fit into the time left are not likely to raise the bound any more.
-    """
-    if plan.epsilon is not None:
-        refuted = best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
-        if not refuted and any(in_reach(hits, runs, plan) for hits, runs in counts.tolist()):
-            return False
-    return _settled(best, room)
+def _proved(stated: Sequence[Stated], plan: Plan, error: Fraction | None = None) -> PairFinding:
+    return PairFinding.of(stated, error=error or plan.error, epsilon=plan.epsilon, delta=plan.delta)
 
 
-def _settled(best: PairFinding, room: float) -> bool:
-    """Whether `room` more runs are likely to raise the bound by hardly anything."""
-    limit, done = best.estimate(Fraction(0)), best.trials + best.other_trials
-    if not best.epsilon_lower or math.isinf(limit):
+def _to_convict(best: PairFinding, counts: Counts, plan: Plan) -> bool:
+    """Whether the claim stands, and an event may yet refute it: then nothing stops but time."""
+    if plan.epsilon is None:
         return False
-    return (limit - best.epsilon_lower) * (1 - math.sqrt(done / (done + room))) < _ENOUGH * limit
+    refuted = best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
+    return not refuted and any(in_reach(hits, runs, plan) for hits, runs in counts.tolist())
+
+
+def _settled(now: Sequence[Stated], ended: Sequence[Stated], plan: Plan, room: float) -> bool:
+    """Whether `room` more runs are likely to raise the bounds by hardly anything, at every error.
+
+    `ended` is what the end of the audit would state of these counts.
+    """
+    for error in plan.errors:
+        best, hoped = _proved(now, plan, error), _proved(ended, plan, error)
+        limit, done = hoped.estimate(Fraction(0)), hoped.trials + hoped.other_trials
+        if not best.epsilon_lower or math.isinf(limit):
+            return False
+        nearer = (limit - hoped.epsilon_lower) * math.sqrt(done / (done + room))
+        if limit - nearer - best.epsilon_lower > _ENOUGH * limit:
+            return False
+    return True
 
 
 def _nothing(plan: Plan) -> PairFinding:
@@ -296,7 +328,8 @@ def statements(events: Sequence[ScoreEvent], plan: Plan, runs: int) -> tuple[Sta
 
     For each error one event was sought for its epsilon. Without a claim it has the whole error.
     With a claim the last event was sought for its delta, which takes intervals; that has most of
-    the error if it is clearly likelier to refute the claim than the other, and else the other has.
+    the error if it is clearly likelier to refute the claim than the other, which is not sure to;
+    and else the other has.
     """
     made = []
     for i, error in enumerate(plan.errors):
@@ -308,7 +341,8 @@ def statements(events: Sequence[ScoreEvent], plan: Plan, runs: int) -> tuple[Sta
             _margin(events[i], plan, by_ratio=ratio),
             _margin(events[-1], plan, by_ratio=False),
         )
-        main = _MAIN if margins[1] <= max(0.0, margins[0]) + _CLEARLY else 1 - _MAIN
+        sure = margins[0] > 2 * deviations(float(error))
+        main = _MAIN if sure or margins[1] <= max(0.0, margins[0]) + _CLEARLY else 1 - _MAIN
         made.append(_statement(events, i, error, main, runs, by_ratio=ratio))
         made.append(_statement(events, len(events) - 1, error, 1 - main, runs))
     return tuple(made)

@@ -1,9 +1,9 @@
 """Before anything is counted: which pair of inputs, and which events?
 
 Looking here costs no confidence: the outputs that an event is chosen by are never counted, and more
-of them only make the event better. Pairs are compared by successive halving: all of them in a few
-outputs, the better half in twice as many, and so on. What is promised of a pair in one round is
-promised by fresh outputs, of events that were fitted to all earlier ones.
+of them only make the event better. Pairs are compared by successive halving, or nearly: all of them
+in some outputs, the better three fifths in more, and so on. What a pair promises rests on all of
+its outputs so far: a score is fitted to one half of them and judged by the other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lastbit.audit.blackbox.additive import Additive, Seen, merged, sums_of, telling, thinned
 from lastbit.audit.blackbox.events import (
-    Bins,
     Candidates,
     Counts,
     Objective,
@@ -31,24 +31,28 @@ from lastbit.audit.blackbox.events import (
     epsilon_objective,
 )
 from lastbit.audit.blackbox.features import Column, Feature, Rows, features, rows
+from lastbit.audit.blackbox.tables import Bins
 from lastbit.audit.inputs import Pair, SeededRandom
 
 Draw: TypeAlias = Callable[[Any, int], Any]
 Progress: TypeAlias = Callable[[float, str], None]
-Candidate: TypeAlias = tuple[ScoreEvent, Column]
-"""An event, and the thresholds of its score that are worth trying."""
+Candidate: TypeAlias = tuple[ScoreEvent, Column, float]
+"""An event, the thresholds of its score that are worth trying, and the seconds it takes a run."""
 
 _FEWEST, _TRY = 6, 1 << 10
 _LEAST_LOOK = 3 << 7
-_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 2.0, 1.0, 0.5, 3.0
+_LOOK_CAUTION, _FIT_CAUTION, _LAST_CAUTION, _CORNER_CAUTION = 1.0, 1.0, 1.0, 3.0
+_BELIEVED, _NEWTON = -2.0, 4
 _LUCK, _BELOW_ALL = 1.0, 1e3
-_BUILT = 4e-6  # seconds for a row that a table is built of, at first
-_KEPT = 6  # events whose features are looked at again
+_BUILT = 1e-7  # seconds for a row and a feature, until events are fitted to them
+_KEPT, _MOST_CUTS = 6, 1 << 12  # events whose features are looked at again; thresholds of one
+_IN_POOL = 2, 6  # events that go on, of many features and of few
 _CANDIDATES = 2  # of each kind
-_LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 14, 1 << 16
-_FOR_CUTS, _MOST_ROWS, _MOST_NUMBERS = 1 << 16, 1 << 20, 1 << 23
-_WEIGHED = 1 << 18
+_LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 15, 1 << 18
+_FOR_CUTS, _MOST_ROWS, _MOST_NUMBERS = 1 << 16, 1 << 22, 1 << 23
 _GUESS = 1 << 23
+_FIRST, _FEW_FEATURES, _JUDGED = 1 << 14, 12, 1 << 15
+_NO_OUTPUT: Seen = (np.empty(0, dtype=np.int64), np.empty(0))
 _REMEMBERED = 256
 
 
@@ -57,6 +61,8 @@ class Plan:
     """What is claimed, how long to look, and how often to be wrong.
 
     `also` are further errors at which the counts will be read: each has an event of its own.
+    `guess` is how many runs of each input there will be time for, at this `pace`, if deciding
+    whether an output is in an event takes no time.
     """
 
     epsilon: Fraction | None
@@ -67,6 +73,7 @@ class Plan:
     seed: int
     also: tuple[Fraction, ...] = ()
     guess: int = _GUESS
+    pace: float = 0.0
     clock: Callable[[], float] = time.perf_counter
 
     @property
@@ -76,6 +83,12 @@ class Plan:
     @property
     def errors(self) -> tuple[Fraction, ...]:
         return (self.error, *self.also)
+
+    def taking(self, cost: float) -> Plan:
+        """With as many runs as there will be if deciding about one takes so many seconds."""
+        if not cost:
+            return self
+        return replace(self, guess=int(self.guess * self.pace / (self.pace + cost)) + 1)
 
     def objectives(self, caution: float) -> list[Objective]:
         """What is sought: a great epsilon, at each error; if one is claimed a great delta at it."""
@@ -136,12 +149,13 @@ class Box:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a pair: outputs of both inputs, and the features worth looking at."""
+    """What is known of a pair: outputs of both inputs, and many more as some sums see them."""
 
-    features: list[Feature] | None = None
     parts: tuple[list[Rows], list[Rows]] = field(default_factory=lambda: ([], []))
     rows: int = 0
-    built: float = _BUILT
+    judging: float = 0.0  # how long it took to say what the pair promises
+    sums: list[Additive] = field(default_factory=list)
+    seen: list[list[list[Seen]]] = field(default_factory=list)  # by sum, half and side
 
     def keep(self, x: Rows, y: Rows, most: int) -> None:
         if self.rows < most:
@@ -154,6 +168,57 @@ class _Known:
         for part in self.parts:
             part[:] = [np.concatenate(part)] if len(part) > 1 else part
         return self.parts[0][0][:most], self.parts[1][0][:most]
+
+    def look_at(self, sums: list[Additive]) -> None:
+        self.sums, self.seen = sums, [[[_NO_OUTPUT] * 2 for _ in range(2)] for _ in sums]
+
+    def promise(self, i: int, plan: Plan, caution: float) -> float:
+        """What a sum promises: fitted to one half of what was seen, judged by the other."""
+        found = self.sums[i]
+        first, second = ([thinned(side, _JUDGED) for side in half] for half in self.seen[i])
+        goals = [plan.objectives(c)[0] for c in (0.0, _BELIEVED)]
+        promises = []
+        for fit, test in ((first, second), (second, first)):
+            terms = found.fitted(*fit)
+            scores = [found.score(codes, terms) for codes, _ in test]
+            promises.append(foreseen(scores, [counts for _, counts in test], goals, caution))
+        return math.fsum(promises) / 2
+
+
+def foreseen(
+    scores: Sequence[Column], counts: Sequence[Column], goals: Sequence[Objective], caution: float
+) -> float:
+    """What the best threshold of a score promises, by outputs that it was not fitted to.
+
+    Of rare outputs there are too few to count the hits of either input. So these are worked out
+    from how common the outputs are under both, and from the score, times what it proved to be worth
+    in all of them, less so many deviations. What the hits themselves say is a limit, generously.
+    """
+    if not min(map(len, scores)):
+        return -math.inf
+    score, both = np.concatenate(scores), np.concatenate(counts)
+    sign = np.repeat([1.0, -1.0], [len(side) for side in scores])
+    worth, trials = 1.0, float(counts[0].sum())
+    for _ in range(_NEWTON):
+        share = 1 / (1 + np.exp(np.clip(sign * worth * score, -30, 30)))
+        bend = float(np.sum(both * share * (1 - share) * score**2)) + 1e-9
+        worth += float(np.sum(both * share * sign * score)) / bend
+    worth = min(max(0.0, worth - caution / math.sqrt(bend)), 1.0)
+    share = 1 / (1 + np.exp(np.clip(-worth * score, -30, 30)))
+    kinds = [both * share, both * (1 - share), both * (sign > 0), both * (sign < 0)]
+    best = -math.inf
+    for way in (-1.0, 1.0):
+        order = np.argsort(way * score, kind="stable")
+        p, q, hits, others = (np.cumsum(kind[order]) for kind in kinds)
+        if way > 0:
+            p, q, hits, others = q, p, others, hits
+        last = np.append(np.diff(score[order]) != 0, True)  # outputs with the same score together
+        told, limit = (
+            goal(one[last], two[last], int(trials))
+            for goal, (one, two) in zip(goals, ((p, q), (hits, others)), strict=True)
+        )
+        best = max(best, float(np.minimum(told, limit).max()))
+    return best
 
 
 class Scout:
@@ -174,54 +239,104 @@ class Scout:
         return self.box.pace, self.box.drawn
 
     def look(self, place: int, size: int, seconds: float, guess: int) -> float:
-        """What epsilon a pair promises: fitted to its earlier outputs, judged by `size` new ones.
-
-        The time is a limit too.
-        """
+        """What epsilon a pair promises, by all of its outputs so far; the time is a limit too."""
         plan = replace(self._plan, guess=guess)
-        known, start = self._known.setdefault(place, _Known()), plan.clock()
-        if known.features is None:
-            train = min(size, max(self.least, int(seconds / 3 / (known.built + 2 * self._pace))))
-            self._gather(known, place, train, seconds / 3)
-        spent = plan.clock() - start
-        found = self._candidates(known, place, max(seconds / 2, seconds - 2 * spent))
-        self._judge(found, known, place, size, seconds - (plan.clock() - start))
-        goals = [plan.objectives(caution)[0] for caution in (_LOOK_CAUTION, _CORNER_CAUTION)]
-        events = found.best(goals[0], _CANDIDATES, goals[1])
-        used = {t.feature.name: t.feature for e in events[:_KEPT] for t in e.tables}
-        promise = max((event.promise for event in events), default=-math.inf)
-        if promise > 0:  # what is seen with caution: other features need not be looked at again
-            known.features = list(used.values())
-        if promise > 0 or not events:
-            return promise
-        # nothing is seen with caution: what may be there, below all that was seen
-        lucky = found.best(plan.objectives(_LUCK)[0], _CANDIDATES, goals[1])
-        return max(event.promise for event in lucky) - _BELOW_ALL
+        start, known = plan.clock(), self._known.setdefault(place, _Known())
+        if not known.sums:
+            self._gather(known, place, min(size, _FIRST), seconds / 4)
+            x, y = known.outputs(_FIRST)
+            known.look_at(sums_of(self._features(place, x, y), x, y))
+        if not known.sums:
+            return -math.inf
+        self._observe(known, place, size, seconds - known.judging - (plan.clock() - start))
+        start = plan.clock()
+        promise = self._promise(known, plan)
+        known.judging = plan.clock() - start
+        return promise
 
-    def fit(self, place: int, size: int, seconds: float, guess: int) -> list[list[Candidate]]:
-        """For each objective a few events that promise most; none if all outputs are alike."""
-        plan, start = replace(self._plan, guess=guess), self._plan.clock()
+    def _promise(self, known: _Known, plan: Plan) -> float:
+        """The greatest promise of a sum; only those that promise most are looked at again."""
+        promises = [known.promise(i, plan, _LOOK_CAUTION) for i in range(len(known.sums))]
+        best = sorted(range(len(promises)), key=lambda i: -promises[i])
+        if promises[best[0]] > 0:
+            kept = sorted(best[:_KEPT])
+            known.sums, known.seen = [known.sums[i] for i in kept], [known.seen[i] for i in kept]
+            return promises[best[0]]
+        # nothing is seen with caution: what may be there, below all that was seen
+        return max(known.promise(i, plan, -_LUCK) for i in best[:_KEPT]) - _BELOW_ALL
+
+    def _observe(self, known: _Known, place: int, size: int, seconds: float) -> None:
+        """More outputs, as each of the sums sees them."""
+        new: list[Any] = [[([], []), ([], [])] for _ in known.sums]
+        for count in self._counts(size, seconds):
+            for side, value in enumerate(self._pairs[place]):
+                table, bins = self.box(value, count), Bins()
+                for part, found in zip(new, known.sums, strict=True):
+                    codes = found.codes(table, bins)
+                    part[0][side].append(codes[: (count + 1) // 2])
+                    part[1][side].append(codes[(count + 1) // 2 :])
+        for found, old, part in zip(known.sums, known.seen, new, strict=True):
+            for half, sides in enumerate(part):
+                for side, codes in enumerate(sides):
+                    old[half][side] = merged([old[half][side], found.seen(codes)])
+
+    def survey(self, place: int, size: int, seconds: float, guess: int) -> list[Any]:
+        """The features that tell most in some outputs, and the sums that do."""
         if place not in self._known:
-            self.look(place, min(size, 3 << 13), seconds / 8, guess)
+            self.look(place, min(size, 3 << 13), seconds / 2, guess)
         known = self._known[place]
-        known.features = None  # with so many outputs others may tell more
+        self._gather(known, place, size >> 3, seconds / 2)
+        found = self._features(place, *known.outputs(_FIRST))
+        return [telling(found, *known.outputs(self._fitting(found, seconds / 2))), known.sums]
+
+    def learn(
+        self, place: int, sums: list[Additive], size: int, seconds: float
+    ) -> list[tuple[Seen, Seen]]:
+        """Many outputs of either input, as each of the sums sees them."""
+        known = self._known[place]
+        known.look_at(sums)
+        self._observe(known, place, size if sums else 0, seconds)
+        return [(merged([a[0], b[0]]), merged([a[1], b[1]])) for a, b in known.seen]
+
+    def fit(
+        self, place: int, size: int, seconds: float, guess: int, found: list[Feature]
+    ) -> list[Candidate]:
+        """The events that promise most, for any of the objectives; none if all outputs are alike.
+
+        Two events with the same score are one: thresholds are chosen later.
+        """
+        plan, start = replace(self._plan, guess=guess), self._plan.clock()
+        known = self._known[place]
         self._gather(known, place, size, seconds / 4)
-        found = self._candidates(known, place, seconds / 2, _WEIGHED)
-        self._judge(found, known, place, size, seconds - (plan.clock() - start))
-        goals = (plan.objectives(caution) for caution in (_FIT_CAUTION, _CORNER_CAUTION))
-        best = (found.best(goal, _CANDIDATES, wary) for goal, wary in zip(*goals, strict=True))
-        events = ([event.lighter() for event in part[:_KEPT]] for part in best)
-        return [[(event, self._cuts(event, known)) for event in part] for part in events]
+        fitted = Candidates(*known.outputs(self._fitting(found, seconds / 2)), found)
+        self._judge(fitted, known, place, size, seconds - (plan.clock() - start))
+        events: dict[object, ScoreEvent] = {}
+        most = _IN_POOL[len(found) <= _FEW_FEATURES]
+        for goal, wary in zip(*map(plan.objectives, (_FIT_CAUTION, _CORNER_CAUTION)), strict=True):
+            for event in fitted.best(goal, _CANDIDATES, wary)[:most]:
+                events.setdefault(event.key, event)
+        return [self.candidate(place, event.lighter()) for event in events.values()]
+
+    def candidate(self, place: int, event: ScoreEvent) -> Candidate:
+        """The event with its thresholds; and how long a run of it takes, unless time is nothing."""
+        one, two = self._known[place].outputs(_FOR_CUTS)
+        cuts = np.unique(event.tables[0].ratios)
+        if len(event.tables) > 1 or len(cuts) > _MOST_CUTS:
+            cuts = cuts_of(event.score(one, {}), event.score(two, {}))
+        counted, start = event.compiled(), self._plan.clock()
+        counted.holds(one[:_CHUNK])
+        took = (self._plan.clock() - start) / len(one[:_CHUNK])
+        return event, cuts, took if self._plan.samples is None else 0.0
 
     def tally(
         self, place: int, candidates: list[Candidate], size: int, seconds: float
     ) -> tuple[list[Counts], int]:
         """How many of fresh outputs of either input reach each threshold of each candidate."""
-        tallies, done = [Reached(event.tables, cuts) for event, cuts in candidates], 0
+        tallies, done = [Reached(event.tables, cuts) for event, cuts, _ in candidates], 0
         for count in self._counts(size, seconds):
             for side, value in enumerate(self._pairs[place]):
                 table, seen = self.box(value, count), Bins()
-                for (event, _), tally in zip(candidates, tallies, strict=True):
+                for (event, *_), tally in zip(candidates, tallies, strict=True):
                     tally.add(side, event.score(table, seen))
             done += count
         return [tally.counts for tally in tallies], done
@@ -271,37 +386,35 @@ class Scout:
             done += count
             yield count
 
-    def _candidates(
-        self, known: _Known, place: int, seconds: float, weighed: int = _WEIGHED >> 4
-    ) -> Candidates:
-        """Events fitted to the outputs so far, as many of them as the time allows."""
-        most = max(self.least, int(seconds / known.built))
-        x, y = known.outputs(known.rows if self._plan.samples else most)
-        start, found = self._plan.clock(), known.features
-        if found is None:
-            choices = SeededRandom(self._plan.seed, f"features of pair {place}")
-            half = (len(x) + 1) // 2
-            found = known.features = features(np.concatenate([x[:half], y[:half]]), choices)
-        candidates = Candidates(x, y, found, weighed)
-        known.built = max((self._plan.clock() - start) / len(x), 1e-9)
-        return candidates
+    def _fitting(self, found: Sequence[Feature], seconds: float) -> int:
+        """To how many outputs so many features can be fitted in this time."""
+        if self._plan.samples is not None:
+            return _MOST_ROWS
+        return max(self.least, int(seconds / _BUILT / max(1, len(found))))
 
-    def _cuts(self, event: ScoreEvent, known: _Known) -> Column:
-        one, two = known.outputs(_FOR_CUTS)
-        return cuts_of(event.score(one, {}), event.score(two, {}))
+    def _features(self, place: int, x: Rows, y: Rows) -> list[Feature]:
+        choices = SeededRandom(self._plan.seed, f"features of pair {place}")
+        half = (len(x) + 1) // 2
+        return features(np.concatenate([x[:half], y[:half]]), choices)
 
 
 def refined(
-    groups: list[list[Candidate]], counts: Sequence[NDArray[np.float64]], trials: int, plan: Plan
+    pool: Sequence[Candidate], counts: Sequence[NDArray[np.float64]], trials: int, plan: Plan
 ) -> list[list[tuple[int, ScoreEvent]]]:
-    """For each objective its candidates with thresholds from fresh outputs; the best first."""
-    left = iter(counts)
+    """For each objective the candidates with thresholds from fresh outputs; the best first."""
+    reached = [
+        Reached(event.tables, cuts, count, trials).smoothed()
+        for (event, cuts, _), count in zip(pool, counts, strict=True)
+    ]
     ranked = []
-    for goal, group in zip(plan.objectives(_LAST_CAUTION), groups, strict=True):
+    for number in range(len(plan.objectives(_LAST_CAUTION))):
         found = []
-        for i, (event, cuts) in enumerate(group):
-            best = Reached(event.tables, cuts, next(left), trials).smoothed().best(goal)
-            again = next((e for e in best if e.swapped == event.swapped), event)
-            found.append((i, replace(again, corner=event.corner)))
+        for i, (event, _, cost) in enumerate(pool):
+            goal = plan.taking(cost).objectives(_LAST_CAUTION)[number]
+            found += [
+                (i, replace(again, corner=event.corner))
+                for again in reached[i].best(goal)
+                if again.swapped == event.swapped or not event.corner
+            ]
         ranked.append(sorted(found, key=lambda one: -one[1].merit))
     return ranked

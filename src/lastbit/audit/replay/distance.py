@@ -335,7 +335,7 @@ def _between_points(here: Any, there: Any) -> list[Fraction] | None:
 
 
 def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
-    """Inputs worked out from data with the distance to others: what neighbours' must fulfil.
+    """Inputs computed from data with the distance to others: what neighbours' must fulfil.
 
     Theorem  the conditions that the proofs of `SmoothNoise`, `ProposeTestRelease` and `StableValue`
              use, each checked exactly on the pair

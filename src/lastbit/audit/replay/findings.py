@@ -200,7 +200,7 @@ def _under_curve(claim: ApproxDP, cost: Sequence[Guarantee]) -> bool:
 
 
 def a_little_more(claim: Guarantee) -> Guarantee:
-    """The claim with room for the roundings of a scale that was worked out in floats."""
+    """The claim with room for the roundings of a scale that was computed in floats."""
     more = 1 + Fraction(1, 1 << 40)
     match claim:
         case PureDP() | ApproxDP() | ProbabilisticDP():

@@ -75,7 +75,7 @@ class Composition:
         return all(isinstance(part, SampledLaplace) for part, _ in self.parts)
 
     def furthest(self, order: float) -> float:
-        """The largest time at which moments can be worked out in reasonable time."""
+        """The largest time at which moments can be computed in reasonable time."""
         sampled = (part for part, _ in self.parts if isinstance(part, _SAMPLED))
         return min((part.furthest(order) for part in sampled), default=math.inf)
 

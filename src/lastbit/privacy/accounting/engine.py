@@ -241,7 +241,7 @@ def _in_pieces(composition: Composition, x: float) -> Excess | None:
 
 
 def _precisely(value: Callable[[], arb | None]) -> Bounds:
-    """Both ends of a ball, worked out with as much precision as it takes to know 60 bits."""
+    """Both ends of a ball, computed with as much precision as it takes to know 60 bits."""
     precision = 128
     found = arb(0)
     while precision <= _HIGHEST_PRECISION:

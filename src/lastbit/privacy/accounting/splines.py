@@ -48,7 +48,7 @@ _HIGHEST_PRECISION = 1 << 13
 _WIDER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0)
 
 Ends = dict[Fraction, arb_poly]
-# Masses are worked out again at every precision: carried on, polynomials cancel.
+# Masses are computed again at every precision: carried on, polynomials cancel.
 Atom = tuple[Fraction, Callable[[], arb]]
 
 

@@ -70,7 +70,7 @@ async def job(request: Request) -> Response:
         wait=wait,
         span=max(wait or 1, ceil(found.slot or 1)),
         due=moment(found.due, exact=True) if found.due else "the end of a slot",
-        cost="nothing: the answer is on record" if found.cost is None else price(found.cost),
+        cost="nothing: it is paid for already" if found.cost is None else price(found.cost),
         submitted=moment(found.submitted),
         slot=None if found.slot is None else seconds_words(found.slot),
     )

@@ -15,12 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias, cast
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect, Part
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import compiled
+from lastbit.tables.limits import nameable
 from lastbit.tables.plan.marginals import Marginal, MarginalsPlan
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.sensitivity import Measure
@@ -53,9 +54,9 @@ class Engine(Protocol):
         """The names and types of the source's columns; no value is looked at."""
 
     def public_values(
-        self, card: DataCard, table: str, column: str, *, most: int
-    ) -> tuple[Value, ...] | None:
-        """The values of a public table's column, in order; None if they cannot all be named."""
+        self, card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
+    ) -> tuple[Value, ...]:
+        """The first different values of a public table's column, in order."""
 
     def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
         """Refuse, without reading a row, what the engine cannot run."""
@@ -182,8 +183,21 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
 def public_values(
     card: DataCard, table: str, column: str, *, most: int
 ) -> tuple[Value, ...] | None:
-    """The values of a public table's column, in order; None if they cannot all be named."""
-    return engine_of(card.source).public_values(card, table, column, most=most)
+    """The different values of a public table's column, in order.
+
+    None if there are more than `most`, or some that no query can name, or the table cannot be read:
+    then it is refused where the question is rehearsed.
+
+    Theorem  they are a function of a public table, which is another file than the protected one
+             (`check_apart`): a query that names them as its keys has not looked at the data
+    """
+    kinds, engine = card.public[table].columns, engine_of(card.source)
+    found = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
+    try:
+        values = engine.public_values(card, table, found, most=most + 1)
+    except LastbitError:
+        return None
+    return values if nameable(values, most=most) else None
 
 
 def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:

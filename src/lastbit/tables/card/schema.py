@@ -395,7 +395,7 @@ class DataCard:
     """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
     rows: int | None = None
     """About how many rows the table has, as is publicly known: by this the server sizes its slots,
-    never by the rows that are there."""
+    and a plan says how much of a group an error is; never by the rows that are there."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
 

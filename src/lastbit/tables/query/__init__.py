@@ -1,1 +1,1 @@
-"""Questions as values, whoever asked them and in whatever language."""
+"""Questions as values, in whatever language they were asked."""

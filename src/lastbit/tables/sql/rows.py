@@ -7,10 +7,12 @@ private one of the card. Anything else is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
+
+from sqlglot import exp
 
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
@@ -67,7 +69,17 @@ class SelectedRows:
         found = list(self.meant(what, table))
         if len(found) == 1:
             return found[0]
-        raise self._unknown(name_of(what), many=bool(found))
+        raise self._unknown(name_of(what), *self._missing(node), many=bool(found))
+
+    def _missing(self, node: Any) -> Iterator[str]:
+        """The names in the same SELECT that mean nothing here, as columns or as its own aliases."""
+        select = node.find_ancestor(exp.Select)
+        given = {item.alias.lower() for item in select.expressions if kind_of(item) == "Alias"}
+        for other in select.find_all(exp.Column):
+            what, table = other.this, other.args.get("table")
+            own = kind_of(what) == "Identifier" and other.find_ancestor(exp.Select) is select
+            if own and name_of(what).lower() not in given and not list(self.meant(what, table)):
+                yield name_of(what)
 
     def named(self, name: str) -> Expression:
         """The column of this name, in any case."""
@@ -110,7 +122,7 @@ class SelectedRows:
             return column
         return ColumnName(self.base.column(self.base.unit or "").name)
 
-    def _unknown(self, name: str, *, many: bool) -> Exception:
+    def _unknown(self, name: str, *others: str, many: bool) -> Exception:
         if many:
             return refused(name, "is in two tables", "write table.column")
         known = [*self.columns, *(column.name for column in self._public())]
@@ -118,10 +130,12 @@ class SelectedRows:
         near = get_close_matches(name.lower(), lowered, n=1)
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
         listed = ", ".join(map(quoted, known))
+        missing = {one.lower(): one for one in (name, *others)}
+        several = len(missing) > 1
         return refused(
-            name,
-            "is not a column known here",
-            f"{meant} {listed}; a text stands in '...'; other columns must be declared first",
+            ", ".join(missing.values()),
+            f"{'are not columns' if several else 'is not a column'} known here",
+            f"{meant} {listed}; a text stands in '...'; others must be declared on the card first",
         )
 
 

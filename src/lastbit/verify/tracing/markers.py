@@ -67,13 +67,15 @@ class Split(BaseException):
 class Run:
     """One run of the code, with the answers to the conditions met so far.
 
-    `refusals` and `splits` hold every question without an answer, whatever the code made of it.
+    `refusals` and `splits` hold every question without an answer, whatever the code made of it,
+    and `made` every step, used or not.
     """
 
     place: Callable[[], str]
     known: tuple[tuple[Condition, bool], ...]
     refusals: list[Untraceable] = field(default_factory=list)
     splits: list[tuple[Split, str]] = field(default_factory=list)
+    made: list[Step] = field(default_factory=list)
 
     def answer(self, condition: Condition) -> bool:
         """What earlier answers say, by the least and greatest value that they leave an input.
@@ -109,6 +111,7 @@ class Run:
 
 def marker(expression: Expression, step: Step, run: Run) -> Traced:
     """A marker for a value."""
+    run.made.append(step)
     made = object.__new__(Traced)
     object.__setattr__(made, "_marked", (expression, step, run))
     return made

@@ -81,6 +81,29 @@ def rows_of(step: Step) -> Rows:
     return rows
 
 
+def used_by(step: Step) -> dict[int, Step]:
+    """A step and all that it uses, by identity."""
+    found, todo = {id(step): step}, [step]
+    while todo:
+        new = [one for one in todo.pop().below if id(one) not in found]
+        found |= {id(one): one for one in new}
+        todo += new
+    return found
+
+
+def failing_on(made: Sequence[Step], result: Step) -> set[str]:
+    """The inputs for which a step may fail that the result does not use.
+
+    Theorem  a division, a rounding and a function of `math` fail for some numbers, and a failure is
+             seen. What the result uses is judged with it; of the rest nothing is known
+    """
+    used = used_by(result)
+    dead = [one for one in made if id(one) not in used and one.name.startswith(_FAILING)]
+    below = [one for top in dead for one in used_by(top).values()]
+    return {one.rest[0] for one in below if one.name == "input"}
+
+
+_FAILING = ("div", "round", "math.")
 _RUN: Mapping[str, Callable[..., Any]] = types.MappingProxyType({
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "neg": operator.neg, "pos": operator.pos, "abs": abs, "round": round, "min": min, "max": max,

@@ -61,11 +61,13 @@ from lastbit.verify.tracing.steps import (
     Typed,
     case_step,
     constant_step,
+    failing_on,
     rows_of,
     typed,
 )
 
 MOST_CASES = 256
+_DRAWS = frozenset({"u", "v"})  # what fails by a draw alone fails for all values alike
 
 Known: TypeAlias = tuple[tuple[Condition, bool], ...]
 
@@ -258,20 +260,28 @@ class _Tracer:
                 f"{self.copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs "
                 "or min and max with a constant instead of branches"
             )
-        condition, result = self.ended(Run(self.copies.place, known))
+        run = Run(self.copies.place, known)
+        condition, result = self.ended(run)
         if condition is not None:
             then, yes = self.from_((*known, (condition, True)))
             otherwise, no = self.from_((*known, (condition, False)))
             return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
         self.paths.append(known)
         if type(result) is Traced:
-            return marked(result)[:2]
-        try:
-            return Constant(rational(result, "result")), constant_step(result)
-        except LastbitError:
+            expression, step, _ = marked(result)
+        else:
+            try:
+                expression, step = Constant(rational(result, "result")), constant_step(result)
+            except LastbitError:
+                raise Untraceable(
+                    f"{self.copies.place()} returns a {type(result).__name__}; return one number"
+                ) from None
+        if failing_on(run.made, step) - _DRAWS:
             raise Untraceable(
-                f"{self.copies.place()} returns a {type(result).__name__}; return one number"
-            ) from None
+                f"{self.copies.place()} divides, rounds or calls a function of math by numbers of "
+                "an input, and does not use the result; leave that out: where it fails is seen"
+            )
+        return expression, step
 
     def ended(self, run: Run) -> tuple[Condition | None, Any]:
         """The condition at which a run stopped, or its result; a question kept is never lost."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -47,11 +48,16 @@ from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
-from lastbit.tables.limits import nameable, sealed
+from lastbit.tables.limits import sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
+
+try:
+    import fcntl
+except ImportError:  # a system without locks of folders
+    fcntl = None  # type: ignore[assignment]
 
 _NO_SECRET = "0" * 64
 _NO_LIMITS = EngineLimits()
@@ -86,6 +92,8 @@ def version(card: DataCard) -> str:
 Result = TypeVar("Result")
 
 _A_MOMENT = 0.1
+_SCRATCH, _LOST = "lastbit-scratch-", 60.0
+"""How names of folders for copies and for what is spilled begin; seconds for one to be locked."""
 _CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
@@ -237,20 +245,12 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
 
 
 def public_values(
-    card: DataCard, table: str, column: str, *, most: int
-) -> tuple[Value, ...] | None:
-    """The different values of a public table's column, in order.
+    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
+) -> tuple[Value, ...]:
+    """The first different values of a public table's column, in order."""
+    name, kind = column
 
-    None if there are more than `most`, or some that no query can name, or the table cannot be read:
-    then it is refused where the question is rehearsed.
-
-    Theorem  they are a function of a public table, which is another file than the protected one
-             (`check_apart`): a query that names them as its keys has not looked at the data
-    """
-    public = card.public[table]
-    name, kind = next((n, k) for n, k in public.columns.items() if n.lower() == column.lower())
-
-    def run(connection: Any) -> tuple[Value, ...] | None:
+    def run(connection: Any) -> tuple[Value, ...]:
         with ExitStack() as held:
             there = _opened_all(card, [table], held)[1][1]
             place = f"{_CHECKED} {table}"
@@ -258,14 +258,10 @@ def public_values(
             read = DUCKDB.read(identifier(name), kind, "other")
             cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
             values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
-            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
-            found = tuple(row[0] for row in connection.execute(sql).fetchall())
-            return found if nameable(found, most=most) else None
+            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
+            return tuple(row[0] for row in connection.execute(sql).fetchall())
 
-    try:
-        return _guarded(run, card.engine_limits)
-    except LastbitError:
-        return None
+    return _guarded(run, card.engine_limits)
 
 
 def fingerprint(card: DataCard) -> bytes:
@@ -475,17 +471,39 @@ def _database(limits: EngineLimits) -> Iterator[tuple[Any, str]]:
 
 @contextmanager
 def _scratch(folder: str | None) -> Iterator[str]:
-    """A folder in this one that only this user can read, gone at the end."""
+    """A folder in this one that only this user can read, gone at the end.
+
+    That of a process that was killed holds rows: the next one that works here removes it.
+    """
+    _remove_lost(folder or tempfile.gettempdir())
     try:
-        made = tempfile.TemporaryDirectory(
-            prefix="lastbit-", dir=folder, ignore_cleanup_errors=True
-        )
+        made = tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder, ignore_cleanup_errors=True)
     except OSError:
         problem = "is not a folder that can be written to"
         remedy = "make it, or name another under [engine] on the card"
         raise InvalidParameter("engine: spill_folder", problem=problem, remedy=remedy) from None
-    with made as path:
+    with made as path, ExitStack() as held:
+        if fcntl is not None:
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            with suppress(OSError):  # where there are no locks, nothing is removed either
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield path
+
+
+def _remove_lost(folder: str) -> None:
+    """Remove what killed processes have left here: of this user, and locked by nobody."""
+    with suppress(OSError):
+        for name in os.listdir(folder) if fcntl is not None else ():
+            if name.startswith(_SCRATCH):
+                with suppress(OSError), ExitStack() as held:
+                    place = os.path.join(folder, name)
+                    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                    held.callback(os.close, descriptor)
+                    found = os.fstat(descriptor)
+                    if found.st_uid == os.geteuid() and found.st_mtime < time.time() - _LOST:
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(place, ignore_errors=True)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:

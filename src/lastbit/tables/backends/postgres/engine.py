@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from lastbit.addresses import Address
-from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
 from lastbit.tables.card.schema import DataCard, Source
@@ -31,7 +31,7 @@ from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
-from lastbit.tables.limits import nameable, sealed
+from lastbit.tables.limits import sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -99,17 +99,12 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
 
 
 def public_values(
-    card: DataCard, table: str, column: str, *, most: int
-) -> tuple[Value, ...] | None:
-    """The different values of a public table's column, in order.
+    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
+) -> tuple[Value, ...]:
+    """The first different values of a public table's column, in order."""
+    name, kind = column
 
-    None if there are more than `most`, or some that no query can name, or the table cannot be read:
-    then it is refused where the question is rehearsed.
-    """
-    public = card.public[table]
-    name, kind = next((n, k) for n, k in public.columns.items() if n.lower() == column.lower())
-
-    def run(connection: Any) -> tuple[Value, ...] | None:
+    def run(connection: Any) -> tuple[Value, ...]:
         there = _tables(connection, card, [table])[table]
         own, family = there.columns[name.lower()]
         read = POSTGRES.read(POSTGRES.identifier(own), kind, family)
@@ -117,14 +112,10 @@ def public_values(
         values = POSTGRES.nested(
             f"SELECT DISTINCT {POSTGRES.checked('c1', kind)} AS c1 FROM {cast}"
         )
-        sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
-        rows = tuple(row[0] for row in connection.execute(sql, prepare=False))
-        return rows if nameable(rows, most=most) else None
+        sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
+        return tuple(row[0] for row in connection.execute(sql, prepare=False))
 
-    try:
-        return _guarded(card.source, run)
-    except LastbitError:
-        return None
+    return _guarded(card.source, run)
 
 
 def fingerprint(card: DataCard) -> bytes:

@@ -58,7 +58,7 @@ from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
-from lastbit.tables.limits import nameable, sealed
+from lastbit.tables.limits import sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
@@ -183,30 +183,21 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
 
 
 def public_values(
-    card: DataCard, table: str, column: str, *, most: int
-) -> tuple[Value, ...] | None:
-    """The different values of a public table's column, in order.
+    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
+) -> tuple[Value, ...]:
+    """The first different values of a public table's column, in order."""
+    name, kind = column
 
-    None if there are more than `most`, or some that no query can name, or the table cannot be read:
-    then it is refused where the question is rehearsed.
-    """
-    kinds = card.public[table].columns
-    name, kind = next((n, k) for n, k in kinds.items() if n.lower() == column.lower())
-
-    def run(session: Any) -> tuple[Value, ...] | None:
+    def run(session: Any) -> tuple[Value, ...]:
         there = _opened_all(session, card, [table])[1][1]
         own, family = there.columns[name.lower()]
         read = chosen(there, {name: kind}).selectExpr(
             f"{SPARK.read(SPARK.identifier(own), kind, family)} AS c1"
         )
         values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
-        found = tuple(row[0] for row in values.distinct().orderBy("c1").limit(most + 1).collect())
-        return found if nameable(found, most=most) else None
+        return tuple(row[0] for row in values.distinct().orderBy("c1").limit(most).collect())
 
-    try:
-        return _guarded(run)
-    except LastbitError:
-        return None
+    return _guarded(run)
 
 
 def fingerprint(card: DataCard) -> bytes:
