@@ -126,6 +126,7 @@ class _Code:
         require(all(map(math.isfinite, self.inputs)), "an input is not finite")
         self.seen: dict[tuple[str, int, int | None], int] = {}
         self.seed = json.dumps([claim["code"], claim["inputs"]])
+        self.tried: dict[tuple[int, int], list[int]] = {}
 
     def at(self, value: float, index: int, sign: int | None) -> int:
         """The output, called for twice, and the same as ever."""
@@ -147,19 +148,25 @@ class _Code:
         for value, index, sign in (*reversed(calls), *calls[1::2], *calls[::2]):
             self.at(float.fromhex(value), index, sign)
 
-    def between(self, first: int, last: int) -> Iterator[int]:
+    def between(self, first: int, last: int) -> list[int]:
         """Uniforms of a stretch, one in each of some parts that are equally likely.
 
-        The same ones each time, and others for other code.
+        The same ones for both inputs and signs, and others for other code.
         """
+        if (first, last) not in self.tried:
+            self.tried[first, last] = list(self._between(first, last))
+        return self.tried[first, last]
+
+    def _between(self, first: int, last: int) -> Iterator[int]:
         low, high = self.below(first), self.below(last + 1)
         for k in range(_TRIED):
             block = hashlib.sha256(f"{self.seed} {first} {k}".encode()).digest()
             share = Fraction((k << 64) + int.from_bytes(block[:8], "big"), _TRIED << 64)
+            most = low + (high - low) * share
             left, right = first, last  # the last uniform of which no more is below
             while left < right:
                 middle = (left + right + 1) // 2
-                fits = self.below(middle) <= low + (high - low) * share
+                fits = self.below(middle) <= most
                 left, right = (middle, right) if fits else (left, middle - 1)
             yield left
 
