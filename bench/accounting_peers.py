@@ -160,7 +160,7 @@ PEERS: dict[str, tuple[str, Callable[..., float]]] = {
 def measured(call: Callable[[], float], repeats: int = REPEATS) -> list[object]:
     """The answer, and the least time of a few runs; or the name of the error."""
     least, found = math.inf, math.nan
-    signal.alarm(LONGEST_CALL_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_CALL_SECONDS)  # of computing
     try:
         for _ in range(repeats):
             start = time.perf_counter()
@@ -169,7 +169,7 @@ def measured(call: Callable[[], float], repeats: int = REPEATS) -> list[object]:
     except Exception as error:
         return [type(error).__name__, None]
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return [found, least]
 
 
@@ -180,7 +180,7 @@ def _too_long(*_: object) -> None:
 def main() -> None:
     """Print what one peer finds."""
     warnings.filterwarnings("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)
     package, epsilon = PEERS[sys.argv[1]]
     cases, deltas, repeats = CASES, DELTAS, REPEATS
     if sys.argv[2:]:

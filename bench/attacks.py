@@ -131,6 +131,7 @@ def write(
             "dates": before | dict.fromkeys(versions, today[:10]),
         }
         rows = [row for row in beside["rows"] if row["library"] not in versions] + rows
+        rows.sort(key=lambda row: [*HERE_TOO, *PEERS].index(row["library"]))
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
     text = json.dumps(record, ensure_ascii=False, indent=1).replace('"ROWS"', f"[\n  {lines}\n ]")
     path.parent.mkdir(exist_ok=True)
