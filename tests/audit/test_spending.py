@@ -181,13 +181,16 @@ def test_an_audit_that_was_planned_too_short_goes_on(seconds):
 
 @pytest.mark.evidence
 def test_a_clear_case_stops_early():
-    """Convicted, or out of reach, and hardly better with the time left."""
+    """Convicted, or out of reach, and the planned end would prove hardly more."""
     broken = Clocked((0.9, 0.1))
     assert audited(broken, epsilon=Fraction(1), seconds=10.0).epsilon_lower > 2
     right = Clocked((0.6, 0.4))
     assert audited(right, epsilon=Fraction(1), seconds=10.0).epsilon_lower < math.log(1.5)
     for mechanism in (broken, right):
         assert mechanism.now < 8
+    compared = Clocked((0.9, 0.1))
+    found = audited(compared, epsilon=Fraction(1), seconds=1.0, also=(Fraction(1, 10),))
+    assert any(not one.priors for one in found.stated)  # the planned end was reached
 
 
 @pytest.mark.evidence

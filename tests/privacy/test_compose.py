@@ -334,12 +334,13 @@ def test_gaussian_noise_alone_has_the_closed_form(deviation, times):
 
 
 def test_gaussian_noise_among_others():
-    parts = [GaussianLoss("1/100"), PureDP("0.1"), ApproxDP("0.2", "1e-9")]
-    losses = [part if isinstance(part, GaussianLoss) else black_box(part) for part in parts]
-    assert best_composition(parts, "1e-6").epsilon == Fraction(sum(losses).epsilon("1e-6")[1])
-    assert compositions([*parts, ZCDP("0.1")], "1e-6") == compositions(
-        [*parts[1:], ZCDP("0.105")], "1e-6"
-    )
+    noise = GaussianLoss("1/100")
+    known: list[Guarantee] = [PureDP("0.1"), ApproxDP("0.2", "1e-9")]
+    together = Profile([(noise, 1), *((black_box(part), 1) for part in known)])
+    found = best_composition([noise, *known], "1e-6")
+    assert found.epsilon == Fraction(together.epsilon("1e-6")[1])
+    with_zcdp = compositions([noise, *known, ZCDP("0.1")], "1e-6")
+    assert with_zcdp == compositions([*known, ZCDP("0.105")], "1e-6")
     with pytest.raises(IncompatibleGuarantees):
         compositions([GaussianLoss(1, neighbours=ADD_REMOVE), PureDP(1)], "1e-6")
 

@@ -108,7 +108,7 @@ class Site:
         """The page of that name, else a search for the words; the first page without any."""
         if not words:
             return FIRST
-        ends = f"/{words.strip('/').removesuffix('.md').lower()}.html"
+        ends = f"/{words.strip('/').removesuffix('.md').lower().replace(' ', '-')}.html"
         named = [path for path in self.pages if path.lower().endswith(ends)]
         # the shortest: `laplace` is docs/laplace.html rather than a page further down
         return min(named, key=len) if named else f"/search.html?q={quote(words)}"

@@ -418,7 +418,7 @@ def test_a_connection_leaves_nothing_behind():
 
 
 def test_what_a_killed_process_has_left_is_removed_and_nothing_else(tmp_path):
-    """The mutants: by age alone, by name alone, through a link, of those that work."""
+    """The mutants: without a look at the lock, and whatever its age. Links are left alone."""
     names = ("lastbit-scratch-x", "lastbit-scratch-y", "lastbit-x", "data")
     left, young, other, there = folders = [tmp_path / name for name in names]
     for folder in folders:

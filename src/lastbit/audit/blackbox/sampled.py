@@ -64,7 +64,7 @@ _TEST_SHARE, _RESERVED = 0.96, 0.5
 _COUNTED = 2e-8  # seconds to decide whether an output is in an event, as a first guess
 _ROUNDS, _LOOK_EVERY, _MANY_RUNS, _FEWEST = 32, 8, 1 << 18, 6
 _OVERRUN = 0.25  # of the time, beyond it: then the planned end is given up
-_ENOUGH = 0.002
+_ENOUGH, _CLEAR = 0.002, 0.01
 AT_THE_END = Fraction(15, 16)
 _MAIN = Fraction(15, 16)
 _PRIOR = 8  # of the hits that are planned a prior weighs this part
@@ -283,15 +283,17 @@ def _to_convict(best: PairFinding, counts: Counts, plan: Plan) -> bool:
 def _settled(now: Sequence[Stated], ended: Sequence[Stated], plan: Plan, room: float) -> bool:
     """Whether `room` more runs are likely to raise the bounds by hardly anything, at every error.
 
-    `ended` is what the end of the audit would state of these counts.
+    `ended` is what the end of the audit would state of these counts. Where a claim was decided, and
+    nobody asked for bounds at other errors, a hundredth of the bound is not worth the time.
     """
+    enough = _ENOUGH if plan.epsilon is None or plan.also else _CLEAR
     for error in plan.errors:
         best, hoped = _proved(now, plan, error), _proved(ended, plan, error)
         limit, done = hoped.estimate(Fraction(0)), hoped.trials + hoped.other_trials
         if not best.epsilon_lower or math.isinf(limit):
             return False
         nearer = (limit - hoped.epsilon_lower) * math.sqrt(done / (done + room))
-        if limit - nearer - best.epsilon_lower > _ENOUGH * limit:
+        if limit - nearer - best.epsilon_lower > enough * limit:
             return False
     return True
 

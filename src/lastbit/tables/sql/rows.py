@@ -132,10 +132,12 @@ class SelectedRows:
         listed = ", ".join(map(quoted, known))
         missing = {one.lower(): one for one in (name, *others)}
         several = len(missing) > 1
+        read = self.base.file is not None  # else its columns are those of the source
+        declared = "; others must be declared on the card first" if read else ""
         return refused(
             ", ".join(missing.values()),
             f"{'are not columns' if several else 'is not a column'} known here",
-            f"{meant} {listed}; a text stands in '...'; others must be declared on the card first",
+            f"{meant} {listed}; a text stands in '...'{declared}",
         )
 
 
