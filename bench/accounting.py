@@ -171,9 +171,10 @@ own defaults: how far from our proved lower bound on ε. A tight accountant is j
 TRAINING_FOOT = """\
 The accountant by Gaussian DP is an approximation, as its own warning says. Every one of its bold
 numbers at 10⁻⁵ and 10⁻⁸ is also below the optimistic estimate of dp_accounting itself
-(`pessimistic_estimate=False`, steps of 2·10⁻⁵ or 4·10⁻⁶). Those of dp_accounting at 10⁻¹⁰ are small,
-and we take them for rounding errors of Fourier transforms in doubles: the same sum with tilted
-probabilities, extrapolated to steps of 0, gives 9.3161385 and 5.0818990, which are our numbers.
+(`pessimistic_estimate=False`, steps of 2·10⁻⁵ or 4·10⁻⁶). Those of dp_accounting at 10⁻¹⁰ are
+small, and we take them for rounding errors of Fourier transforms in doubles: the same sum with
+tilted probabilities, extrapolated to steps of 0, gives 9.3161385 and 5.0818990,
+which are our numbers.
 
 With a multiplier of 0.5 our own two bounds are true but wide, once by more than 8, and what lies
 between them is not judged; by the tilted sum, dp_accounting is right there to four digits.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -241,12 +242,13 @@ def _heard(row: Row, special: str) -> str:
     found = f"ε ≥ {rounded_down(row['epsilon_lower'], 3)}"
     if row["delta_lower"]:
         found += f", δ ≥ {rounded_down(row['delta_lower'], 2)}"
-    event = row["event"].replace("|", "\\|")
+    # conditions that restrict nothing are left out, and numbers cut after four places
+    limits = [part for part in row["event"].split(" and ") if not part.endswith(" is anything")]
+    event = re.sub(r"(\.\d{4})\d+", r"\1…", " and ".join(limits)) or "none"
     verdict = "**broken**" if row["broken"] else "not refuted"
-    return (
-        f"ε = {row['claimed']:.3g}{delta} | {special} | {found} | {row['samples']:,} | {event} | "
-        f"{verdict}"
-    )
+    words = f"ε = {row['claimed']:.3g}{delta} | {special} | {found} | {row['samples']:,}"
+    words = re.sub(r"([εδ]) ([≥=]) ", "\\1\u00a0\\2\u00a0", words)
+    return f"{words} | {event} | {verdict}"
 
 
 def _marked(row: Row | None) -> str:
