@@ -33,10 +33,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
-# Pages are built while types are checked; what is installed is installed before, by one pip at a time.
-check: lint anchors engines serve-tests $(VENV)/.site ## everything CI runs; the tests come last
-	@$(MAKE) --no-print-directory site & \
-	    $(MAKE) --no-print-directory types contracts; found=$$?; wait $$! && exit $$found
+check: lint types contracts anchors engines serve-tests site ## everything CI runs; the tests come last
 	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
