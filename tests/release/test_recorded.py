@@ -142,7 +142,6 @@ def test_fresh_noise_is_charged():
     "change",
     [
         {"max_rows": 1},
-        {"neighbours": "change-one"},
         {"keys": {"region": ["n", "s"]}},
     ],
 )
