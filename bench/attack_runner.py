@@ -2,7 +2,7 @@
 
     python bench/attack_runner.py opendp
     python bench/attack_runner.py opendp black-box        the black-box auditor instead
-    python bench/attack_runner.py opendp black-box 5000   with this many tests of each input
+    python bench/attack_runner.py opendp black-box 5000   with up to this many tests of each input
 
 Runs in lastbit's own environment for numpy and lastbit, and in `bench/.venv` for the others.
 """
@@ -45,7 +45,7 @@ SUM_SAMPLES = {"narrow-sum": 300, "reordering": 300}  # of a million records eac
 VALUE_SAMPLES = {"precision": 40_000, "threshold": 100_000, "fork": 200, "timing": 10_000}
 USUAL = 10_000
 TESTS = 50_000  # of each input, by the black-box auditor; fewer of what is slow
-TEST_SECONDS = 0.2  # of computing, about, for all the tests of one input
+TEST_SECONDS = 3.0  # of computing, about, for all the tests of one input
 # of ours only what has a counterpart elsewhere; tests/audit/targets/test_own.py has them all
 AUDITED_OF_OURS = ("lastbit Laplace", "lastbit Gaussian")
 SKIPPED = {("jax-privacy", "fork"): "JAX hangs after a fork"}
@@ -91,7 +91,7 @@ def attacked(library: str) -> Iterator[dict[str, Any]]:
                 yield {"attack": attack.name} | row
 
 
-def audited(library: str, samples: int | None = None) -> Iterator[dict[str, Any]]:
+def audited(library: str, samples: int = TESTS) -> Iterator[dict[str, Any]]:
     """What the black-box auditor certifies, told the two inputs and the claim and nothing else.
 
     In one process: some libraries hang after a fork, and the generators of others repeat
@@ -108,7 +108,7 @@ def audited(library: str, samples: int | None = None) -> Iterator[dict[str, Any]
                 [target.values],
                 epsilon=target.claimed,
                 delta=target.delta,
-                samples=samples or affordable(target, TESTS, TEST_SECONDS),
+                samples=affordable(target, samples, TEST_SECONDS),
                 processes=1,
             ).to_dict()
         except Exception as failure:  # as above
