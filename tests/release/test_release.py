@@ -70,18 +70,25 @@ def test_the_same_question_is_answered_from_the_record(engine: Engine, book: str
     assert Ledger.open(book).spent("visits").epsilon == 2
 
 
-@pytest.mark.parametrize("change", ["price", "data", "query", "card"])
+@pytest.mark.parametrize("change", ["price", "data", "query"])
 def test_another_question_is_charged(engine: Engine, book: str, change: str) -> None:
     ask(ledger=book, epsilon="1/2")
     if change == "data":
         engine.data = b"other"
     where = call("=", ColumnName("region"), Constant("north"))
     query = replace(QUERY, where=where) if change == "query" else QUERY
-    card = card_of(budget=BUDGET)
-    if change == "card":
-        card = replace(card, neighbours=replace(card.neighbours, relation="change-one"))
-    ask(query, card, ledger=book, epsilon="2/3" if change == "price" else "1/2")
+    ask(query, card_of(budget=BUDGET), ledger=book, epsilon="2/3" if change == "price" else "1/2")
     assert engine.runs == 2
+
+
+def test_other_neighbours_are_refused_and_cost_nothing(engine: Engine, book: str) -> None:
+    """What an account sums up is about one kind of neighbours."""
+    ask(ledger=book, epsilon="1/2")
+    card = card_of(budget=BUDGET)
+    other = replace(card, neighbours=replace(card.neighbours, relation="change-one"))
+    with pytest.raises(InvalidParameter, match="other neighbours or units; let cards"):
+        ask(QUERY, other, ledger=book, epsilon="1/2")
+    assert engine.runs == 1 and Ledger.open(book).spent("visits").epsilon == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("on", [True, False])
