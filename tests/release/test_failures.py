@@ -189,7 +189,6 @@ EDITS = {
     "nullable": ("step = 0.0001", "step = 0.0001\nnullable = false"),
     "max_rows": ("max_rows = 3", "max_rows = 4"),
     "max_groups": ("max_groups = 2", "max_groups = 1"),
-    "neighbours": ('"add-remove"', '"change-one"'),
     "type of the unit": ('[columns.patient]\ntype = "integer"', '[columns.patient]\ntype = "text"'),
     "type of a column": (
         '[columns.age]\ntype = "integer"', '[columns.age]\ntype = "number"\nstep = 1',
@@ -216,6 +215,16 @@ def test_an_edited_card_is_another_question(edit: str, folder: Path) -> None:
     after = made_of(ALL)
     assert after[0] != before[0] and after[1] != before[1]
     assert ask().record["entry"]["hash"] != first.record["entry"]["hash"] and spent() == 2
+
+
+def test_other_neighbours_are_another_question_of_another_account(folder: Path) -> None:
+    before, _ = made_of(ALL), ask()
+    write_card(folder, **{'"add-remove"': '"change-one"'})
+    after = made_of(ALL)
+    assert after[0] != before[0] and after[1] != before[1]
+    with pytest.raises(InvalidParameter, match="other neighbours or units"):
+        ask()
+    assert spent() == 1
 
 
 def test_another_unit_is_another_question(folder: Path) -> None:

@@ -42,7 +42,7 @@ def with_globals(value, u, sign):
 
 
 def with_numpy_constant(value, u, sign):
-    return min(max(STEP * round((value + sign * log(u)) / STEP), -8.0), 8.0)
+    return np.clip(STEP * round((value + sign * log(u)) / STEP), -8.0, 8.0)
 
 
 def with_default(value, u, sign, scale=1.0, *, step=0.25):
