@@ -1,5 +1,7 @@
 """Corners find what no single feature shows, and are sets of outputs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from lastbit.audit.blackbox.events import Corners, epsilon_objective
@@ -49,6 +51,17 @@ def test_inputs_may_be_exchanged():
     assert event.swapped
     assert event.promise > 3
     assert event.holds(rows(two, SIZE)).mean() > 0.02
+
+
+def test_what_always_holds_is_not_told():
+    one, two = uniforms(0.1), uniforms(0.7)
+    event = corners(one, np.where(two > 0.75, two - 0.6, two)).best(
+        epsilon_objective(1 << 22, 0.0)
+    )[0]
+    first, second = event.tables
+    anything = replace(second, ratios=np.ones_like(second.ratios))
+    told = replace(event, tables=(first, anything), swapped=False).described()
+    assert [condition.feature for condition in told.conditions] == [first.feature]
 
 
 def test_nothing_to_pair():

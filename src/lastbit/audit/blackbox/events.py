@@ -118,7 +118,11 @@ class ScoreEvent:
                 Condition(feature=table.feature, ranges=table.ranges(sign * table.ratios >= limit))
                 for table in self.tables
             )
-            return RangeEvent(conditions=conditions, all_hold=self.threshold > 1)
+            all_hold = self.threshold > 1
+            if all_hold:  # what is true of every output says nothing
+                kept = tuple(c for c in conditions if c.ranges != ((-math.inf, math.inf),))
+                conditions = kept or conditions[:1]
+            return RangeEvent(conditions=conditions, all_hold=all_hold)
         groups = {table.feature.group for table in self.tables}
         return RatioEvent(
             features=tuple(sorted(_GROUPS.get(group, group) for group in groups)),
