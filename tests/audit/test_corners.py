@@ -8,6 +8,7 @@ from lastbit.audit.blackbox.events import Corners, epsilon_objective
 from lastbit.audit.blackbox.features import features, rows
 from lastbit.audit.blackbox.tables import table_of
 from lastbit.audit.inputs import SeededRandom
+from lastbit.audit.result import RangeEvent
 
 SIZE = 1 << 15
 
@@ -61,6 +62,7 @@ def test_what_always_holds_is_not_told():
     first, second = event.tables
     anything = replace(second, ratios=np.ones_like(second.ratios))
     told = replace(event, tables=(first, anything), swapped=False).described()
+    assert isinstance(told, RangeEvent)
     assert [condition.feature for condition in told.conditions] == [first.feature]
 
 
