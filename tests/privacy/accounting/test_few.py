@@ -1,4 +1,4 @@
-"""Few releases about samples: polynomials, integrals, dots and closed forms against each other."""
+"""Few releases about samples: polynomials, integrals and closed forms against each other."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,6 @@ from lastbit.privacy.accounting.component import (
     Response,
 )
 from lastbit.privacy.accounting.composition import Composition, Guide
-from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.engine import _atoms_apart
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.single import closed
@@ -107,24 +106,6 @@ def test_polynomials_and_integrals_agree_about_two_releases(component):
                 assert_agree(few.bounds(x), both.bounds(x))
                 assert_narrow(*few.bounds(x), 1e-10)
             assert_narrow(*both.bounds(x), 1e-9)
-
-
-@pytest.mark.parametrize("component", NORMAL, ids=repr)
-def test_the_dots_hold_the_integral(component):
-    composition = Composition.of([(component, 2)])
-    for x, order, size in places(composition):
-        both = pair(composition, size)
-        assert both is not None
-        low, high = both.bounds(x)
-        if size > -40:
-            dots = connected(composition, min(order, 60.0), float(high))
-            assert dots is not None
-            assert_agree((low, high), dots.bounds(x))
-            assert_narrow(low, high, 1e-9)
-            if component.removed and component.rate > 0.01 and size > -20:
-                assert_narrow(*dots.bounds(x), 0.02)
-                # what the chords add is no lower bound
-                assert dots.listed.bounds(x)[0] > high
 
 
 def test_an_integral_of_gaussian_noise_alone_is_the_closed_form():
@@ -257,14 +238,3 @@ def test_atoms_apart_are_the_composition(removed):
                 assert apart is not None and few is not None
                 assert_agree(apart(x), few.bounds(x))
                 assert_narrow(*apart(x), 1e-9)
-
-
-def test_samples_beside_continuous_laplace_noise_by_dots():
-    composition = (
-        SubsampledGaussianLoss("0.1", 1) + LaplaceLoss("1/3", neighbours=ADD_REMOVE)
-    )._directions()[0]
-    dots, both = connected(composition, 4.0, 1e-4), both_of(composition, -9.0)
-    assert dots is not None
-    for x in (Fraction(1, 4), Fraction(1)):
-        assert_agree(dots.bounds(x), both.bounds(x))
-        assert_narrow(*dots.bounds(x), 1e-3)

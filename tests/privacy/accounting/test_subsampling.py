@@ -7,10 +7,6 @@ from flint import acb, arb
 
 from lastbit.exact import arb_of, working_precision
 from lastbit.privacy import LaplaceLoss, SubsampledGaussianLoss, SubsampledLaplaceLoss
-from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.contour import contour
-from lastbit.privacy.accounting.dots import connected
-from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 
 COMPONENTS = [
@@ -94,33 +90,3 @@ def test_sampling_helps():
     sampled = (50 * SubsampledGaussianLoss("0.1", 1)).epsilon("1e-6")
     rare = (50 * SubsampledGaussianLoss("0.02", 1)).epsilon("1e-6")
     assert rare[1] < sampled[0] < sampled[1] < plain[0]
-
-
-@pytest.mark.parametrize("component", COMPONENTS[::3], ids=repr)
-def test_connected_dots_dominate_one_release(component):
-    composition = Composition.of([(component, 1)])
-    dots = connected(composition, 4.0, 1e-6)
-    assert dots is not None
-    with working_precision(200):
-        for n in range(60):
-            x = Fraction(n, 37)
-            exact = closed(component, x)
-            assert exact is not None
-            low, high = dots.bounds(x)
-            assert low <= exact.upper() and exact.lower() <= high
-            assert high <= exact.upper() + arb(1e-4)
-
-
-def test_connected_dots_agree_with_the_line_sum():
-    composition = (20 * SubsampledGaussianLoss("1/5", 1))._directions()[0]
-    for x in (Fraction(2), Fraction(5)):
-        order = composition.guide.for_epsilon(float(x))
-        dots = connected(composition, order, 1e-6)
-        assert dots is not None
-        size = composition.guide.size(order, float(x))[0]
-        low, high = contour(composition, order, float(x), size).bounds(x)
-        below, above = dots.bounds(x)
-        assert below <= high and low <= above
-        with working_precision(100):
-            assert high - low < high * arb(1e-6)
-            assert above < high * arb(1.01)

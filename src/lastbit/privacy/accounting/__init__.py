@@ -10,6 +10,7 @@
 | `engine.py` | which engine answers |
 | `contour.py` | the line sum: moments on a vertical line, in balls |
 | `lattice.py` | tilted masses in whole numbers; shares nothing with the line sum but moments |
-| `dots.py` | few releases about samples |
+| `cells.py` | releases about rare samples, between two pairs of atoms |
+| `pair.py`, `splines.py` | few releases about samples |
 | `pieces.py`, `top.py`, `single.py` | residues, the largest losses, closed forms |
 """

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from flint import acb, arb
 
+from lastbit.exact import arb_of
 from lastbit.privacy.accounting.component import (
     Component,
     DoubleExponential,
@@ -19,11 +20,10 @@ from lastbit.privacy.accounting.component import (
     Normal,
     Response,
 )
-from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNoise
 
 _FINEST = Fraction(1, 10**40)
 _MOST_FACTORS = 1000
-_SAMPLED = (SampledNormal, SampledLaplace)
 _LEAST_ORDER, _GREATEST_ORDER = 1e-4, 1e12
 
 
@@ -62,12 +62,12 @@ class Composition:
     @property
     def exact_lines(self) -> bool:
         """Whether moments are known to any precision, not by floats."""
-        return not any(isinstance(part, _SAMPLED) for part, _ in self.parts)
+        return not any(isinstance(part, SampledNoise) for part, _ in self.parts)
 
     @staticmethod
     def is_sampled(part: Component) -> bool:
         """Whether a component is about a sample."""
-        return isinstance(part, _SAMPLED)
+        return isinstance(part, SampledNoise)
 
     @property
     def only_rough_samples(self) -> bool:
@@ -76,7 +76,7 @@ class Composition:
 
     def furthest(self, order: float) -> float:
         """The largest time at which moments can be computed in reasonable time."""
-        sampled = (part for part, _ in self.parts if isinstance(part, _SAMPLED))
+        sampled = (part for part, _ in self.parts if isinstance(part, SampledNoise))
         return min((part.furthest(order) for part in sampled), default=math.inf)
 
     def constant(self) -> arb:
@@ -106,6 +106,15 @@ class Composition:
                     return None
                 kept *= (1 - told) ** count
         return 1 - kept
+
+    def variation(self) -> arb:
+        """At most D(0), the total variation: of a release about a sample at most its rate."""
+        apart = arb(1)
+        for part, count in self.parts:
+            if not isinstance(part, SampledNoise):
+                return arb(1)
+            apart *= arb_of(1 - part.rate) ** count
+        return (1 - apart).upper()
 
     def moment(self, z: acb) -> acb:
         """M(z), for real z."""

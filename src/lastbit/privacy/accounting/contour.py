@@ -44,6 +44,7 @@ from flint import acb, arb, ctx
 from lastbit.exact import arb_of, nearest, working_precision
 from lastbit.privacy.accounting.component import Grid
 from lastbit.privacy.accounting.composition import Composition
+from lastbit.privacy.accounting.subsampling import LEAST_REACH
 
 LN2 = math.log(2)
 # Terms are summed to a relative error of about 2**-GOAL.
@@ -57,7 +58,9 @@ FAR_PARTS = 30
 MOST_CELLS = 60_000
 # Terms that are float sums over thousands of nodes take longer.
 MOST_FLOAT_TERMS = 4_000
-SMOOTHED_FLOAT_TERMS = 200
+SMOOTHED_FLOAT_TERMS = 4_000
+SMOOTHED_GOAL = 18
+SMOOTHED_TOLERANCE = 1e-4
 LEAST_PRECISION = 128
 
 
@@ -102,6 +105,12 @@ class Contour:
             found = self._on_grid(x) if self.grid else self._off_grid(x)
             return found[0].lower().max(arb(0)), found[1].upper()
 
+    def slope(self, x: float) -> float:
+        """About -(ln D)', a float."""
+        step = 0.01 * max(x, 1 / float(self.order))
+        near, far = (self.bounds(Fraction(at))[1] for at in (x, x + step))
+        return float((near / far).log().mid()) / step if near > 0 and far > 0 else 0.0
+
     def _on_grid(self, x: Fraction) -> tuple[arb, arb]:
         assert self.grid is not None
         steps = math.ceil((x - self.grid.offset) / self.grid.spacing)
@@ -137,6 +146,8 @@ def contour(composition: Composition, order: float, x: float, size: float) -> Co
 
     TooManyTerms is raised if it does not close.
     """
+    if composition.furthest(order) < LEAST_REACH:
+        raise TooManyTerms
     grid = composition.grid()
     planned = _planned if composition.exact_lines else _planned_for_floats
     for goal in (GOAL, LOW_GOAL) if composition.exact_lines else (LOW_GOAL,):
@@ -151,9 +162,6 @@ def contour(composition: Composition, order: float, x: float, size: float) -> Co
 
 def smoothed(composition: Composition, order: float, x: float, size: float) -> Contour:
     """The same with a Gaussian loss that is added from above, and taken off from below."""
-    if not composition.exact_lines:
-        plan = _planned_for_floats(composition, order, x, size, LOW_GOAL)
-        return _Builder(composition, plan, None, LOW_GOAL, SMOOTHED_FLOAT_TERMS).contour()
     plan = _planned(composition, order, x, size, LOW_GOAL)
     # the further, the less smoothing; most terms may lie in runs that are left out
     for terms in FAR if len(composition.parts) <= FAR_PARTS else ():
@@ -164,6 +172,29 @@ def smoothed(composition: Composition, order: float, x: float, size: float) -> C
         except TooManyTerms:
             continue
     return _Builder(composition, plan, None, LOW_GOAL, SMOOTHED_TERMS).contour()
+
+
+def smoothed_floats(composition: Composition, order: float, x: float, size: float) -> Contour:
+    """The same where moments are float sums that do not decay.
+
+    Smoothing by a variance s moves x by about s (c+1)/2, up or down.
+    """
+    plan = _planned_for_floats(composition, order, x, size, SMOOTHED_GOAL)
+    if not all(map(math.isfinite, plan)):  # the floats that look for an order have failed
+        raise TooManyTerms
+    found = _smoothed_floats(composition, plan, x, plan.order)
+    slope = found.slope(x)
+    steep = 2 * plan.order < slope < math.inf
+    return _smoothed_floats(composition, plan, x, slope) if steep else found
+
+
+def _smoothed_floats(composition: Composition, plan: _Plan, x: float, slope: float) -> Contour:
+    spread = 2 * SMOOTHED_TOLERANCE * min(max(x, 1 / slope), 1.0) / (slope + 1)
+    end = math.sqrt(2 * ((SMOOTHED_GOAL + 4 + plan.lost) * LN2 + 3) / spread)
+    terms = min(max(math.ceil(end * plan.width / (2 * math.pi)), 400), SMOOTHED_FLOAT_TERMS)
+    builder = _Builder(composition, plan, None, SMOOTHED_GOAL, terms)
+    builder.most_terms = builder.most_cells = 2 * SMOOTHED_FLOAT_TERMS
+    return builder.contour()
 
 
 def _planned(composition: Composition, order: float, x: float, size: float, goal: int) -> _Plan:
@@ -203,6 +234,7 @@ def _planned_for_floats(
         plan = _Plan(c, width, deviation, lost, x)
         reach = _gaussian_reach(goal, lost, deviation)
         short = best is None and width * reach < 400 and lost < 2
+        short = short and 2 * reach < composition.furthest(c)
         if short and _fallen(composition, c, 2 * reach) > goal * LN2 / 2:
             return plan
         cost = math.log(width) + lost / 4 * LN2

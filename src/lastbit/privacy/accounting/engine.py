@@ -8,8 +8,8 @@
 | two releases, one at least about a sample | an integral of a closed form, `pair.py` |
 | few releases about samples, Laplace noise | polynomials in cells, `splines.py` |
 | few atoms beside samples | the sum over the atoms |
-| few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
+| samples, where the line sum does not close | noise in cells, `cells.py` |
 | all others | the line sum, `contour.py` |
 
 Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from flint import acb, arb
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
+from lastbit.privacy.accounting.cells import Cells, Target, in_cells
 from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
@@ -36,8 +37,8 @@ from lastbit.privacy.accounting.contour import (
     kappa,
     moment_epsilon,
     smoothed,
+    smoothed_floats,
 )
-from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
@@ -53,9 +54,11 @@ FINE = 1 << 12
 _PRECISION = 192
 FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
-_SOON = 200.0
+_SOME_ORDERS = [4.0**n for n in range(-2, 16)]
 _FEW_ATOMS = 12
 _OVERFLOW = 700.0
+# Bounds of cells that are this close are not tried again.
+_GOOD_ENOUGH = 1e-3
 _WIDE = Fraction(1, 10**12)
 _HIGHEST_PRECISION = 1 << 14
 
@@ -79,24 +82,60 @@ def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
 
 
 def _excess_bounds(composition: Composition, x: Fraction) -> Bounds:
+    try:
+        return _excess_directly(composition, x)
+    except TooManyTerms:
+        return _excess_in_cells(composition, x)
+
+
+def _excess_in_cells(composition: Composition, x: Fraction) -> Bounds:
+    """D(x) by cells, which are cut again when it is known how steep D is there."""
+    low, high = arb(0), composition.variation()
+    target = Target(x=nearest(x))
+    for _ in range(3):
+        cells = in_cells(composition, target)
+        try:
+            (_, above), slope = _excess_and_slope(cells.split, x)
+            below = _excess_directly(cells.joined, x)[0]
+        except TooManyTerms:  # far out: only that there is next to nothing
+            return low, high.min(_moment_delta(cells.split, x))
+        with working_precision(_PRECISION):
+            low = low.max((below + cells.beyond(x)).lower())
+            told = cells.split.infinite() - composition.infinite()
+            high = high.min((above + told).upper())
+            if not high - low > high * arb(_GOOD_ENOUGH):
+                break
+        target = Target(nearest(x), _logarithm(high), slope)
+    return low, high
+
+
+def _excess_directly(composition: Composition, x: Fraction) -> Bounds:
+    return _excess_and_slope(composition, x)[0]
+
+
+def _excess_and_slope(composition: Composition, x: Fraction) -> tuple[Bounds, float]:
+    """D(x), and about how steep ln D is there."""
     if not composition.parts:
-        return arb(0), arb(0)
+        return (arb(0), arb(0)), 1.0
     greatest = composition.greatest()
     if greatest is not None and x >= greatest:
-        return arb(0), arb(0)
+        return (arb(0), arb(0)), 1.0
     with working_precision(_PRECISION):
         ceiling = composition.ceiling()
         if ceiling is not None and arb_of(x) >= ceiling:
-            return arb(0), arb(0)
+            return (arb(0), arb(0)), 1.0
     order = _capped(composition, composition.guide.for_epsilon(nearest(x)))
     size, _ = composition.guide.size(order, nearest(x))
-    low, high = _excess(composition, order, nearest(x), size)(x)
+    excess = _excess(composition, order, nearest(x), size)
+    low, high = excess(x)
+    slope = _slope(excess, nearest(x), order) if _has_cells(composition) else order
     with working_precision(_PRECISION):
         if high.is_finite() and high - low < high * arb(1e-9):
-            return low, high
+            return (low, high), slope
         c = arb(order)
         moment = kappa(c) * (-c * arb_of(x)).exp() * composition.moment(acb(c)).real
-        return low, high.min(moment.upper()) if high.is_finite() else moment.upper()
+        least = high.min(moment.upper()) if high.is_finite() else moment.upper()
+        return (low, least), slope
 
 
 def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
@@ -124,9 +163,13 @@ def _fine(part: object) -> bool:
 def _capped(composition: Composition, order: float) -> float:
     """Larger orders than this gain nothing on a lattice, and take long on a sample."""
     if not composition.exact_lines:
-        return min(order, _GREATEST_SAMPLED_ORDER)
+        return order if _has_cells(composition) else min(order, _GREATEST_SAMPLED_ORDER)
     grid = composition.grid()
     return order if grid is None else min(order, 300 / nearest(grid.spacing))
+
+
+def _has_cells(composition: Composition) -> bool:
+    return any(isinstance(part, Cells) for part, _ in composition.parts)
 
 
 def _excess(composition: Composition, order: float, x: float, size: float) -> Excess:
@@ -158,6 +201,8 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
 
 
 def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
+    if _has_cells(composition):
+        return smoothed_floats(composition, order, x, size).bounds
     if not composition.exact_lines and composition.releases <= FEW_SAMPLES:
         few = pair(composition, size) or splines(composition, order, x)
         if few is not None:
@@ -169,15 +214,16 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
         try:
             return contour(composition, order, x, size).bounds
         except TooManyTerms:
-            pass
+            if not composition.exact_lines:
+                raise
+    elif not composition.exact_lines:
+        raise TooManyTerms
     if size > _OVERFLOW:  # a chance of exp(700): the floats that look for an order have failed
         raise PrecisionExhausted(
             "these releases are too many, each with next to no loss, for the accountant; "
             "pass fewer, or ask at a larger epsilon"
         )
-    # what hardly decays: connected dots for samples alone, else smoothing
-    found = connected(composition, min(order, 60.0), math.exp(max(size, -700.0)))
-    return smoothed(composition, order, x, size).bounds if found is None else found.bounds
+    return smoothed(composition, order, x, size).bounds
 
 
 def _atoms_apart(composition: Composition, x: float) -> Excess | None:
@@ -277,17 +323,27 @@ def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, fl
     return below[0], min(_epsilon(high, rest)[1], most)
 
 
-def epsilon_at_most(composition: Composition, delta: Fraction) -> float:
-    """An upper bound of the same at once: the greatest loss, or the moment bound of one order."""
+def is_soon_within(composition: Composition, delta: Fraction, x: float) -> bool:
+    """Whether delta(x) <= delta, as far as the greatest loss or one moment tells it at once."""
+    greatest = composition.greatest()
+    if greatest is not None and x >= greatest and composition.told_exactly() == 0:
+        return True
+    if not composition.exact_lines:
+        composition = in_cells(composition, Target(x=x)).split
+    return bool(_moment_delta(composition, Fraction(x)) <= arb_of(delta))
+
+
+def _moment_delta(composition: Composition, x: Fraction) -> arb:
+    """An upper bound of delta(x): the moment bound of one order, or of some if floats know none."""
+    order = _capped(composition, composition.guide.for_epsilon(nearest(x)))
+    likely = math.isfinite(composition.guide.size(order, nearest(x))[0])
     with working_precision(_PRECISION):
-        rest = arb_of(delta) - composition.infinite()
-        if not composition.parts or not rest > 0:
-            return math.inf
-        ceiling = composition.ceiling()
-        most = math.inf if ceiling is None else upper(ceiling)
-        order = min(composition.guide.for_delta(_logarithm(rest))[0], _SOON)
-        bound = moment_epsilon(composition, _capped(composition, order), rest)
-        return min(most, max(upper(bound), 0.0)) if bound.is_finite() else most
+        best = arb(1)
+        for c in map(arb, [order] if likely else _SOME_ORDERS):
+            moment = kappa(c) * (-c * arb_of(x)).exp() * composition.moment(acb(c)).real
+            if moment.is_finite():
+                best = best.min((composition.infinite() + moment).upper())
+        return best
 
 
 def _at_nothing(composition: Composition) -> tuple[float, float]:
@@ -304,8 +360,57 @@ def _at_nothing(composition: Composition) -> tuple[float, float]:
 
 def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
     """The least x >= 0 with D(x) <= chance."""
-    if not composition.parts or chance >= 1:
-        return 0.0, 0.0
+    try:
+        found = _epsilon_directly(composition, chance)
+        return found.low, found.high
+    except TooManyTerms:
+        return _epsilon_in_cells(composition, chance)
+
+
+def _epsilon_in_cells(composition: Composition, chance: arb) -> tuple[float, float]:
+    """The same by cells, which are cut again for the place that was found."""
+    least, most, before = 0.0, math.inf, math.inf
+    target = Target(log_delta=_logarithm(chance))
+    for _ in range(3):
+        cells = in_cells(composition, target)
+        with working_precision(_PRECISION):
+            rest = (chance + composition.infinite() - cells.split.infinite()).lower()
+        if not rest > 0:
+            break
+        try:
+            found = _epsilon_directly(cells.split, rest, target.x)
+            most = min(most, found.high)
+            with working_precision(_PRECISION):  # x <= most, and what is beyond falls with x
+                rest = (chance - cells.beyond(Fraction(min(most, 1e300)))).upper()
+            if rest > 0:
+                least = max(least, _epsilon_directly(cells.joined, rest, most).low)
+        except TooManyTerms:
+            return least, min(most, _moment_epsilon(cells.split, rest))
+        if not _GOOD_ENOUGH * most < most - least < before / 2:
+            break
+        before = most - least
+        target = target._replace(x=(least + most) / 2, slope=found.slope)
+    return least, most
+
+
+def _moment_epsilon(composition: Composition, chance: arb) -> float:
+    """An x with D(x) <= chance, by the moment bounds of some orders."""
+    with working_precision(_PRECISION):
+        bounds = [moment_epsilon(composition, order, chance) for order in _SOME_ORDERS]
+        return min((max(upper(x), 0.0) for x in bounds if x.is_finite()), default=math.inf)
+
+
+class _Found(NamedTuple):
+    """Both bounds of an epsilon, and about how steep ln D is there."""
+
+    low: float
+    high: float
+    slope: float
+
+
+def _epsilon_directly(composition: Composition, chance: arb, start: float | None = None) -> _Found:
+    if not composition.parts or chance >= composition.variation():
+        return _Found(0.0, 0.0, 1.0)
     greatest = composition.greatest()
     most = math.inf if greatest is None else upper(greatest)
     with working_precision(_PRECISION):
@@ -314,6 +419,8 @@ def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
             most = upper(ceiling)
     log_chance = _logarithm(chance)
     order, x = composition.guide.for_delta(log_chance)
+    if start is not None:
+        x, order = start, composition.guide.for_epsilon(start)
     if x <= 0 or not math.isfinite(x):
         x, order = 0.0, composition.guide.for_epsilon(0.0)
     x = min(x, most)
@@ -322,7 +429,7 @@ def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
         excess = _excess(composition, order, x, log_chance)
         with working_precision(_PRECISION):
             if excess(Fraction(0))[1] <= chance:
-                return 0.0, 0.0
+                return _Found(0.0, 0.0, order)
         low, high = _solved(excess, chance, max(x, 1e-9), order, most)
         middle = (low + high) / 2
         if high - low < 1e-10 * high or not high < math.inf or abs(middle - x) * order < 1:
@@ -334,7 +441,16 @@ def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
             bound = moment_epsilon(composition, order, chance)
             if bound.is_finite():
                 most = min(most, max(upper(bound), 0.0))
-    return min(low, most), min(high, most)
+    return _Found(min(low, most), min(high, most), _slope(excess, low, order))
+
+
+def _slope(excess: Excess, x: float, order: float) -> float:
+    """About how steep ln D is at a place; the order where that cannot be seen."""
+    step = 0.01 * max(x, 1 / order)
+    near, far = excess(Fraction(x))[1], excess(Fraction(x + step))[1]
+    with working_precision(64):
+        fallen = float((near / far).log().mid()) if near > 0 and far > 0 else 0.0
+    return fallen / step if fallen > 0 else order
 
 
 def _logarithm(chance: arb) -> float:

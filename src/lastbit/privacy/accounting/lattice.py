@@ -63,21 +63,6 @@ class Lattice:
             high = self.constant * (left + slack)
             return (self.constant * left).lower().max(arb(0)), high.upper()
 
-    def window(self, low: Fraction, high: Fraction) -> arb:
-        """At most P[low <= L <= high]: what is missing has at least exp(c low) of tilted mass."""
-        with working_precision(PRECISION):
-            offset, spacing = self.grid
-            first = max(math.ceil((low - offset) / spacing) - self.masses.low, 0)
-            last = math.floor((high - offset) / spacing) - self.masses.low
-            total = self.missing * (-self.order * arb_of(low)).exp()
-            for index, cell in enumerate(
-                self.masses.cells[first : max(last + 1, 0)].tolist(), first
-            ):
-                place = offset + spacing * (self.masses.low + index)
-                mass = arb(fmpz(cell)) * arb(2) ** self.masses.exponent
-                total += mass * (-self.order * arb_of(place)).exp()
-            return (self.constant * total).upper()
-
 
 def lattice(composition: Composition, order: float) -> Lattice | None:
     """The masses of a composition on a lattice, tilted by an order; None if they are too many."""

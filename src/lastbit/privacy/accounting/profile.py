@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, lower, nonnegative, probability, upper, whole
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.engine import delta_bounds, epsilon_at_most, epsilon_bounds
+from lastbit.privacy.accounting.engine import delta_bounds, epsilon_bounds, is_soon_within
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,
@@ -139,7 +139,7 @@ class Profile:
         first, *others = self._directions()
         low, high = epsilon_bounds(first, level)
         for other in others:
-            if epsilon_at_most(other, level) > low:
+            if not is_soon_within(other, level, low):
                 below, above = epsilon_bounds(other, level)
                 low, high = max(low, below), max(high, above)
         return low, high

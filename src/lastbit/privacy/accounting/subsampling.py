@@ -30,6 +30,9 @@ _PRECISION = 128
 _BLOCK = 32
 _CHUNK = 1 << 20
 _CELLS = 400
+_MOST_NODES = 4000
+# Rules that do not reach so far have too many nodes.
+LEAST_REACH = 8.0
 # How often moments are integrated by parts, and in how many cells.
 _PARTS = (2, 4, 6, 9, 12)
 _PART_CELLS = 240
@@ -47,7 +50,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled(Component):
+class SampledNoise(Component):
     """What noise on a sample shares: a rule for orders and times up to a level, and its errors."""
 
     rate: Fraction
@@ -67,6 +70,10 @@ class _Sampled(Component):
 
     def new_rule(self, order: float, time: float) -> Rule:
         raise NotImplementedError
+
+    def level(self, time: float) -> float:
+        """Times with the same level share a rule."""
+        return _level(time)
 
     def errors(self, rule: Rule, order: arb, total: arb) -> tuple[arb, arb]:
         """The slack and the cut of a rule at this order; total is its sum there."""
@@ -97,9 +104,31 @@ class _Sampled(Component):
         """The largest time for which a rule has no more than some ten thousand nodes."""
         return 1e4
 
+    # -- the noise before sampling, by places at which its loss rises --
+    @property
+    def noise_begins_with_an_atom(self) -> bool:
+        """Whether no noise lies before the first place of its span, which is an atom."""
+        return False
+
+    def noise_tails(self, place: float) -> tuple[arb, arb]:
+        """(Q, P)[the noise is beyond a place]."""
+        raise NotImplementedError
+
+    def noise_loss(self, place: arb) -> arb:
+        """The loss l of the noise at a place."""
+        raise NotImplementedError
+
+    def noise_span(self, log_chance: float) -> tuple[float, float]:
+        """Places between which noise lies, but for about this chance under P."""
+        raise NotImplementedError
+
+    def noise_floats(self, places: Floats) -> tuple[Floats, Floats]:
+        """About the logarithms of the masses of Q near even places, and the losses there."""
+        raise NotImplementedError
+
 
 @lru_cache(maxsize=32)
-def _rule(component: _Sampled, order: float, time: float) -> Rule:
+def _rule(component: SampledNoise, order: float, time: float) -> Rule:
     with working_precision(_PRECISION):
         return component.new_rule(order, time)
 
@@ -137,16 +166,16 @@ class SampledLine(Line):
 
     __slots__ = ("_slope", "_tilts", "sampled")
 
-    sampled: _Sampled
+    sampled: SampledNoise
 
-    def __init__(self, component: _Sampled, order: arb) -> None:
+    def __init__(self, component: SampledNoise, order: arb) -> None:
         self.sampled = component
         self._tilts: dict[float, _Tilted] = {}
         self._slope: arb | None = None
         super().__init__(component, order)
 
     def _tilted(self, time: float) -> _Tilted:
-        level = _level(time)
+        level = self.sampled.level(time)
         if level not in self._tilts:
             rule = self.sampled.rule(float(self.order.upper()), level)
             power = self.sampled.power(self.order)
@@ -228,7 +257,7 @@ def _sums(
 
 
 @dataclass(frozen=True, slots=True)
-class SampledNormal(_Sampled):
+class SampledNormal(SampledNoise):
     """Gaussian noise on a Poisson sample.
 
     Law      Q = N(0, s**2), P = N(1, s**2), s = 1/mu: b(x) = 1 - q + q exp((2x-1)/(2 s**2))
@@ -335,6 +364,23 @@ class SampledNormal(_Sampled):
     def furthest(self, order: float) -> float:
         s = 1 / math.sqrt(nearest(self.mu_squared))
         return 2e5 * s * s / ((order + 1 if self.removed else 0) + 20 * s)
+
+    def noise_tails(self, place: float) -> tuple[arb, arb]:
+        s = self.deviation()
+        return normal_tail(arb(place) / s), normal_tail((arb(place) - 1) / s)
+
+    def noise_loss(self, place: arb) -> arb:
+        return (2 * place - 1) * arb_of(self.mu_squared / 2)
+
+    def noise_span(self, log_chance: float) -> tuple[float, float]:
+        s = 1 / math.sqrt(nearest(self.mu_squared))
+        reach = math.sqrt(max(-2 * log_chance, 1.0))  # P[N > x] <= exp(-x**2/2)/2
+        return -s * max(reach, 8.0), 1 + s * reach
+
+    def noise_floats(self, places: Floats) -> tuple[Floats, Floats]:
+        mu = math.sqrt(nearest(self.mu_squared))
+        step = (places[1] - places[0]) * mu / math.sqrt(2 * math.pi)
+        return math.log(step) - (places * mu) ** 2 / 2, (2 * places - 1) * mu * mu / 2
 
     def _logarithm(self, x: arb) -> arb:
         v = arb_of(1 / self.mu_squared)
@@ -484,7 +530,7 @@ def _size(part: SampledNormal, p: arb, h: Polynomial) -> arb:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledLaplace(_Sampled):
+class SampledLaplace(SampledNoise):
     """Continuous Laplace noise on a Poisson sample.
 
     Law      under Q the loss l is -epsilon with probability 1/2, epsilon with exp(-epsilon)/2, and
@@ -500,6 +546,28 @@ class SampledLaplace(_Sampled):
     """
 
     epsilon: Fraction
+
+    @property
+    def noise_begins_with_an_atom(self) -> bool:
+        return True
+
+    def noise_tails(self, place: float) -> tuple[arb, arb]:
+        if place >= 1:
+            return arb(0), arb(0)
+        loss, half = arb_of(self.epsilon), arb(place) * arb_of(self.epsilon / 2)
+        return (-half - loss / 2).exp() / 2, 1 - (half - loss / 2).exp() / 2
+
+    def noise_loss(self, place: arb) -> arb:
+        return place * arb_of(self.epsilon)
+
+    def noise_span(self, log_chance: float) -> tuple[float, float]:
+        return -1.0, 1.0  # the ends are atoms
+
+    def noise_floats(self, places: Floats) -> tuple[Floats, Floats]:
+        loss = nearest(self.epsilon)
+        masses = math.log((places[1] - places[0]) * loss / 4) - (places + 1) * loss / 2
+        masses[0], masses[-1] = -math.log(2), -math.log(2) - loss
+        return masses, places * loss
 
     def _ratio(self, order: float, time: float) -> tuple[float, int]:
         """The parameter of the ellipse, and how many nodes are enough."""
@@ -549,11 +617,13 @@ class SampledLaplace(_Sampled):
         return (arb(64) / 15 * loss * top / (1 - r**-2) / r ** (2 * n)).upper(), arb(0)
 
     def cumulant(self, orders: Floats) -> Floats:
-        rule = self.rule(8.0, 8.0)
-        weights = np.log([float(w.mid()) for w in rule.weights])
-        logs = np.array([float(x.mid()) for x in rule.logs])
+        masses, losses = self.noise_floats(np.linspace(-1, 1, 2001))
+        logs = np.logaddexp(math.log1p(-nearest(self.rate)), math.log(nearest(self.rate)) + losses)
         powers = orders + 1 if self.removed else -orders
-        return np.asarray(np.logaddexp.reduce(weights + powers[:, None] * logs, axis=1))
+        return np.asarray(np.logaddexp.reduce(masses + powers[:, None] * logs, axis=1))
+
+    def furthest(self, order: float) -> float:
+        return 1e4 if self._ratio(order, LEAST_REACH)[1] < _MOST_NODES else 0.0
 
     def decay(self, order: arb, time: arb) -> arb:
         loss, power = arb_of(self.epsilon), self.power(order)
