@@ -4,6 +4,7 @@
     python bench/accounting.py --no-peers   lastbit alone; nothing is saved
     python bench/accounting.py --add "Opacus GDP"   one peer, beside what is saved of the others
     python bench/accounting.py --training   only the settings of DP-SGD, with every peer or --add
+    python bench/accounting.py --rare       only rare samples, and settings all over
     python bench/accounting.py --page       only writes docs/accounting-benchmarks.md
 
 A peer's number that lies below our proved lower bound is unsound: it promises what is not true.
@@ -24,7 +25,7 @@ from fractions import Fraction
 from typing import Any
 
 import report
-from accounting_peers import CASES, DELTAS, PEERS, TRAINING, TRAINING_DELTAS, Parts
+from accounting_peers import CASES, DELTAS, PEERS, SETTINGS, Parts
 from peer_environment import HERE, install, python_of
 from rich import box
 from rich.console import Console
@@ -39,6 +40,7 @@ WIDTH = 150
 LONGEST_RUN_SECONDS = 1800
 # Opacus PRV takes minutes for some of the first table's cases
 OF_ALL_KINDS = ("dp_accounting", "prv_accountant", "Opacus RDP", "Opacus GDP")
+OF_RARE_SAMPLES = ("dp_accounting", "prv_accountant", "Opacus RDP", "Opacus PRV")
 SAVED = report.RESULTS / "accounting.json"
 PAGE = report.ROOT / "docs" / "accounting-benchmarks.md"
 
@@ -138,24 +140,36 @@ def page(saved: dict[str, Any]) -> Iterator[str]:
     yield from FOOT.splitlines()
     if "training" in saved:
         yield from ("", *trained(saved["training"]))
+    if "rare" in saved:
+        yield from ("", *rare(saved["rare"], saved["box"]))
 
 
-def training(names: Iterable[str] = PEERS, beside: dict[str, Any] | None = None) -> dict[str, Any]:
+def settings(
+    kind: str, names: Iterable[str], beside: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Settings of DP-SGD: our bounds, and what each peer says; of others what is saved."""
-    others = {name: peer(name, "training") for name in names}
+    others = {name: peer(name, kind) for name in names}
     saved = beside or {"peers": {}, "rows": []}
     before = {(row["case"], row["delta"]): row["peers"] for row in saved["rows"]}
     rows = []
-    for case, parts in TRAINING.items():
-        for delta in TRAINING_DELTAS:
-            lower, upper = profile(parts).epsilon(delta)
+    for setting in SETTINGS[kind]:
+        for delta in setting.deltas:
+            start, worked = time.perf_counter(), time.process_time()
+            lower, upper = profile(setting.parts).epsilon(delta)
+            mine = {
+                "lower": lower,
+                "upper": upper,
+                "seconds": time.perf_counter() - start,
+                "cpu": time.process_time() - worked,
+            }
+            case = setting.name
             told = {name: f["found"][case][delta] for name, f in others.items() if "found" in f}
             told = before.get((case, delta), {}) | told
-            bounds = {"lower": lower, "upper": upper}
-            rows.append({"case": case, "delta": delta, **bounds, "peers": told})
+            rows.append({"case": case, "delta": delta, **mine, "peers": told})
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": report.commit(),
+        "load": os.getloadavg()[0],
         "peers": saved["peers"]
         | {name: f.get("version", f.get("reason")) for name, f in others.items()},
         "rows": rows,
@@ -174,24 +188,26 @@ numbers at 10⁻⁵ and 10⁻⁸ is also below the optimistic estimate of dp_acc
 (`pessimistic_estimate=False`, steps of 2·10⁻⁵ or 4·10⁻⁶). Those of dp_accounting at 10⁻¹⁰ are
 small, and we take them for rounding errors of Fourier transforms in doubles: the same sum with
 tilted probabilities, extrapolated to steps of 0, gives 9.3161385 and 5.0818990,
-which are our numbers.
-
-With a multiplier of 0.5 our own two bounds are true but wide, once by more than 8, and what lies
-between them is not judged; by the tilted sum, dp_accounting is right there to four digits.
-JAX-privacy hands its events to dp_accounting, TensorFlow Privacy to version 0.4.3 of it, by Rényi
-divergences."""
+which are our numbers. JAX-privacy hands its events to dp_accounting, TensorFlow Privacy to version
+0.4.3 of it, by Rényi divergences."""
 
 
 def trained(saved: dict[str, Any]) -> Iterator[str]:
     """The table of DP-SGD, and whose number is below what is proved."""
-    names = [name for name in saved["peers"] if any(name in row["peers"] for row in saved["rows"])]
     versions = ", ".join(f"{name} {version}" for name, version in saved["peers"].items())
     yield from TRAINING_HEAD.splitlines()
     yield f"{saved['date'][:10]}, {versions}."
     yield ""
+    yield from compared(saved)
+    yield ""
+    yield from TRAINING_FOOT.splitlines()
+
+
+def compared(saved: dict[str, Any]) -> Iterator[str]:
+    """A table of settings, our bounds and how far off the others are; who is below them."""
+    names = [name for name in saved["peers"] if any(name in row["peers"] for row in saved["rows"])]
     yield f"| rate | multiplier | steps | δ | ε | {' | '.join(names)} |"
     yield f"|--:|--:|--:|--:|--:|{'--:|' * len(names)}"
-    below: dict[str, list[float]] = {name: [] for name in names}
     for row in saved["rows"]:
         cells = []
         for name in names:
@@ -199,23 +215,82 @@ def trained(saved: dict[str, Any]) -> Iterator[str]:
             if seconds is None:
                 cells.append(f"none ({epsilon})")
                 continue
-            short = row["lower"] - epsilon
-            if short > 0:
-                below[name].append(short)
-            cells.append(f"**{-short:+.1e}**" if short > 0 else f"{-short:+.1e}")
+            more = epsilon - row["lower"]
+            cells.append(f"**{more:+.1e}**" if more < 0 else f"{more:+.1e}")
         shown = f"{rounded_down(row['lower'], 7)} to {rounded_up(row['upper'], 7)}"
         yield f"| {row['case']} | {row['delta']} | {shown} | {' | '.join(cells)} |"
     yield ""
     yield "Below our lower bound:"
     yield ""
-    for name, shorts in below.items():
+    for name in names:
+        shorts = [row["lower"] - row["peers"][name][0] for row in answered(saved, name)]
+        shorts = [short for short in shorts if short > 0]
         if shorts:
             yield (
                 f"- {name}: in {len(shorts)} of {len(saved['rows'])} settings, by up to "
                 f"{max(shorts):.2g}."
             )
+
+
+def answered(saved: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The rows of which a peer says something."""
+    return [row for row in saved["rows"] if row["peers"][name][1] is not None]
+
+
+RARE_HEAD = """\
+## Rare samples
+
+Small rates and many steps, as models are trained; multipliers of a third to a half, at which few
+large losses decide. As above: how far from our lower bound on ε, with **bold** below it."""
+BOX_HEAD = """\
+### All over
+
+{count} settings drawn evenly in logarithms: rates from 10⁻⁶ to ½, 1 to 10⁶ steps, multipliers from
+0.3 to 10, δ from 10⁻¹² to 10⁻⁴."""
+
+
+def rare(saved: dict[str, Any], box: dict[str, Any]) -> Iterator[str]:
+    """Rare samples, and the worst of many settings."""
+    versions = ", ".join(f"{name} {version}" for name, version in saved["peers"].items())
+    yield from RARE_HEAD.splitlines()
+    yield f"{saved['date'][:10]}, load {saved['load']:.1f}, {versions}."
     yield ""
-    yield from TRAINING_FOOT.splitlines()
+    yield from compared(saved)
+    yield ""
+    rows = box["rows"]
+    yield from BOX_HEAD.format(count=len(rows)).splitlines()
+    yield f"{box['date'][:10]}, load {box['load']:.1f}."
+    yield ""
+    wide = sorted(rows, key=width_of)
+    slow = sorted(row["cpu"] for row in rows)
+    yield (
+        f"- The two bounds are {width_of(wide[len(rows) // 2]):.1e} apart in the median, "
+        f"{width_of(wide[-1]):.1e} at most, relative to ε: at {in_words(wide[-1])}."
+    )
+    yield (
+        f"- They take {slow[len(slow) // 2]:.2f} s of CPU in the median, {slow[-1]:.2f} s at most."
+    )
+    found = answered(box, "dp_accounting")
+    below = [row for row in found if row["peers"]["dp_accounting"][0] < row["lower"]]
+    fair = [row for row in found if row not in below]
+    most = max(row["upper"] - row["peers"]["dp_accounting"][0] for row in fair)
+    lead = max(row["peers"]["dp_accounting"][0] - row["upper"] for row in fair)
+    short = max((row["lower"] - row["peers"]["dp_accounting"][0] for row in below), default=0.0)
+    yield (
+        f"- dp_accounting answers {len(found)} of them. In {len(below)} its number is below our "
+        f"lower bound, by up to {short:.2g}. In the others our upper bound is above it by "
+        f"{most:.1e} at most, and below it by up to {lead:.2g}."
+    )
+
+
+def width_of(row: dict[str, Any]) -> float:
+    """How far both bounds are apart, relative to the upper one."""
+    return float((row["upper"] - row["lower"]) / row["upper"]) if row["upper"] else 0.0
+
+
+def in_words(row: dict[str, Any]) -> str:
+    rate, multiplier, steps = row["case"].split(" | ")
+    return f"rate {rate}, multiplier {multiplier}, {steps} steps and δ = {row['delta']}"
 
 
 def main() -> None:
@@ -224,6 +299,7 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--add", action="append", choices=PEERS, help="a peer, beside those saved")
     parser.add_argument("--training", action="store_true", help="only the settings of DP-SGD")
+    parser.add_argument("--rare", action="store_true", help="only rare samples and all over")
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--print", action="store_true", help="only print what --page writes")
     options = parser.parse_args()
@@ -233,8 +309,10 @@ def main() -> None:
     if options.training:
         saved = json.loads(SAVED.read_text("utf-8"))
         names, beside = (options.add, saved["training"]) if options.add else (PEERS, None)
-        save(saved | {"training": training(names, beside)})
-    if options.training or options.page:
+        save(saved | {"training": settings("training", names, beside)})
+    if options.rare:
+        save(json.loads(SAVED.read_text("utf-8")) | rare_settings())
+    if options.training or options.rare or options.page:
         write_page()
         return
     if options.add:
@@ -270,10 +348,19 @@ def main() -> None:
                 name: found.get("version", found.get("reason")) for name, found in others.items()
             },
             "rows": rows,
-            "training": training(),
+            "training": settings("training", PEERS),
+            **rare_settings(),
         }
         save(record)
         write_page()
+
+
+def rare_settings() -> dict[str, Any]:
+    """Rare samples beside those that account for them closely; all over, beside one of them."""
+    return {
+        "rare": settings("rare", OF_RARE_SAMPLES),
+        "box": settings("box", ["dp_accounting"]),
+    }
 
 
 def add(others: dict[str, Any]) -> None:

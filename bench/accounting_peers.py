@@ -1,14 +1,15 @@
 """The cases of `accounting.py`, and what other accountants say of them. The latter prints JSON.
 
 `accounting_peers.py dp_accounting` runs in bench/.venv and prints {"version": ..., "found": {case:
-{delta: [epsilon, seconds]}}}, or {"reason": ...}; with `training` after it, of the settings of
-DP-SGD. This file needs no part of lastbit.
+{delta: [epsilon, seconds]}}}, or {"reason": ...}; with `training`, `rare` or `box` after it, of
+these settings of DP-SGD. This file needs no part of lastbit.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 import signal
 import sys
 import time
@@ -16,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Parts: TypeAlias = list[tuple[str, tuple[float, ...], int]]
 DELTAS = ("1e-5", "1e-10", "1e-30")
@@ -36,19 +37,64 @@ CASES: dict[str, Parts] = {
     ],
     "DP-SGD, rate 0.01, multiplier 1, 10^4 steps": [("sampled", (0.01, 1.0), 10**4)],
 }
-# DP-SGD: the sampling rate, the noise multiplier and the number of steps
-TRAINING_DELTAS = ("1e-5", "1e-8", "1e-10")
-TRAINING: dict[str, Parts] = {
-    f"{rate:g} | {multiplier:g} | {steps:,}": [("sampled", (rate, multiplier), steps)]
-    for rate, multiplier, steps in (
-        (0.004, 1.1, 15_000),  # 240 of 60,000 examples, 60 epochs
-        (0.01, 1.0, 10_000),
-        (0.01, 1.0, 1),
-        (0.01, 0.5, 1_000),
-        (0.001, 0.5, 10_000),
-        (0.1, 4.0, 500),
-        (0.5, 20.0, 1_000),
-    )
+
+
+class Setting(NamedTuple):
+    """Steps of DP-SGD, and the deltas to ask for."""
+
+    rate: float
+    multiplier: float
+    steps: int
+    deltas: tuple[str, ...] = ("1e-5", "1e-8", "1e-10")
+
+    @property
+    def name(self) -> str:
+        return f"{self.rate:g} | {self.multiplier:g} | {self.steps:,}"
+
+    @property
+    def parts(self) -> Parts:
+        return [("sampled", (self.rate, self.multiplier), self.steps)]
+
+
+def anywhere(count: int) -> list[Setting]:
+    """Settings all over what training uses: even in logarithms, always the same."""
+    draw = random.Random(20261118)
+
+    def between(low: float, high: float, digits: int) -> float:
+        return float(f"{math.exp(draw.uniform(math.log(low), math.log(high))):.{digits}g}")
+
+    return [
+        Setting(
+            between(1e-6, 0.5, 3),
+            between(0.3, 10, 3),
+            int(between(1, 1e6, 7)),
+            (f"{between(1e-12, 1e-4, 2):g}",),
+        )
+        for _ in range(count)
+    ]
+
+
+SETTINGS: dict[str, list[Setting]] = {
+    "training": [
+        Setting(0.004, 1.1, 15_000),  # 240 of 60,000 examples, 60 epochs
+        Setting(0.01, 1.0, 10_000),
+        Setting(0.01, 1.0, 1),
+        Setting(0.01, 0.5, 1_000),
+        Setting(0.001, 0.5, 10_000),
+        Setting(0.1, 4.0, 500),
+        Setting(0.5, 20.0, 1_000),
+    ],
+    "rare": [
+        Setting(1e-5, 1.0, 10**6, ("1e-6",)),
+        Setting(1e-5, 1.0, 10**5, ("1e-6",)),
+        Setting(1e-4, 1.0, 10**6, ("1e-6",)),
+        Setting(1e-4, 1.0, 10**5, ("1e-6",)),
+        Setting(1e-4, 1.0, 10**4, ("1e-12",)),
+        Setting(1e-5, 0.5, 100, ("1e-4",)),  # one large loss decides
+        Setting(1e-6, 0.3, 10**6, ("1e-6",)),
+        Setting(3.43e-6, 0.331, 103_416, ("2.9e-9",)),
+    ],
+    "box": anywhere(120),
 }
 
 
@@ -182,12 +228,14 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     signal.signal(signal.SIGPROF, _too_long)
     package, epsilon = PEERS[sys.argv[1]]
-    cases, deltas, repeats = CASES, DELTAS, REPEATS
+    asked = [(name, parts, DELTAS) for name, parts in CASES.items()]
+    repeats = REPEATS
     if sys.argv[2:]:
-        cases, deltas, repeats = TRAINING, TRAINING_DELTAS, 1
+        asked = [(s.name, s.parts, s.deltas) for s in SETTINGS[sys.argv[2]]]
+        repeats = 1
     found = {
         name: {d: measured(lambda p=parts, d=d: epsilon(p, float(d)), repeats) for d in deltas}
-        for name, parts in cases.items()
+        for name, parts, deltas in asked
     }
     print(json.dumps({"version": version(package), "found": found}))
 
