@@ -16,7 +16,7 @@ Numbers are fractions; bounds are rounded the safe way.
 | | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
 | release | what an answer from a table costs | `release.py`, `query.py`, `answer.py` |
 | marginals | what contingency tables cost, and that they agree | `marginals.py` |
-| composition | what several releases promise together | `composition.py` |
+| composition | what several releases promise together | `composition.py`, `necessary.py` |
 
 Other rooms may import the names below and nothing else: entry points, and the sentences that a
 certificate must carry (`beliefs`). tests/architecture enforces it.
