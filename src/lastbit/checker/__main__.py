@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .dispatch import problem_of, taken_on_trust
+from .dispatch import problem_of, remarks_on, taken_on_trust
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -35,6 +35,8 @@ def main(paths: list[str]) -> int:
         if problem is None and taken_on_trust(found):
             verdict, trusting = "checked, apart from what it takes on trust", True
         sys.stdout.write(f"{path}: {verdict}\n")
+        for remark in () if problem is not None else remarks_on(found):
+            sys.stdout.write(f"{path}: remark: {remark}\n")
         status = max(status, 0 if problem is None else 1)
     return status or (3 if trusting else 0)
 

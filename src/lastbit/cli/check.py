@@ -16,6 +16,7 @@ from lastbit.checker import (
     check_apart_from_code,
     names_code,
     problem_of,
+    remarks_on,
     taken_on_trust,
 )
 from lastbit.cli.loading import current_folder
@@ -70,6 +71,7 @@ def check(
             parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
             said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
             result = {"file": str(path), "accepted": not left_open, **parts, "not_checked": said}
+            result["remarks"] = list(remarks_on(certificate))
             found_out.append(result | ({"checked": left_open} if left_open else {}))
         show_json({"certificates": found_out})
     else:
@@ -133,6 +135,7 @@ def _page(path: Path, certificate: Mapping[str, Any], left_open: str) -> list[Pa
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
         *(printable(sentence) for sentence in (words, *claim.sentences)),
         Facts([(printable(name), printable(value)) for name, value in claim.facts]),
+        *(f"Note: {printable(remark)}" for remark in remarks_on(certificate)),
         "On these assumptions, which no program has checked:",
         *(f"- {printable(sentence)}" for sentence in needed),
     ]
