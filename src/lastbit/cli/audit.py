@@ -219,7 +219,7 @@ def _json(path: Path) -> Pairs:
         problem = f"cannot be read at {path} ({error.strerror})"
         raise refusal("--pairs", problem, "name a file that you may read") from error
     except NotJson as error:
-        raise refusal("--pairs", f"at {path} {error}", SHAPE) from error
+        raise refusal("--pairs", f"at {path} is no JSON to be read: it {error}", SHAPE) from error
     if not isinstance(found, list) or any(not isinstance(p, list) or len(p) != 2 for p in found):
         raise refusal("--pairs", f"at {path} is not a list of pairs", SHAPE)
 

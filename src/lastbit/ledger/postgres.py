@@ -73,7 +73,6 @@ _KEEPING = (
     *("fsync", "full_page_writes", "synchronous_commit", "zero_damaged_pages"),
     "session_replication_role",
 )
-_REPLICA = "is on a replica, or may only be read", "name the primary"
 
 
 def schema_of(place: Address) -> str:
@@ -172,7 +171,7 @@ def _check_server(place: Address, connection: Any) -> None:
         return
     encoding, replica, read_only = found[:3]
     if replica:
-        raise unusable(place, *_REPLICA)
+        raise unusable(place, "is on a replica, or may only be read", "name the primary")
     if encoding != "UTF8":
         raise unusable(place, "is in a database that is not in UTF8", "name another database")
     if read_only != "off":
@@ -198,11 +197,11 @@ def _layout(place: Address, connection: Any) -> int:
     if layout is None:
         rights = [line for line in lines if line.startswith("grant ")]
         what = "its rights" if rights else "its tables, triggers or functions"
-        raise damaged(place, f"had {what} changed; {_PUT_BACK}")
+        raise damaged(
+            place,
+            f"had {what} changed; let its owner put them back (a backup lacks later charges)",
+        )
     return layout
-
-
-_PUT_BACK = "let its owner put them back (a backup has no charge that was made after it)"
 
 
 def _check_made(place: Address, connection: Any) -> None:
@@ -609,7 +608,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "57P02": _LEFT,
         "57P03": _LEFT,
         "08": _LEFT,
-        "25006": _REPLICA,
+        "25006": ("is on a replica, or may only be read", "name the primary"),
         "57P05": (
             "is on a server that ends sessions too soon; nothing was changed",
             "raise idle_session_timeout for this user and database",
