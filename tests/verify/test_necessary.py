@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker import problem_of
+from lastbit.checker import Rejected, composition, problem_of
 from lastbit.checker.necessary import distance_of, least_epsilon
-from lastbit.privacy import ADD_REMOVE, ApproxLoss, PrivacyLoss, Profile, SubsampledGaussianLoss
+from lastbit.exact import rounded_up
+from lastbit.privacy import (
+    ADD_REMOVE,
+    ApproxLoss,
+    PrivacyLoss,
+    Profile,
+    SubsampledGaussianLoss,
+    ThresholdLoss,
+)
 from lastbit.verify import composition_certificate
 from tests.cli.running import lastbit
 from tests.evidence import Extent
@@ -20,10 +28,6 @@ from tests.verify.test_check_composition import CHECKED, MIXED, SAMPLED, produce
 
 LOW = "the epsilon on trust is less than the losses must have"
 LOW_MOMENT = "a moment on trust is less than its loss must have"
-WITH_DISTANCE = (
-    *("GaussianLoss", "LaplaceLoss", "ApproxLoss", "FiniteLoss", "RandomizedResponseLoss"),
-    *("DiscreteGaussianLoss", "DiscreteGaussianVectorLoss", "DiscreteLaplaceLoss"),
-)
 
 
 def overlap(first: list[float], second: list[float]) -> float:
@@ -81,7 +85,7 @@ def test_a_sample_is_nearer_than_what_is_sampled() -> None:
     assert 0 < distance_of(sampled) <= -math.log(math.fsum(mixed)) < plain
 
 
-@pytest.mark.parametrize("loss", CHECKED, ids=repr)
+@pytest.mark.parametrize("loss", [*CHECKED, ThresholdLoss(5, 150, 2)], ids=repr)
 @pytest.mark.parametrize("times", [1, 40])
 def test_no_profile_is_below(loss: PrivacyLoss, times: int) -> None:
     """Whatever the accountant finds tight is at least this."""
@@ -91,8 +95,7 @@ def test_no_profile_is_below(loss: PrivacyLoss, times: int) -> None:
         written = [{**loss.to_dict(), "times": times}]
         least = least_epsilon(written, Fraction(delta))
         assert least <= Fraction(low) + Fraction(1, 10**6)
-    if written[0]["loss"] in WITH_DISTANCE:
-        assert least_epsilon(written, Fraction(0)) > 0
+    assert least_epsilon(written, Fraction(0)) > 0
 
 
 @pytest.mark.parametrize("profile", [MIXED, SAMPLED, 5 * ApproxLoss("1/2", "1e-5")])
@@ -108,13 +111,27 @@ def test_extreme_losses_are_taken() -> None:
     assert least_epsilon(many, Fraction(1, 2)) > 10**20
     apart = [{"loss": "FiniteLoss", "outcomes": [["1", "0"], ["0", "1"]], "times": 1}]
     assert least_epsilon(apart, Fraction(1, 2)) > 3000
-    none = [{"loss": "BoundedRangeLoss", "epsilon": "3", "times": 7}]
+    none = [{"loss": "GaussianLoss", "mu_squared": "0", "times": 7}]
     assert least_epsilon(none, Fraction(0)) == 0
+    with pytest.raises(Rejected, match="a loss is unknown"):
+        distance_of({"loss": "AnotherLoss", "epsilon": "1"})
+
+
+def test_every_loss_that_is_checked_has_a_distance() -> None:
+    """The losses of a certificate that the other tests have; none is left out."""
+    known = {loss["loss"] for name in ("mixed", "sampled") for loss in losses_of(name)}
+    assert known == set(composition._LOSSES)
+    for name in ("mixed", "sampled"):
+        assert all(distance_of(loss) > 0 for loss in losses_of(name))
+
+
+def losses_of(name: str) -> list[dict[str, Any]]:
+    return list(produced(name)["claim"]["losses"])
 
 
 @pytest.mark.parametrize("name", ["plain", "sampled", "trusted"])
 def test_a_forged_epsilon_is_refused(name: str, tmp_path: Path, extent: Extent) -> None:
-    """Failed before: 0 was shown as "epsilon, on trust" under ACCEPTED."""
+    """Failed before: 0 was shown as "epsilon, on trust" under ACCEPTED. Now no such number is."""
     whole = produced(name)
     claim = whole["claim"]
     every = (*claim["losses"], *claim["on_trust"])
@@ -126,8 +143,13 @@ def test_a_forged_epsilon_is_refused(name: str, tmp_path: Path, extent: Extent) 
         if share in (0, 49):
             (tmp_path / "x.json").write_text(json.dumps(forged), "utf-8")
             result = lastbit("check", str(tmp_path / "x.json"))
-            assert result.exit_code == 1 and "on trust 0" not in result.output
-    assert problem_of(put(whole, ("claim", "tight_epsilon_on_trust"), str(least))) is None
+            assert result.exit_code == 1
+    possible = put(whole, ("claim", "tight_epsilon_on_trust"), str(least))
+    assert problem_of(possible) is None
+    (tmp_path / "x.json").write_text(json.dumps(possible), "utf-8")
+    for words in (("check",), ("check", "--json")):
+        shown = lastbit(*words, str(tmp_path / "x.json")).output
+        assert str(least) not in shown and rounded_up(least, digits=4) not in shown
 
 
 def test_a_forged_moment_is_refused() -> None:

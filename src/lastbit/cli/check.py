@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from lastbit.cli.loading import current_folder
 from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.exact import rounded_up
 from lastbit.files import exists
 from lastbit.report import claim_of, only_probed, quoted
 from lastbit.verify import read
@@ -32,6 +30,7 @@ MOST_WORDS = 2000
 PROBED = "if monotone, only probed"
 APART_FROM_CODE = "apart from the code"
 APART_FROM_TRUST = "apart from what is on trust"
+UNPROVED = "tight_epsilon_on_trust"  # an epsilon that nothing here proves: not shown
 
 
 @command("check out.json")
@@ -69,6 +68,7 @@ def check(
                 continue
             inner = certificate_in(certificate)
             parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
+            parts["claim"] = {k: v for k, v in inner["claim"].items() if k != UNPROVED}
             said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
             result = {"file": str(path), "accepted": not left_open, **parts, "not_checked": said}
             result["remarks"] = list(remarks_on(certificate))
@@ -175,5 +175,3 @@ def _on_trust(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "unit", claim["neighbours"]["unit"]
     for loss in claim["on_trust"]:
         yield "moment on trust", f"{loss['loss']}: ln M({loss['order']}) <= {loss['log_moment']}"
-    if claim["tight_epsilon_on_trust"] is not None:
-        yield "tight epsilon on trust", rounded_up(Fraction(claim["tight_epsilon_on_trust"]))
