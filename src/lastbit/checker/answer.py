@@ -229,8 +229,13 @@ def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
     asked, spent = plan["asked"]["delta"], number(plan["cost"]["delta"])
     if asked is not None and spent < number(asked):
         yield f"Of the delta = {plain(number(asked))} that was asked for, {plain(spent)} was spent."
-    if found is not certificate and certificate["kind"] == "release":
-        yield from remarks_on_shown(question, found.get("before", found["rows"]))
+    if found is certificate or certificate["kind"] != "release":
+        return
+    yield from remarks_on_shown(question, found.get("before", found["rows"]))
+    try:
+        check_shown(question, found["rows"])
+    except Rejected:
+        yield "Counts were made consistent afterwards: rows no longer fit HAVING or ORDER BY."
 
 
 def _price_problem(plan: Json) -> str | None:
