@@ -56,7 +56,10 @@ def exists(path: Place) -> bool:
 def content_of(path: Place, *, most: int) -> bytes:
     """The bytes of a regular file, at most `most` of them; anything else is an OSError, at once."""
     with open(_regular(path), "rb") as file:
-        content = file.read(most + 1)
+        size = min(os.fstat(file.fileno()).st_size, most)  # read() makes room for what it is told
+        content = file.read(size + 1)
+        if len(content) > size:  # it grew, or does not know its size
+            content += file.read(most)
     if len(content) > most:
         raise OSError(errno.EFBIG, "longer than such a file can be")
     return content

@@ -30,7 +30,7 @@ SHORTEST_ROOM_DOCSTRING = 10
 # entry points of the checker, and the sentences that certificates must carry: no logic
 CHECKER_NAMES = frozenset(
     {"Rejected", "beliefs", "certificate_in", "check", "check_apart_from_code"}
-    | {"names_code", "problem_of", "taken_on_trust"}
+    | {"names_code", "problem_of", "remarks_on", "taken_on_trust"}
 )
 LEADS_TO_THE_CHECKER = re.compile(r"(^|\.)checker(\.|$)")
 OPENED = "__getattr__, __dir__, __all__ = opened(__name__)"

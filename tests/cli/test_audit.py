@@ -373,8 +373,8 @@ def test_pairs_of_json_and_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("p.json", "{", "not JSON text"),
-        ("p.json", "[" * 100_000, "not JSON text"),
+        ("p.json", "{", "is not JSON in UTF-8"),
+        ("p.json", "[" * 100_000, "is nested too deeply"),
         ("p.json", "3", "not a list of pairs"),
         ("p.json", "[[1, 2, 3]]", "not a list of pairs"),
         ("p.json", "[]", "holds 0 pairs"),

@@ -14,9 +14,9 @@ Numbers are fractions; bounds are rounded the safe way.
 | gaussian | the same of Gaussian noise, with its delta | `gaussian.py`, `tail.py` |
 | coupling | the loss of a program that draws, compares and puts out | `coupling.py` |
 | | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
-| release | what an answer from a table costs | `release.py`, `query.py`, `answer.py` |
+| release | what an answer from a table costs | `release.py`, `query.py`, `answer.py`, `having.py` |
 | marginals | what contingency tables cost, and that they agree | `marginals.py` |
-| composition | what several releases promise together | `composition.py` |
+| composition | what several releases promise together | `composition.py`, `necessary.py` |
 
 Other rooms may import the names below and nothing else: entry points, and the sentences that a
 certificate must carry (`beliefs`). tests/architecture enforces it.
@@ -29,6 +29,7 @@ from .dispatch import (
     check_apart_from_code,
     names_code,
     problem_of,
+    remarks_on,
     taken_on_trust,
 )
 from .numbers import Rejected
@@ -41,5 +42,6 @@ __all__ = [
     "check_apart_from_code",
     "names_code",
     "problem_of",
+    "remarks_on",
     "taken_on_trust",
 ]

@@ -5,19 +5,11 @@ The exit status is 0 if all are accepted, 1 if one is refused, 2 if a file canno
 all is well but one takes a number on trust: it is checked, and not accepted.
 """
 
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
-from .dispatch import problem_of, taken_on_trust
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose names are all different: two readers might take different ones."""
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError
-    return dict(pairs)
+from .dispatch import problem_of, remarks_on, taken_on_trust
+from .numbers import Rejected
+from .reading import read_file
 
 
 def main(paths: list[str]) -> int:
@@ -25,9 +17,10 @@ def main(paths: list[str]) -> int:
     status, trusting = 0 if paths else 2, False
     for path in paths:
         try:
-            found = json.loads(Path(path).read_text("utf-8"), object_pairs_hook=_object)
-        except (OSError, ValueError, RecursionError):
-            sys.stdout.write(f"{path}: not a readable JSON file\n")
+            found = read_file(path)
+        except (OSError, ValueError, Rejected) as error:
+            why = f": {error}" if isinstance(error, Rejected) else ""
+            sys.stdout.write(f"{path}: not a readable JSON file{why}\n")
             status = 2
             continue
         problem = problem_of(found) if isinstance(found, dict) else "it is not a JSON object"
@@ -35,6 +28,8 @@ def main(paths: list[str]) -> int:
         if problem is None and taken_on_trust(found):
             verdict, trusting = "checked, apart from what it takes on trust", True
         sys.stdout.write(f"{path}: {verdict}\n")
+        for remark in () if problem is not None else remarks_on(found):
+            sys.stdout.write(f"{path}: remark: {remark}\n")
         status = max(status, 0 if problem is None else 1)
     return status or (3 if trusting else 0)
 

@@ -3,12 +3,13 @@
 | part of the answer | must be |
 |---|---|
 | table, query, price asked, plan | those of the certificate |
-| cost | that of the plan |
+| cost | that of the plan, and what was asked for: delta may be left over |
 | guarantee, notes | the sentences that follow from the plan, letter for letter |
 | note "Not recorded" | there exactly if the certificate names no ledger |
 | entry | none without a ledger; a later one than that which the certificate names |
 | columns | those that the query asks for, in order |
 | rows | as many keys and cells as there are columns; declared keys; no more than the limit |
+| | all that the question asks for, in its order, as far as that can be seen (`having.py`) |
 | derived columns | the formulas over the other columns of the row (`derived.py`) |
 | columns and rows | of the digest that the certificate names |
 | rows of contingency tables | every cell once; agreeing, as `marginals.py` says |
@@ -36,6 +37,7 @@ from math import isfinite
 from typing import Any
 
 from .derived import check_values
+from .having import check_shown, remarks_on_shown
 from .marginals import check_tables
 from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
@@ -186,6 +188,7 @@ def check_answer(record: Json, certificate: Json) -> None:
     asked = {k: v for k, v in record["asked"].items() if k != "sql"}
     to_this = same(asked, {**plan["asked"], "query": body["query"]})
     require(to_this, "the answer is to another question")
+    require(_price_problem(plan) is None, "the answer cost another price than was asked for")
     _check_words(record, plan, question, recorded=body["ledger"] is not None)
     if record["entry"] is not None:  # a record as a ledger holds it names no entry yet
         require(body["ledger"] is not None, "an entry is named, and the certificate has no ledger")
@@ -210,10 +213,41 @@ def check_answer(record: Json, certificate: Json) -> None:
     sealed = {"columns": record["columns"], "rows": before}
     require(digest(sealed) == claim["rows"], "the rows are not those that were released")
     check_values(question, before)
+    check_shown(question, before)
     if "before" in record:
         _check_consistent(record, question)
     else:
         require(record.get("totals") is None, "there are totals that nothing explains")
+
+
+def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
+    """What a reader of a release that was accepted should know of it, in sentences."""
+    plan, question = certificate["body"]["plan"], question_of(certificate["body"]["query"])
+    problem = _price_problem(plan)
+    if problem is not None:
+        yield problem
+    asked, spent = plan["asked"]["delta"], number(plan["cost"]["delta"])
+    if asked is not None and spent < number(asked):
+        yield f"Of the delta = {plain(number(asked))} that was asked for, {plain(spent)} was spent."
+    if found is certificate or certificate["kind"] != "release":
+        return
+    yield from remarks_on_shown(question, found.get("before", found["rows"]))
+    try:
+        check_shown(question, found["rows"])
+    except Rejected:
+        yield "Counts were made consistent afterwards: rows no longer fit HAVING or ORDER BY."
+
+
+def _price_problem(plan: Json) -> str | None:
+    """How the price asked differs from the cost; what is left of delta does not count."""
+    for name in ("epsilon", "rho"):
+        asked, cost = number(plan["asked"][name] or "0"), number(plan["cost"][name])
+        if asked != cost:
+            return f"Asked for {name} = {plain(asked)}, and the cost is {name} = {plain(cost)}."
+    asked, cost = number(plan["asked"]["delta"] or "0"), number(plan["cost"]["delta"])
+    if cost not in (0, asked):
+        return f"Asked for delta = {plain(asked)}, and the cost is delta = {plain(cost)}."
+    return None
 
 
 def _check_words(record: Json, plan: Json, question: Question, *, recorded: bool) -> None:

@@ -59,7 +59,7 @@ Theorem  (samples, orders between) ln M is convex (Hoelder) and M(0) <= 1: for n
 Certificates of an earlier version have samples under `on_trust`, with the moment that the producer
 found at the same c: a premise. `taken_on_trust` says so, and a certificate with such a part is
 checked but not accepted. A tight epsilon, which no moment proves, may stand beside the one that is
-checked: nothing here says that it is true.
+checked: nothing here says that it is true. Neither may be below what `necessary.py` proves.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ from math import comb
 from types import MappingProxyType
 from typing import Any
 
+from .necessary import check_trusted_epsilon, check_trusted_moment
 from .numbers import Json, exp_bounds, ln_bounds, number, require
 
 _CLAIM = frozenset(
@@ -130,6 +131,9 @@ def check_composition(claim: Json, body: Json) -> None:
     parts = [_counted(part, _checked, order) for part in claim["losses"]]
     parts += [_counted(part, _trusted, order) for part in claim["on_trust"]]
     _check_total(parts, order, epsilon, delta)
+    if tight is not None:
+        every = (*claim["losses"], *claim["on_trust"])
+        check_trusted_epsilon(every, number(tight), delta)
 
 
 def taken_on_trust(claim: Json) -> bool:
@@ -195,15 +199,16 @@ def _about_samples(written: Any) -> bool:
 def _trusted(values: dict[str, Any], order: Fraction | None) -> _Bound:
     """The moment that the producer found: a premise, at the order of the proof."""
     require(order is not None, "what is on trust has moments only")
+    assert order is not None
     name = values.pop("loss")
     require(name in _SAMPLED, "a loss is on trust that could be checked, or is unknown")
     moment = number(values.pop("log_moment"))
     require(number(values.pop("order")) == order, "a moment on trust is of another order")
     require(set(values) == _SAMPLED[name], "a loss lacks a number, or has one too many")
+    sample = {"loss": name, **values}
     rate = number(values.pop("rate"))
     require(0 < rate <= 1 and all(number(v) > 0 for v in values.values()), "a sample is odd")
-    # E[(P/Q)**c] >= 1 under P by Jensen's inequality
-    require(moment >= 0, "a moment on trust is below 1")
+    check_trusted_moment(sample, order, moment)
     return _Bound(moment=moment, greatest=None)
 
 

@@ -11,7 +11,7 @@ Checked  tests/release/test_derived.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -103,19 +103,26 @@ def has_total(expression: Any) -> bool:
     return expression[0] == "total" or any(map(has_total, expression[1:]))
 
 
-def check_values(question: Any, rows: list[Json]) -> None:
-    """That every derived cell holds the formula over the other cells of its row."""
+def released_values(question: Any, rows: Sequence[Json]) -> list[dict[str, Any]]:
+    """The numbers of each row by name, shown or not: released ones, and formulas over them."""
     numbers = [_released(question, row) for row in rows]
     names = [part.name for part in question.aggregates if part.function != "histogram"]
     totals = {name: _total([row[name] for row in numbers]) for name in names}
-    for name, formula in question.derived:
+    for row in numbers:
+        values = {name: _value(formula, row, totals) for name, formula in question.derived}
+        row |= {name: x if isinstance(x, float) else None for name, x in values.items()}
+    return numbers
+
+
+def check_values(question: Any, rows: list[Json]) -> None:
+    """That every derived cell holds the formula over the other cells of its row."""
+    numbers = released_values(question, rows)
+    for name, _ in question.derived:
         if name not in question.selected:
             continue  # only sorted by
         place = _place(question, name)
-        for row, parts in zip(rows, numbers, strict=True):
-            cell = row["cells"][place]
-            found = _value(formula, parts, totals)
-            expected = found if isinstance(found, float) else None
+        for row, values in zip(rows, numbers, strict=True):
+            cell, expected = row["cells"][place], values[name]
             require(_same(cell["value"], expected), "a derived number does not follow from others")
             require(cell["standard_error"] is None, "a derived number has a standard error")
             low, high = cell["low"], cell["high"]

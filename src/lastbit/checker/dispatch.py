@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from .answer import check_answer
+from .answer import check_answer, remarks_on as _remarks
 from .composition import check_composition, taken_on_trust as _trusts
 from .coupling import check_coupling, check_coupling_steps
 from .error_bound import check_error_bound
@@ -255,6 +255,17 @@ def taken_on_trust(certificate: Json) -> bool:
     inner = certificate_in(certificate)
     claim = inner.get("claim")
     return inner.get("kind") == "composition" and isinstance(claim, Mapping) and _trusts(claim)
+
+
+def remarks_on(certificate: Json) -> tuple[str, ...]:
+    """What a reader of a certificate or answer that was accepted should know, in sentences.
+
+    Nothing of it contradicts what is claimed: that is refused.
+    """
+    inner = certificate_in(certificate)
+    if inner.get("kind") not in ("release", "marginals"):
+        return ()
+    return tuple(_remarks(certificate, inner))
 
 
 def _check_whole(found: Json, checked: Mapping[str, Callable[[Json, Json], None]]) -> None:

@@ -120,6 +120,8 @@ class Question:
     units: Units
     derived: tuple[tuple[str, Any], ...] = ()
     selected: tuple[str, ...] = ()
+    having: Any = None
+    order: tuple[tuple[str, bool], ...] = ()
 
     @property
     def groups(self) -> int | None:
@@ -172,6 +174,8 @@ def question_of(query: Any) -> Question:
         ),
         derived=derived,
         selected=selected or tuple(part.name for part in aggregates),
+        having=query["having"],
+        order=tuple((name, falls) for name, falls in query["order"]),
     )
 
 

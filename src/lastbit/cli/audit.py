@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import math
 import re
 import shlex
@@ -40,6 +40,7 @@ from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, wait
 from lastbit.errors import LastbitError
 from lastbit.exact import exact_text, rounded_down, rounded_near, rounded_up
 from lastbit.files import content_of
+from lastbit.reading import MOST_BYTES, NotJson, parse_json
 from lastbit.report import AuditStory, audit_page
 from lastbit.verify import Code
 
@@ -212,12 +213,13 @@ def whole_numbers(pairs: Pairs) -> Pairs:
 
 def _json(path: Path) -> Pairs:
     try:
-        found = json.loads(content_of(path, most=1 << 30).decode("utf-8-sig"))
+        content = content_of(path, most=MOST_BYTES)
+        found = parse_json(content.removeprefix(codecs.BOM_UTF8))
     except OSError as error:
         problem = f"cannot be read at {path} ({error.strerror})"
         raise refusal("--pairs", problem, "name a file that you may read") from error
-    except (ValueError, RecursionError) as error:
-        raise refusal("--pairs", f"at {path} is not JSON text", SHAPE) from error
+    except NotJson as error:
+        raise refusal("--pairs", f"at {path} is no JSON to be read: it {error}", SHAPE) from error
     if not isinstance(found, list) or any(not isinstance(p, list) or len(p) != 2 for p in found):
         raise refusal("--pairs", f"at {path} is not a list of pairs", SHAPE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from lastbit.checker import (
     check_apart_from_code,
     names_code,
     problem_of,
+    remarks_on,
     taken_on_trust,
 )
 from lastbit.cli.loading import current_folder
 from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.exact import rounded_up
 from lastbit.files import exists
 from lastbit.report import claim_of, only_probed, quoted
 from lastbit.verify import read
@@ -31,6 +30,7 @@ MOST_WORDS = 2000
 PROBED = "if monotone, only probed"
 APART_FROM_CODE = "apart from the code"
 APART_FROM_TRUST = "apart from what is on trust"
+UNPROVED = "tight_epsilon_on_trust"  # an epsilon that nothing here proves: not shown
 
 
 @command("check out.json")
@@ -68,8 +68,10 @@ def check(
                 continue
             inner = certificate_in(certificate)
             parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
+            parts["claim"] = {k: v for k, v in inner["claim"].items() if k != UNPROVED}
             said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
             result = {"file": str(path), "accepted": not left_open, **parts, "not_checked": said}
+            result["remarks"] = list(remarks_on(certificate))
             found_out.append(result | ({"checked": left_open} if left_open else {}))
         show_json({"certificates": found_out})
     else:
@@ -133,6 +135,7 @@ def _page(path: Path, certificate: Mapping[str, Any], left_open: str) -> list[Pa
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
         *(printable(sentence) for sentence in (words, *claim.sentences)),
         Facts([(printable(name), printable(value)) for name, value in claim.facts]),
+        *(f"Note: {printable(remark)}" for remark in remarks_on(certificate)),
         "On these assumptions, which no program has checked:",
         *(f"- {printable(sentence)}" for sentence in needed),
     ]
@@ -172,5 +175,3 @@ def _on_trust(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "unit", claim["neighbours"]["unit"]
     for loss in claim["on_trust"]:
         yield "moment on trust", f"{loss['loss']}: ln M({loss['order']}) <= {loss['log_moment']}"
-    if claim["tight_epsilon_on_trust"] is not None:
-        yield "tight epsilon on trust", rounded_up(Fraction(claim["tight_epsilon_on_trust"]))

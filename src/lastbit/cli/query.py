@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # what speaks to servers is slow to load
 DIALECTS = ("duckdb", "postgres", "spark", *READ_ONLY)
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
+MOST_LETTERS = 1 << 20  # of SQL from standard input; of so many, all are refused
 ROOM = 76  # a table is set in by two blanks on either side
 
 
@@ -158,7 +159,7 @@ def query(
     if (sql is None) == (marginals is None):
         remedy = "pass one SELECT, or --marginals region,old"
         raise refusal("SQL", "or --marginals, exactly one, is needed", remedy)
-    statement = sys.stdin.read() if sql == "-" else sql
+    statement = sys.stdin.read(MOST_LETTERS) if sql == "-" else sql
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
     if isinstance(card, str):
         given = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}

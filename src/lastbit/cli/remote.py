@@ -14,9 +14,12 @@ from lastbit.cli.ledger import LETTERS, limit_words, money
 from lastbit.cli.options import PATH, option, refusal
 from lastbit.cli.output import Facts, Heading, printable, show, show_json, waiting
 from lastbit.errors import ServerFailed
+from lastbit.files import content_of
 from lastbit.ledger import Limit
 from lastbit.report import budget_parts
 from lastbit.tables import exact_fraction, progress
+
+MOST_TOKEN = 4096  # bytes of its file
 
 if TYPE_CHECKING:  # what speaks to servers is slow to load
     from lastbit.release import Answer, RemoteTable
@@ -52,7 +55,8 @@ def opened(address: str, token_file: Path | None) -> RemoteTable:
 
 def _token(path: Path) -> Secret:
     try:
-        mode, text = path.stat().st_mode, path.read_text(encoding="ascii").strip()
+        mode, content = path.stat().st_mode, content_of(path, most=MOST_TOKEN)
+        text = content.decode("ascii").strip()
     except (OSError, ValueError):
         mode, text = 0, ""
     if not text:

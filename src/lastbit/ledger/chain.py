@@ -31,7 +31,6 @@ Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then as
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -52,6 +51,7 @@ from lastbit.ledger.principals import (
     moment_of,
 )
 from lastbit.ledger.storage import Books, Place, damaged
+from lastbit.reading import MOST_RECORDED, parse_json
 from lastbit.tables import Cost
 
 _KIND = re.compile(
@@ -96,8 +96,8 @@ class StoredEntry:
         if not isinstance(text, str) or not text.isascii() or sha256(text) != entry.result:
             raise Malformed("has an answer that was changed")
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
+            record = parse_json(text, most_bytes=len(text), most_values=MOST_RECORDED)
+        except ValueError:
             record = None
         if not isinstance(record, dict):
             raise Malformed("has an answer that is not a record")

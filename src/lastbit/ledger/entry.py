@@ -42,7 +42,6 @@ Checked  tests/ledger/test_account.py; tests/ledger/test_short_sums.py; tests/le
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -55,6 +54,7 @@ from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.ledger.principals import CURRENCIES, ROLES, Allowance, Limit, Role, Total, in_words
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
+from lastbit.reading import parse_json
 from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price, suggested
 
 Kind: TypeAlias = Literal[
@@ -431,8 +431,8 @@ class Entry:
     def read(text: str) -> Entry:
         """The entry that this text is; any other text, also of the same meaning, is refused."""
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
+            data = parse_json(text)
+        except ValueError:
             raise Malformed("is not JSON") from None
         if not isinstance(data, dict) or data.get("format") not in _FORMATS:
             raise Malformed("is of another format")

@@ -69,6 +69,10 @@ SELECT current_setting('server_version_num')::integer / 10000, current_setting('
        current_setting('zero_damaged_pages'), current_setting('session_replication_role')
 """
 _SOUND = ("UTF8", False, "off", "on", "on", "on", "off", "origin")
+_KEEPING = (
+    *("fsync", "full_page_writes", "synchronous_commit", "zero_damaged_pages"),
+    "session_replication_role",
+)
 
 
 def schema_of(place: Address) -> str:
@@ -88,24 +92,46 @@ def _names(place: Address) -> dict[str, str]:
 
 # ---------------------------------------------------------------- a connection
 
+# what a role or a database may have set otherwise, and what the server's descriptions of tables
+# and functions, its texts of values and the meaning of ours depend on; the first one comes first
+_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "quote_all_identifiers": "off",
+        "standard_conforming_strings": "on",
+        "transform_null_equals": "off",
+        "exit_on_error": "off",
+        "DateStyle": "'ISO, YMD'",
+        "IntervalStyle": "postgres",
+        "TimeZone": "'UTC'",
+        "extra_float_digits": "1",
+        "bytea_output": "hex",
+        "lc_monetary": "'C'",
+        "lc_time": "'C'",
+        "default_table_access_method": "heap",
+        "default_tablespace": "''",
+        "check_function_bodies": "on",
+    }
+)
 
-def _settings(patience: float, *, local: bool, by_no_index: bool = True) -> str:
+
+def _settings(patience: float, *, local: bool) -> str:
     """By SET LOCAL in each transaction too: behind a pool, SET may have reached another server.
 
-    Entries are read by no index, as in a file; definitions are.
+    Entries are read by no index, as in a file.
     """
     wait = max(int(patience * 1000), 1)
     given = {
+        **_MEANINGS,
         "search_path": "pg_catalog, pg_temp",
         "synchronous_commit": "on",
         "lock_timeout": str(wait),
         "statement_timeout": str(max(4 * wait, 20_000)),
         "idle_in_transaction_session_timeout": str(_longest_idle(patience)),
+        "idle_session_timeout": "0",
         "row_security": "off",
         "jit": "off",
+        **dict.fromkeys(BY_INDEX, "off"),
     }
-    if by_no_index:
-        given |= dict.fromkeys(BY_INDEX, "off")
     how = "SET LOCAL" if local else "SET"
     return "; ".join(f"{how} {name} = {value}" for name, value in given.items())
 
@@ -144,15 +170,19 @@ def _check_server(place: Address, connection: Any) -> None:
     if tuple(found) == _SOUND:
         return
     encoding, replica, read_only = found[:3]
-    if replica or read_only != "off":
+    if replica:
         raise unusable(place, "is on a replica, or may only be read", "name the primary")
     if encoding != "UTF8":
         raise unusable(place, "is in a database that is not in UTF8", "name another database")
+    if read_only != "off":
+        problem = "may only be read: default_transaction_read_only is on"
+        raise unusable(place, problem, "turn it off for this user and database")
+    wanted = zip(_KEEPING, found[3:], _SOUND[3:], strict=True)
+    wrong = [f"{name} = {sound}" for name, there, sound in wanted if there != sound]
     raise unusable(
         place,
         "is on a server that may forget or damage what it has confirmed",
-        "turn fsync and full_page_writes on, zero_damaged_pages off, and leave "
-        "session_replication_role alone",
+        f"set {', '.join(wrong)} for this server, user and database",
     )
 
 
@@ -167,7 +197,10 @@ def _layout(place: Address, connection: Any) -> int:
     if layout is None:
         rights = [line for line in lines if line.startswith("grant ")]
         what = "its rights" if rights else "its tables, triggers or functions"
-        raise damaged(place, f"had {what} changed; put them back, or restore a backup")
+        raise damaged(
+            place,
+            f"had {what} changed; let its owner put them back (a backup lacks later charges)",
+        )
     return layout
 
 
@@ -244,14 +277,13 @@ class PostgresBooks:
             self._connect()
         elif time.monotonic() < self.checked + _CHECKED_AGAIN:
             return
-        for setting in ("on", "off"):  # definitions are read by an index, entries are not
-            self.raw.execute("; ".join(f"SET {name} = {setting}" for name in BY_INDEX))
-            if setting == "on":
-                _check_made(self.place, self.raw)
-        may_decide = f"has_function_privilege('{self.schema}.decide({GIVEN})', 'EXECUTE')"
-        found = self.raw.execute(
-            f"SELECT layout, version, {may_decide} FROM {self.schema}.head"
-        ).fetchone()
+        by_index = "; ".join(f"SET LOCAL {name} = on" for name in BY_INDEX)
+        with self._begun("READ COMMITTED, READ ONLY", by_index):
+            _check_made(self.place, self.raw)
+            may_decide = f"has_function_privilege('{self.schema}.decide({GIVEN})', 'EXECUTE')"
+            found = self.raw.execute(
+                f"SELECT layout, version, {may_decide} FROM {self.schema}.head"
+            ).fetchone()
         if found is None:
             raise damaged(self.place, "has lost its head; restore a backup")
         layout, version, self.steward = found
@@ -271,7 +303,7 @@ class PostgresBooks:
     def _connect(self) -> None:
         self.schema = _names(self.place)["s"]
         self.raw = _signed_in(self.place, self.patience)
-        self.raw.execute(_settings(self.patience, local=False, by_no_index=False))
+        self.raw.execute(_settings(self.patience, local=False))
         _check_server(self.place, self.raw)
 
     def is_alive(self) -> bool:
@@ -577,7 +609,19 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "57P03": _LEFT,
         "08": _LEFT,
         "25006": ("is on a replica, or may only be read", "name the primary"),
+        "57P05": (
+            "is on a server that ends sessions too soon; nothing was changed",
+            "raise idle_session_timeout for this user and database",
+        ),
+        "25P04": (
+            "is on a server that ends transactions too soon; nothing was changed",
+            "raise transaction_timeout for this user and database",
+        ),
         "53": ("has no room: the server is out of disk or memory", "free some"),
+        "54": (
+            "needs more than this server lets a statement have; nothing was changed",
+            "raise max_stack_depth for this user and database",
+        ),
         "58": ("cannot be read or written: the server's disk fails", "look at the disk"),
         "LB002": (
             "lets you charge in your own name alone, which is that of your database user",

@@ -152,7 +152,8 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
 
 _ANCHOR = "anchor of {opened}: entry {sequence} is {hash}"
 _ANCHORED = re.compile(r"anchor of ([0-9a-f]{64}): entry ([0-9]{1,18}) is ([0-9a-f]{64})")
-_LONGEST_ANCHOR = 1 << 28
+_LONGEST_ANCHOR = 1 << 27
+_SHORTEST_ANCHOR = 2 * 64  # letters of a line: two hashes
 
 
 def anchor_noted(
@@ -217,7 +218,7 @@ def _noted(ledger: Ledger, anchor: Place | Address) -> list[tuple[str, str]]:
             text = content_of(str(anchor), most=_LONGEST_ANCHOR).decode("ascii", "replace")
         except OSError as error:
             raise _no_anchor(anchor, f"cannot be read ({error.strerror})") from None
-        lines = text.splitlines()
+        lines = text.splitlines() if text.count("\n") <= len(text) // _SHORTEST_ANCHOR else [""]
         if not all(_ANCHORED.fullmatch(line) for line in lines):
             raise _no_anchor(anchor, "is a file of something else, or was damaged")
     told = (_ANCHORED.fullmatch(line) for line in lines)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, nonnegative, probability, rational, shown, whole
+from lastbit.reading import parse_json
 
 Relation = Literal["add-remove", "change-one", "as-declared"]
 _WORDS = (
@@ -408,7 +409,7 @@ def from_json(text: str) -> Guarantee:
     PureDP(epsilon='1/3')
     """
     try:
-        values = json.loads(text)
+        values = parse_json(text)
         kind = {k.__name__: k for k in _KINDS}[values.pop("kind")]
         relation = Neighbours(**values.pop("neighbours"))
         for name in ("epsilon", "rho"):

@@ -32,6 +32,7 @@ from lastbit.errors import (
     QueryRefused,
     ServerFailed,
 )
+from lastbit.reading import parse_json
 
 API = "/api/v1"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -170,11 +171,11 @@ class Server:
             wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
             if response.status == 204 and not text:
                 return Reply(status=204, retry_after=wait, body=None), "", False
-            value = json.loads(text.decode(), parse_constant=_no_number)
+            value = parse_json(text, most_bytes=most)
             return Reply(status=response.status, retry_after=wait, body=value), "", False
         except ssl.SSLCertVerificationError:
             return None, "has a certificate that is not valid for it; ask its steward", True
-        except (ValueError, RecursionError):
+        except ValueError:
             return None, "does not answer in JSON; look at the address", True
         except (OSError, http.client.HTTPException):
             if late.is_set():
@@ -259,7 +260,3 @@ def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
     if response.length:  # less came than was announced
         raise http.client.IncompleteRead(b"", response.length)
     return b"".join(pieces)
-
-
-def _no_number(_: str) -> Any:
-    raise ValueError

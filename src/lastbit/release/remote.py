@@ -33,6 +33,7 @@ from lastbit.addresses import Secret
 from lastbit.checker import Rejected, check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, QueryRefused, ServerFailed, WrongType
 from lastbit.exact import Number, exact_text, rational
+from lastbit.reading import MOST_BYTES
 from lastbit.release.answer import Answer
 from lastbit.release.connection import LONGEST_WAIT, MOST_WORDS, Reply, Server
 from lastbit.release.private_table import Table
@@ -55,7 +56,7 @@ from lastbit.tables import (
     told,
 )
 
-_MOST_ANSWER = 256 << 20
+_MOST_ANSWER = MOST_BYTES
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASK_AGAIN = "ask again: an answer that is on record is free"
 

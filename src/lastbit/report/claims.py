@@ -335,17 +335,13 @@ def _composition(claim: Json, body: Json) -> Claim:
             "states, are right."
         )
     if tight is not None:
-        sentences.append(
-            f"The file also says that ε ≤ {up(number(tight))} is true at this δ; that needs more "
-            "than this proof, and is taken on trust."
-        )
+        sentences.append("The file names a smaller ε too: it is not proved, and not shown here.")
     facts = (
         *(("loss", _loss(loss)) for loss in claim["losses"]),
         *(("loss, on trust", _loss(loss)) for loss in claim["on_trust"]),
         ("neighbours", about),
         ("proof", form),
         ("epsilon, checked", up(epsilon)),
-        *((("epsilon, on trust", up(number(tight))),) if tight is not None else ()),
         ("delta", up(delta)),
     )
     return Claim(f"{releases} together", price, tuple(sentences), facts)

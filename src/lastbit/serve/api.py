@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 
 from lastbit.exact import rational
 from lastbit.ledger import Entry, Ledger, Limit
+from lastbit.reading import parse_json
 from lastbit.report import account_json, allowance_json
 from lastbit.serve.handling import (
     books_of,
@@ -294,11 +295,9 @@ async def _body(request: Request, schema: str) -> dict[str, Any]:
 
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(
-            body.decode(), parse_constant=_no_number, object_pairs_hook=_without_doubles
-        )
+        found = parse_json(body)
         json.dumps(found, ensure_ascii=False).encode()  # refuses halves of letters
-    except (ValueError, RecursionError):  # what it says may quote what was sent
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise _refusal(400, "not-json", "Not JSON", "send one JSON object in UTF-8")
@@ -311,17 +310,6 @@ def _has_nul(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_nul, (*value, *value.values())))
     return any(map(_has_nul, value)) if isinstance(value, list) else "\0" in str(value)
-
-
-def _no_number(_: str) -> Any:
-    raise ValueError
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
 
 
 def _key(request: Request) -> str | None:

@@ -18,8 +18,9 @@ Theorem  (slow clients)  A connection that owes bytes of a request, or takes non
          new one takes the place of that which has been waiting longest for its client
 Proof    `PatientProtocol`: the clock starts with the connection, or with the first byte of the next
          request, and only a whole request stops it; bytes that trickle do not set it back
+Theorem  (framing)  No byte is read as a request that another reader would not: `framing.py`
 Source   Fetch Metadata Request Headers, W3C; RFC 6454 (Origin); RFC 9110 section 7.4 (421)
-Checked  tests/serve/test_safety.py, tests/serve/test_slow_clients.py
+Checked  tests/serve/test_safety.py, test_framing.py, test_slow_clients.py
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from lastbit.serve.framing import StrictConnection
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API
 from lastbit.serve.settings import LOOPBACK, Settings
@@ -139,6 +141,8 @@ class Safety:
         if any(n == b"content-type" and v.startswith(b"text/html") for n, v in given):
             # with no-referrer, browsers would send "Origin: null" from the page's own forms
             ours[b"referrer-policy"] = b"same-origin"
+        if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+            ours[b"connection"] = b"close"  # what follows chunks is not read (`framing.py`)
         if scope["path"].startswith("/static/") and any(n == b"cache-control" for n, _ in given):
             del ours[b"cache-control"]
         return [(name, value) for name, value in given if name not in ours] + list(ours.items())
@@ -180,8 +184,6 @@ def _check(scope: Scope, settings: Settings) -> None:
         detail = "The request was not sent by a page of this server; open the page and try again."
         raise _no(403, "Sent by another site", detail, kind="cross-site")
     length = _one(headers, b"content-length")
-    if length is not None and any(name == b"transfer-encoding" for name, _ in headers):
-        raise _no(400, "Two lengths", "Send Content-Length or Transfer-Encoding, not both.")
     if length is not None and (len(length) > 9 or int(length) > settings.most_body):
         raise too_large(settings.most_body)
 
@@ -341,6 +343,7 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; say whether it is the Unix socket."""
+        self.conn = StrictConnection(h11.SERVER, MOST_HEADER_BYTES)
         super().connection_made(transport)
         self.timeout_keep_alive = self.idle_seconds  # type: ignore[assignment]  # seconds, whole or not
         self.access_log = False  # uvicorn would write paths, and those of links are secret
@@ -367,6 +370,13 @@ class PatientProtocol(H11Protocol):
     def waiting_since(self) -> float:
         """When the client's time ends; those that wait for another request are first to go."""
         return 0.0 if self._owed is None else self._owed.when()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with a request, and close; if a response has begun, close at once."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(getattr(self.conn, "problem", "") or msg)
+        else:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

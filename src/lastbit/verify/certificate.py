@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.files import content_of, written_over
+from lastbit.reading import MOST_BYTES, NotJson, parse_json
 
 VERSION = 1
-_LONGEST = 1 << 28
 _NUMBER = re.compile(r"-?\d{1,4000}(/[1-9]\d{0,3999})?", re.ASCII)
 
 
@@ -108,35 +107,13 @@ def save(sealed: Mapping[str, Any], path: Path) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """The JSON object in a file: every name once, every number finite, nested within reason."""
-    problem = "is not a JSON object"
-
-    def refused(why: str) -> Any:
-        nonlocal problem
-        problem = why
-        raise ValueError(why)
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({name for name, _ in pairs}) != len(pairs):  # two readers might take different ones
-            refused("has a name twice in one object")
-        return dict(pairs)
-
-    def finite(text: str) -> float:
-        number = float(text)
-        return number if isfinite(number) else refused("has a number beyond the largest float")
-
-    def constant(_: str) -> Any:
-        refused("has NaN or an infinity, which JSON does not know")
-
-    value = None
+    problem, value = "is not a JSON object", None
     try:
-        text = content_of(path, most=_LONGEST).decode("utf-8")
-        value = json.loads(
-            text, object_pairs_hook=once, parse_constant=constant, parse_float=finite
-        )
-    except RecursionError:
-        problem = "is nested too deeply"
-    except (OSError, ValueError):
-        pass
+        value = parse_json(content_of(path, most=MOST_BYTES))
+    except NotJson as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
     if not isinstance(value, dict):
         remedy = "pass a file that lastbit wrote"
         raise InvalidParameter("certificate", problem=problem, remedy=remedy)

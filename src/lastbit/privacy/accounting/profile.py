@@ -29,6 +29,7 @@ from lastbit.privacy.accounting.losses import (
     ThresholdLoss,
 )
 from lastbit.privacy.guarantees import ApproxDP, Neighbours
+from lastbit.reading import parse_json
 
 _KINDS = (
     GaussianLoss,
@@ -181,7 +182,7 @@ class Profile:
     def from_json(cls, text: str) -> Profile:
         """The profile that `to_json` wrote."""
         try:
-            values = json.loads(text)
+            values = parse_json(text)
             if values["kind"] != "Profile":
                 raise KeyError("kind")
             relation = Neighbours(**values["neighbours"])

@@ -387,6 +387,8 @@ _SECTIONS = (
 _SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _MOST_ROWS_SAID = 10**12
 _LONGEST = 1 << 22
+_MOST_SIGNS = 1 << 17  # = [ { and . in all: each costs the parser of TOML up to 1 kB
+_MOST_COMMAS = 1 << 20
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
 _PARTS = re.compile(r"[={},]")
@@ -460,6 +462,10 @@ def examined(path: str | Path) -> Examined:
 
 def _examined(text: str, *, folder: Path, named: str) -> Examined:
     text = text.replace("\r\n", "\n")
+    if sum(map(text.count, "=[{.")) > _MOST_SIGNS or text.count(",") > _MOST_COMMAS:
+        problem = "has more keys, sections or values than a card can have"
+        large = Problem(1, "the card", problem, "declare only what questions need")
+        return Examined(named=named, card=None, problems=[large], lines={})
     try:
         _check_keys(text)
         data = tomllib.loads(text, parse_float=Written)

@@ -257,6 +257,12 @@ def _told(state: str, *, lost: bool) -> str:
             return "a table of the source is not there any more"
         case _, "57014":
             return "the statement took longer than the server allows; raise statement_timeout"
+        case _, "57P05":
+            return "the server ends sessions too soon; raise idle_session_timeout"
+        case _, "25P04":
+            return "the transaction took longer than the server allows; raise transaction_timeout"
+        case _, "53400":
+            return "the statement needs more disk than the server allows; raise temp_file_limit"
         case _, "55P03":
             return "another transaction holds a lock on the table; ask again later"
         case "53", _:

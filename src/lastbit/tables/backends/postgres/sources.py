@@ -39,13 +39,20 @@ _OLDEST = 15
 _PATIENCE = 10  # seconds until a server must answer
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
+        "quote_all_identifiers": "off",  # first: a list is read back as it says
         "search_path": "pg_catalog, pg_temp",  # no operator but the server's own
         "row_security": "off",  # refuses where it would hide rows
         "standard_conforming_strings": "on",
         "transform_null_equals": "off",
         "TimeZone": "UTC",
         "DateStyle": "ISO, YMD",
+        "IntervalStyle": "postgres",
+        "bytea_output": "hex",  # of values that were added to old rows
+        "lc_monetary": "C",
         "extra_float_digits": "1",
+        "array_nulls": "on",
+        "exit_on_error": "off",
+        "idle_in_transaction_session_timeout": "1h",  # while a question is planned
         "jit": "off",  # to compile a large CASE takes longer than to run it
         "parallel_setup_cost": "100",  # so that rows are sorted by several workers
         "parallel_tuple_cost": "0.01",
@@ -111,8 +118,10 @@ def _begun(connection: Any) -> None:
     if number < _OLDEST or not own:
         problem = f"is on a server that is not PostgreSQL {_OLDEST} or newer"
         raise InvalidParameter("source", problem=problem, remedy="upgrade it, or write Parquet")
-    ours = [f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items()]
-    ours[0] = f"SET LOCAL search_path = {_SETTINGS['search_path']}"  # a list, not one name
+    ours = [
+        f"SET LOCAL {name} = " + (value if name == "search_path" else f"'{value}'")  # it is a list
+        for name, value in _SETTINGS.items()
+    ]
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     connection.execute("; ".join(ours))
     found = dict(connection.execute(_NOW, [list(_SETTINGS) + list(_DEFAULTS)]).fetchall())
