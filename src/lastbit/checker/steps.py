@@ -23,9 +23,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import Json, Rejected, Rows, number, require
-
-Parts: TypeAlias = tuple[int, Fraction, Fraction | None, Fraction | None]
+from .numbers import Json, Rejected, Rows, interval_of, number, require
+from .one_rounding import check_ends, check_zeros, readings, zeros
 
 _DYADIC = MappingProxyType({
     "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "numpy.add": "ADD",
@@ -58,20 +57,38 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     types = [last_type(rows, role == "query") for rows in steps]
     if role == "mechanism":
         require(len(set().union(*types)) == 1, "results of the code are of two types")
-        far = max(abs(number(end)) for end in claim["region"])
+        far = max(abs(number(end)) for end in claim.get("values", claim["region"]))
         greatest = Fraction(2**970 * (2**53 - 1))
         beyond = any(graph.size(root, far) > greatest for root in found)
         require(not beyond, "a step of the code may be beyond all floats")
-        parts = [graph.apart(root) for root in found]
-        found = [total for total, *_ in parts]
-        require(all(cell == number(claim["cell"]) for _, cell, *_ in parts), "another cell")
-        ends = {(low, high) for *_, low, high in parts}
-        require(len(ends) == 1, "the code clamps differently for the two signs")
-        low, high = ends.pop()
-        if low is not None and high is not None:
-            region = [number(end) for end in claim["region"]]
-            require([low, high] == region, "the code clamps to another region")
+        _check_release(graph, found, stated, claim, steps)
+        return
     require(found == stated, "the steps of the code are not those of the proof")
+
+
+def _check_release(
+    graph: Graph, roots: list[int], stated: list[int], claim: Json, steps: Sequence[Rows]
+) -> None:
+    """Reject unless the code is P(round(sum / cell)), the same P for both signs, settled beyond."""
+    require(len(roots) == len(stated), "the steps of the code are not those of the proof")
+    cell, region = number(claim["cell"]), interval_of(claim["region"])
+    fitting = [
+        {
+            reading[1:]
+            for reading in readings(graph.nodes, root)
+            if reading[1] == cell and graph.nested(reading[0]) == total
+        }
+        for root, total in zip(roots, stated, strict=True)
+    ]
+    common = set.intersection(*fitting)
+    require(bool(common), "the steps of the code are not those of the proof")
+    _, unit, links = min(common, key=repr)
+    results = check_ends((0, cell, unit, links), region)
+    signs = frozenset[int]()
+    for rows in steps:
+        whole = [not kinds[0] - _WHOLE for kinds in _types(rows, False)]
+        signs |= zeros(rows, whole)
+    check_zeros(links, signs, results)
 
 
 class Graph:
@@ -206,47 +223,12 @@ class Graph:
         require(rule in ("CONST", "none"), "an end of a clamp or a divisor is not a constant")
         return rest[0] if rest else None
 
-    def apart(self, root: int) -> Parts:
-        """clamp(round(total to the cell), low, high) on every path: total, cell, low, high."""
-        match self.nodes[root]:
-            case ("CLAMP", below, low, high):
-                total, cell, least, most = self.apart(below)
-                lows = [end for end in (low, least) if end is not None]
-                highs = [end for end in (high, most) if end is not None]
-                return total, cell, max(lows, default=None), min(highs, default=None)
-            case ("CASES", yes, no, *condition):
-                one, other = self.apart(yes), self.apart(no)
-                require(one[1:] == other[1:], "the code rounds or clamps differently on its paths")
-                return self.node("CASES", one[0], other[0], *condition), *one[1:]
-            case ("ROUND", total, step):
-                return total, step, None, None
-            case ("ADD", left, right):
-                if self.nodes[right] == ("CONST", 0):
-                    return self.apart(left)
-                if self.nodes[left] == ("CONST", 0):
-                    return self.apart(right)
-            case ("MUL", left, right):  # cell * round(total / cell)
-                for factor, rounded in ((left, right), (right, left)):
-                    inner = self._unrounded(rounded, "DIV", factor)
-                    if inner is not None:
-                        return inner, self.nodes[factor][1], None, None
-            case ("DIV", rounded, divisor):  # round(total * n) / n, the cell being 1/n
-                inner = self._unrounded(rounded, "MUL", divisor)
-                if inner is not None:
-                    n = self.nodes[divisor][1]
-                    # Python multiplies by the float nearest to n: else 1/n is not the cell
-                    require(_is_float(n), "the code multiplies by a fraction that is not a float")
-                    return inner, 1 / n, None, None
-        raise Rejected("the code does not round its result")
-
-    def _unrounded(self, rounded: int, rule: str, constant: int) -> int | None:
-        """The total of round(total / constant), or total * constant by the rule MUL, if any."""
-        kind, *rest = self.nodes[rounded]
-        number_of, *value = self.nodes[constant]
-        if number_of != "CONST" or value[0] <= 0 or kind != "ROUND" or rest[1] != 1:
-            return None
-        inner, *below = self.nodes[rest[0]]
-        return below[0] if inner == rule and below[1] == constant else None
+    def nested(self, total: Any) -> int:
+        """The number of a sum that is read with its cases."""
+        if isinstance(total, int):
+            return total
+        rule, yes, no, *condition = total
+        return self.node(rule, self.nested(yes), self.nested(no), *condition)
 
 
 _Exact: TypeAlias = tuple[frozenset[str], list[Fraction] | None, bool]
@@ -263,6 +245,10 @@ def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
     step of whole numbers and fractions alone that uses one which need not be a float: if none does,
     what such steps give is rounded as the float that it meets needs, once, and never before.
     """
+    return _types(rows, rounded)[-1][0]
+
+
+def _types(rows: Rows, rounded: bool) -> list[_Exact]:
     found: list[_Exact] = []
     for name, *parts in rows:
         used = [found[part] for part in parts if type(part) is int]
@@ -274,7 +260,7 @@ def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
             unrounded = all(one & _WHOLE for one in kinds) and not all(one[2] for one in used)
             require(not unrounded, "a step of exact numbers is not rounded as floats are")
         found.append(_type(name, parts, used))
-    return found[-1][0]
+    return found
 
 
 def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:

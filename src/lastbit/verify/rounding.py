@@ -51,18 +51,22 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell."""
+    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell.
+
+    `region` is of sums and `values` of values: two regions where the code scales or moves a value.
+    """
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
     uniform: Uniform
     cell: Fraction
     region: Interval
+    values: Interval
     delta_round: Fraction
 
     def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
         """How far the program strays for uniforms of an interval and all values of the region."""
-        ranges, ulps = {"u": u, "value": self.region}, dict(self.ulps)
+        ranges, ulps = {"u": u, "value": self.values}, dict(self.ulps)
         try:
             return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
         except NoBound as problem:
@@ -93,7 +97,7 @@ class Setting:
 
         Code in Python runs in binary64: a claim about another format is one about its steps.
         """
-        extra = noise_points(self.cell, self.region, self.uniform)
+        extra = noise_points(self.cell, self.values, self.uniform)
         for one in code:
             one.agree(extra, rounds=2, seed=f"{role} {self.cell} {self.region}")
         written = record(role, code) if self.format == BINARY64 else None
@@ -116,7 +120,9 @@ class Setting:
         **figures: Fraction,
     ) -> dict[str, Any]:
         ulps = DEFAULT_ULPS | dict(self.ulps)
+        values = {"values": [str(end) for end in self.values]}
         return {
+            **(values if self.values != self.region else {}),
             "code": [dict(one) for one in code],
             "programs": [expression_to_json(program) for program in programs],
             "format": self.format.json(),
@@ -163,6 +169,7 @@ def setting_of(
         uniform=generator,
         cell=size,
         region=(low, high),
+        values=(low, high),
         delta_round=quotient_error(format, (low, high), size),
     )
 
@@ -184,8 +191,8 @@ class _Branch:
 class RoundingAnalysis(Setting):
     """What rounded and truncated float noise loses at most; every figure rounded up.
 
-    Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal` = sensitivity/scale, the
-             floats the rest. The generator is off by `delta_0` in u (relatively, if the model is),
+    Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal`, the share of the value
+             in the sum times sensitivity/scale, the floats the rest. The generator is off by `delta_0` in u (relatively, if the model is),
              which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
              included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
              `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
@@ -213,8 +220,13 @@ class RoundingAnalysis(Setting):
         return self.declared + 2 * self.query_error
 
     @property
+    def share(self) -> Fraction:
+        """By how much a sum moves where the value moves by 1."""
+        return abs(self.branches[0].side.share)
+
+    @property
     def ideal(self) -> Fraction:
-        return self.sensitivity / self.scale
+        return self.share * self.sensitivity / self.scale
 
     @property
     def delta_0(self) -> Fraction:
@@ -332,6 +344,8 @@ def rounding_certificate(
         format=format,
         ulps=ulps,
     )
+    if found.values != found.region:
+        raise NotCertified("the noise cannot be recognised: it is not around 0, but moved")
     return bound_to(found, "noise", code)
 
 
@@ -349,14 +363,21 @@ def certified_sums(
     cell: Number,
     region: tuple[Number, Number],
     uniform: Uniform | None = None,
+    wanted: Interval | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
 ) -> RoundingAnalysis:
-    """The same for the whole sum of `value` and noise: one expression, or one for each sign."""
+    """The same for the whole sum of `value` and noise: one expression, or one for each sign.
+
+    The sum may be a multiple of the value, and a number, and noise. The values of the promise are
+    those that lead into the region and that the code does not clamp; `wanted` ones, if these are
+    the same but for a cell.
+    """
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
-    found, scale = sides(programs, setting.region)
+    found, scale = sides(programs)
+    setting = replace(setting, values=_values(found, setting, wanted))
     asked, about = (None, ()) if query is None else _query(query, setting)
 
     def branch(side: Side, far: Fraction) -> _Branch:
@@ -385,6 +406,22 @@ def certified_sums(
     )
     analysis.certificate()  # no number leaves that the checker rejects
     return analysis
+
+
+def _values(found: Sequence[Side], setting: Setting, wanted: Interval | None) -> Interval:
+    """The values that the code takes into the region without clamping them."""
+    share, constant = found[0].share, found[0].constant
+    low, high = sorted((end - constant) / share for end in setting.region)
+    for side in found:
+        low = max([low, *(end for end, _ in side.following.clamps if end is not None)])
+        high = min([high, *(end for _, end in side.following.clamps if end is not None)])
+    if low >= high:
+        raise NotCertified("the code takes no values into the region; widen its clamps")
+    if wanted is not None:
+        near = all(abs(x - y) < setting.cell for x, y in zip(wanted, (low, high), strict=True))
+        if near and low <= wanted[0] < wanted[1] <= high:
+            return wanted
+    return low, high
 
 
 def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction:
