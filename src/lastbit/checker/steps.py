@@ -23,7 +23,17 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import Json, Rejected, Rows, interval_of, number, require
+from .numbers import (
+    ARITHMETIC,
+    Interval,
+    Json,
+    Rejected,
+    Rows,
+    interval_of,
+    number,
+    require,
+    uniform_range,
+)
 from .one_rounding import check_ends, check_zeros, readings, zeros
 
 _DYADIC = MappingProxyType({
@@ -51,6 +61,9 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
         stated = [graph.program(claim["accepted"])]
     else:
         stated = [graph.program(rows) for rows in claim["programs"]]
+    if role in ("mechanism", "sum", "noise"):
+        drawn = uniform_range(claim["uniform"])
+        found = [graph.clamped_values(graph.certain(root, drawn)) for root in found]
     if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
@@ -146,6 +159,14 @@ class Graph:
                     two = (_at(found, yes), _at(found, no))
                     require(relation in ("<", "<=", "=="), "a condition is unknown")
                     node = self.node("CASES", *two, argument, relation, number(bound))
+                case ["branch", yes, no, below, str(relation), bound]:
+                    require(relation in ("<", "<="), "a condition is unknown")
+                    two = (_at(found, yes), _at(found, no))
+                    node = self.clamp_by_cases(_at(found, below), number(bound), *two)
+                    require(node is not None, "the code branches on what it computed")
+                case ["raise", str(name)]:
+                    require(name in _RAISED, "a step of the code is unknown")
+                    node = self.node("FAIL")
                 case ["round_to", below, step]:
                     require(number(step) > 0, "a step is not above 0")
                     node = self.node("ROUND", _at(found, below), number(step))
@@ -174,6 +195,106 @@ class Graph:
         require(bool(found), "the code has no steps")
         return found[-1]
 
+    def clamp_by_cases(self, part: int, bound: Fraction, yes: int, no: int) -> int | None:
+        """One node for two: `yes` where a part is below the bound, `no` where it is above.
+
+        If one is the other with the bound in the place of the part, the part is clamped: the code
+        computes the same numbers, those that depend on constants alone included. A float must hold
+        the bound, and the part must be used: else it could fail, and nobody would look.
+        """
+        require(_is_float(bound), "a bound is no float")
+        end = self.node("CONST", bound)
+        for kept, other, ends in ((yes, no, (None, bound)), (no, yes, (bound, None))):
+            if part in self.uses(kept) and self.exchanged(kept, part, end) == other:
+                return self.exchanged(kept, part, self.node("CLAMP", part, *ends))
+        return None
+
+    def uses(self, root: int) -> set[int]:
+        used = {root}
+        for index in range(root, -1, -1):
+            if index in used:
+                used.update(self.below(index))
+        return used
+
+    def below(self, index: int) -> list[int]:
+        rule, *parts = self.nodes[index]
+        count = {"VAR": 0, "CONST": 0, "none": 0, "FAIL": 0, "CLAMP": 1, "ROUND": 1}
+        places = 2 if rule == "CASES" else count.get(rule, len(parts))
+        return parts[:places]
+
+    def exchanged(self, root: int, part: int, by: int) -> int:
+        """The root with another node for a part; steps of constants are worked out as floats."""
+        found: dict[int, int] = {}
+        for index in sorted(self.uses(root)):
+            rule, *parts = self.nodes[index]
+            under = [found[place] for place in self.below(index)]
+            if index == part:
+                found[index] = by
+            elif under == self.below(index):
+                found[index] = index
+            else:
+                value = self.worked_out(rule, under, parts[len(under) :])
+                constant = None if value is None else self.node("CONST", value)
+                rest = (*under, *parts[len(under) :])
+                found[index] = self.node(rule, *rest) if constant is None else constant
+        return found[root]
+
+    def worked_out(self, rule: str, under: list[int], rest: list[Any]) -> Fraction | None:
+        if rule == "CASES" or any(self.nodes[place][0] != "CONST" for place in under):
+            return None
+        x, *more = (self.nodes[place][1] for place in under)
+        if rule == "CLAMP":
+            low, high = rest
+            x = x if low is None else max(x, low)
+            x = x if high is None else min(x, high)
+        elif rule == "ROUND":
+            x = round(x / rest[0]) * rest[0]
+        elif rule == "NEG":
+            x = -x
+        elif rule == "ABS":
+            x = abs(x)
+        elif rule in ARITHMETIC and not (rule == "DIV" and more[0] == 0):
+            x = ARITHMETIC[rule](x, more[0])
+        else:
+            return None
+        try:
+            return Fraction(float(x))
+        except OverflowError:
+            return None
+
+    def certain(self, root: int, drawn: Interval) -> int:
+        """The root without failures that no draw leads to; what may fail is rejected."""
+        rule, *parts = self.nodes[root]
+        require(rule != "FAIL", "the code may fail, and that is seen")
+        if rule != "CASES":
+            return root
+        yes, no, name, relation, bound = parts
+        fails = [self.nodes[place] == ("FAIL",) for place in (yes, no)]
+        if any(fails):
+            require(name == "u", "the code fails by its value, and that is seen")
+            if relation == "==":
+                inside = drawn[0] <= bound <= drawn[1]
+                require(not inside and not fails[1], "the code may fail, and that is seen")
+                return self.certain(no, drawn)
+            answers = {_COMPARED[relation](end, bound) for end in drawn}
+            require(len(answers) == 1, "the code may fail, and that is seen")
+            return self.certain(yes if answers.pop() else no, drawn)
+        two = self.certain(yes, drawn), self.certain(no, drawn)
+        return self.node("CASES", *two, name, relation, bound)
+
+    def clamped_values(self, root: int) -> int:
+        """The root with cases of the value as clamps of it, where they are."""
+        rule, *parts = self.nodes[root]
+        if rule != "CASES":
+            return root
+        yes, no, name, relation, bound = parts
+        two = self.clamped_values(yes), self.clamped_values(no)
+        if name == "value" and relation != "==" and _is_float(bound):
+            found = self.clamp_by_cases(self.node("VAR", "value"), bound, *two)
+            if found is not None:
+                return found
+        return self.node("CASES", *two, name, relation, bound)
+
     def size(self, root: int, far: Fraction) -> Fraction:
         """Twice what no step up to the root exceeds, for values up to `far` and any u.
 
@@ -196,7 +317,7 @@ class Graph:
                     size = sizes[parts[0]] / abs(by or 1)
                 case "LN":
                     size = Fraction(746)
-                case "SGN" | "none":
+                case "SGN" | "none" | "FAIL":
                     size = Fraction(1)
                 case "ROUND":
                     size = sizes[parts[0]] + parts[1]
@@ -264,6 +385,7 @@ def _types(rows: Rows, rounded: bool) -> list[_Exact]:
 
 
 def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:
+    used = used[:2] if name == "branch" else used
     kinds = frozenset(kind for one in used for kind in one[0])
     every = all(one[2] for one in used)
     exact = [one[1] for one in used]
@@ -271,7 +393,9 @@ def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:
     match name:
         case "int" | "fraction":
             return _numbers(frozenset({name}), [Fraction(_constant(name, parts[0]))])
-        case "case" | "min" | "max" | "clamp":
+        case "raise":
+            return frozenset(), [], True
+        case "case" | "branch" | "min" | "max" | "clamp":
             return (kinds, None, every) if known is None else _numbers(kinds, known)
         case "neg" | "pos" | "abs":
             turned = None if known is None else [Fraction(_RUN[name](x)) for x in known]
@@ -323,6 +447,13 @@ def _at(found: list[int], index: object) -> int:
     return found[index]
 
 
+_RAISED: Mapping[str, type[Exception]] = MappingProxyType({
+    kind.__name__: kind
+    for kind in (
+        ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError,
+        RuntimeError, TypeError, ValueError, ZeroDivisionError,
+    )
+})  # fmt: skip
 _COMPARED = MappingProxyType({"<": operator.lt, "<=": operator.le, "==": operator.eq})
 _fraction = lru_cache(1024)(Fraction)  # the same text at a thousand points
 
@@ -368,19 +499,25 @@ def _of_numpy(name: str) -> Callable[..., Any]:
 def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
     """What the steps give: only those that the answers to the conditions lead to are run."""
     needed, todo = set(), [len(rows) - 1]
+    taken: dict[int, int] = {}
     while todo:
         index = todo.pop()
         if index not in needed:
             needed.add(index)
-            todo.extend(_below(rows[index], inputs))
+            below = _below(rows, index, inputs)
+            if rows[index][0] in ("case", "branch"):
+                taken[index] = below[0]
+            todo.extend(below)
     known: dict[int, Any] = {}
     for index in sorted(needed):
         name, *parts = rows[index]
         match name:
             case "input":
                 known[index] = inputs[parts[0]]
-            case "case":
-                known[index] = known[_below(rows[index], inputs)[0]]
+            case "case" | "branch":
+                known[index] = known[taken[index]]
+            case "raise":
+                raise _RAISED[parts[0]]
             case "none":
                 known[index] = None
             case "round_to":
@@ -396,10 +533,16 @@ def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
     return known[len(rows) - 1]
 
 
-def _below(row: Sequence[Any], inputs: Json) -> list[int]:
+def _below(rows: Rows, index: int, inputs: Json) -> list[int]:
+    row = rows[index]
     if row[0] == "case":
         _, yes, no, name, relation, bound = row
         holds = _COMPARED[relation](Fraction(inputs[name]), _fraction(bound))
+        return [yes if holds else no]
+    if row[0] == "branch":  # what is compared comes first: it may fail
+        _, yes, no, place, relation, bound = row
+        x = run_steps(rows[: place + 1], inputs)
+        holds = _COMPARED[relation](float(x) if isinstance(x, float) else x, _fraction(bound))
         return [yes if holds else no]
     return [part for part in row[1:] if type(part) is int]
 

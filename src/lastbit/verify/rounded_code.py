@@ -10,7 +10,9 @@ from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
 from lastbit.verify.error_bounds.formats import BINARY64, Interval
 from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
+from lastbit.verify.noise_shape import every_float, generator_of
 from lastbit.verify.one_rounding import Parts, parts_of, zero_signs
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
 from lastbit.verify.tracing.trace import Followed
@@ -44,29 +46,40 @@ def certified_code(
     >>> float(certified_code(rounded, sensitivity=1, region=(-8, 8)).epsilon)
     1.000000000000...
     """
-    followed = followed_code(code, "value", "u", parameters=parameters)
-    return _certified(followed, sensitivity, region, settings)
+    followed = followed_code(code, "value", "u", parameters=parameters, may_fail=True)
+    return _certified(followed, _programs(followed, settings), sensitivity, region, settings)
 
 
 def certified_function(
     code: Code, *, sensitivity: Number, cell: Number, region: tuple[Number, Number], **settings: Any
 ) -> tuple[RoundingAnalysis, bool]:
     """The same, or if the code does not round, what it loses once its result is; and if it does."""
-    followed = followed_code(code, "value", "u")
-    programs = tuple(one.expression for one in followed)
+    followed = followed_code(code, "value", "u", may_fail=True)
+    programs = _programs(followed, settings)
     if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
-        return _certified(followed, sensitivity, region, settings), True
+        return _certified(followed, programs, sensitivity, region, settings), True
     found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
     return bound_to(found, "sum", followed), False
 
 
+def _programs(
+    code: tuple[Followed, ...], settings: Mapping[str, Any]
+) -> tuple[Expression, ...]:
+    """What the code computes for all draws of the generator, clamps by `if` written as clamps."""
+    form = settings.get("format", BINARY64)
+    uniform = generator_of(settings.get("uniform"), form, default=every_float)
+    certain = (without_failures(one.expression, uniform) for one in code)
+    return tuple(without_cases_of("value", program) for program in certain)
+
+
 def _certified(
     code: tuple[Followed, ...],
+    programs: tuple[Expression, ...],
     sensitivity: Number,
     region: tuple[Number, Number] | None,
     settings: Mapping[str, Any],
 ) -> RoundingAnalysis:
-    parts = [parts_of(one.expression) for one in code]
+    parts = [parts_of(program) for program in programs]
     if any(part[1:] != parts[0][1:] for part in parts):
         raise NotCertified("the code rounds or clamps differently for the two signs")
     ends, wanted = _ends(parts[0], region)
@@ -94,7 +107,7 @@ def _certified(
             "number does not (8 is not 8.0 in print); return one type: write the ends of min and "
             "max as floats, -8.0 and 8.0, or use np.clip"
         )
-    if any(_overflows(one.expression, found.values) for one in code):
+    if any(_overflows(program, found.values) for program in programs):
         raise NotCertified(
             "the code may compute with numbers beyond all floats, and round fails there, for some "
             "values and not for others; measure values and noise in larger units"

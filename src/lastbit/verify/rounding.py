@@ -15,6 +15,7 @@ from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
+from lastbit.verify.language.cases import without_failures
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
@@ -333,9 +334,10 @@ def rounding_certificate(
     >>> found.scale, found.epsilon > Fraction(1, 2), found.epsilon < Fraction(1, 2) + 10**-10
     (Fraction(2, 1), True, True)
     """
-    code = followed_code(noise, "u", parameters=parameters)
+    code = followed_code(noise, "u", parameters=parameters, may_fail=True)
+    drawn = generator_of(uniform, format, default=every_float)
     found = certified_sums(
-        tuple(Add(Variable("value"), part.expression) for part in code),
+        tuple(Add(Variable("value"), without_failures(one.expression, drawn)) for one in code),
         sensitivity=sensitivity,
         cell=cell,
         region=region,
@@ -472,7 +474,10 @@ def traced(
 
 
 def followed_code(
-    code: object, *data: str, parameters: Mapping[str, Any] | None = None
+    code: object,
+    *data: str,
+    parameters: Mapping[str, Any] | None = None,
+    may_fail: bool = False,
 ) -> tuple[Followed, ...]:
     """Code of these inputs, followed once, or once for each value of its input `sign`.
 
@@ -504,11 +509,14 @@ def followed_code(
         remedy = f"write them in the order {', '.join(wanted)}"
         raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
-        return (followed(function, roles, given, name=name),)
+        return (followed(function, roles, given, name=name, may_fail=may_fail),)
     if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
-        return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
+        return tuple(
+            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail)
+            for s in (1.0, -1.0)
+        )
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
