@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from .careful import Careful, check_use
+from .careful import Careful, check_use, with_sums
 from .numbers import Json, Rejected, number, require
 from .steps import check_meaning, conditions, ended, run_steps
 
@@ -510,6 +510,8 @@ def _known_text(value: Any) -> str | None:
 def _check_runs(record: Record, function: types.FunctionType, claim: Json) -> None:
     given = {name: _value(text) for name, text in record["parameters"].items()}
     first = function.__code__.co_varnames[: function.__code__.co_posonlyargcount]
+    sums = any("built-in math.fsum" in one["reads"].values() for one in record["functions"])
+    used = with_sums(function) if sums else function
     zeros, signed = set[bytes](), [struct.pack(">d", zero) for zero in (0.0, -0.0)]
     for place, rows in enumerate(record["steps"]):
         at = list(_points(record, rows, claim))
@@ -534,7 +536,7 @@ def _check_runs(record: Record, function: types.FunctionType, claim: Json) -> No
                 kinds = {"value": Careful, "u": float}
                 inputs = {n: kinds[r](point[r]) for n, r in record["inputs"].items()}
                 named = {**given, **signs[-1], **inputs}
-                check_use(function, [named.pop(name) for name in first if name in named], named)
+                check_use(used, [named.pop(name) for name in first if name in named], named)
     two = record["role"] == "mechanism" and len(zeros) > 1
     require(not two, "the code gives 0.0 and -0.0")
 

@@ -232,9 +232,9 @@ def _zeros(row: Sequence[Any], rows: Rows, known: Sequence[frozenset[int]]) -> s
     if name in ("float", "float64"):
         signed = -1 if parts[0].startswith("-") else 1
         return set() if float.fromhex(parts[0]) else {signed}
-    if name in ("add", "sub", "subtract", "math.fsum"):
+    if name in ("add", "sub", "subtract"):
         second = {-sign for sign in below[1]} if name[0] == "s" else below[1]
-        return {1, -1} if -1 in below[0] and -1 in second and name != "math.fsum" else {1}
+        return {1, -1} if -1 in below[0] and -1 in second else {1}
     if name in ("neg", "negative"):
         return {-sign for sign in below[0]}
     if name in ("pos", "positive"):

@@ -38,7 +38,7 @@ from .one_rounding import check_ends, check_zeros, readings, zeros
 
 _DYADIC = MappingProxyType({
     "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "numpy.add": "ADD",
-    "numpy.subtract": "SUB", "numpy.multiply": "MUL", "numpy.divide": "DIV",
+    "numpy.subtract": "SUB", "numpy.multiply": "MUL", "numpy.divide": "DIV", "math.fsum": "ADD",
 })  # fmt: skip
 _UNARY = MappingProxyType({
     "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
@@ -377,6 +377,8 @@ def _types(rows: Rows, rounded: bool) -> list[_Exact]:
         if name.startswith("numpy.") and kinds:
             whole = all("int" in one for one in kinds) or any("fraction" in one for one in kinds)
             require(not whole, f"{name} of whole numbers wraps around, or is of fractions")
+        if name == "math.fsum":
+            require(not any(one & _WHOLE for one in kinds), "math.fsum of whole numbers")
         if rounded and name in ("add", "sub", "mul", "div"):
             unrounded = all(one & _WHOLE for one in kinds) and not all(one[2] for one in used)
             require(not unrounded, "a step of exact numbers is not rounded as floats are")
@@ -481,7 +483,7 @@ _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "clamp": lambda x, low, high: min(max(x, low), high),
     # as they are now: a module that is certified may put something else in their place
     "math.log": math.log, "math.exp": math.exp, "math.sqrt": math.sqrt, "math.fabs": math.fabs,
-    "math.cos": math.cos,
+    "math.cos": math.cos, "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
 })  # fmt: skip
 
 

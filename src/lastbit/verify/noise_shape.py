@@ -346,7 +346,10 @@ def sides(programs: Sequence[Expression]) -> tuple[tuple[Side, ...], Fraction]:
         why = str(problem)
     except RecursionError:
         why = "its steps are nested too deeply; write fewer"
-    raise NotCertified(f"the noise cannot be recognised: {why}") from None
+    raise NotCertified(
+        f"the noise cannot be recognised: {why}; write a number times the value plus Laplace "
+        "noise, as in value + sign * scale * math.log(u)"
+    ) from None
 
 
 def _followed(steps: Table) -> list[Following]:

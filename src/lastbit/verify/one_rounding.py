@@ -300,6 +300,8 @@ def _signs(
         case "float" | "float64":
             number = float.fromhex(parts[0])
             return frozenset() if number else frozenset({-1 if parts[0].startswith("-") else 1})
+        case "fsum":
+            return _BOTH
         case "add":
             return _ONE | ({-1} if -1 in below[0] & below[1] else set())
         case "sub" | "subtract":

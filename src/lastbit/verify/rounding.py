@@ -347,7 +347,9 @@ def rounding_certificate(
         ulps=ulps,
     )
     if found.values != found.region:
-        raise NotCertified("the noise cannot be recognised: it is not around 0, but moved")
+        raise NotCertified(
+            "the noise cannot be recognised: it is not around 0; add the number to the value"
+        )
     return bound_to(found, "noise", code)
 
 

@@ -7,7 +7,7 @@ Theorem  let a part x of a computation be compared with a number c, let the code
          the code as they are here, rounded to the nearest float; a step that Python keeps exact is
          another number, unless a float holds it, and then the two ends differ and nothing is found
 Differs  x must be a part of f(x): a part that is compared and used no more could fail unseen
-Checked  tests/verify/test_cases.py; the checker finds both again, `checker/steps.py`
+Checked  tests/verify/test_one_rounding.py; the checker finds both again, `checker/steps.py`
 """
 
 from __future__ import annotations

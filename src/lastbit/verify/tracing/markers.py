@@ -208,6 +208,13 @@ def _clipped(x: Traced, low: object, high: object, name: str) -> Traced:
     return marker(ex.Clamp(expression, *ends), Step(name, below), run)
 
 
+def summed(values: object, x: Traced) -> Traced:
+    """`math.fsum` of two numbers: their sum, rounded once, as + does; of more it is another."""
+    if (type(values) is not list and type(values) is not tuple) or len(values) != 2:
+        refuse(x, "calls math.fsum of other than two numbers", "pass two, or add one by one")
+    return _binary("math.fsum", ex.Add, *values)
+
+
 def folded(values: tuple[Any, ...], name: str) -> Traced:
     """The least or the greatest (by the function of that name) of a marker and constants."""
     traced = [x for x in values if type(x) is Traced]

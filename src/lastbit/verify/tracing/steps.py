@@ -164,6 +164,8 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
                 if not math.isfinite(x):
                     raise ValueError("no number")  # as `round_to` does
                 found[index] = float(round(Fraction(x) / grid) * grid)
+            case "math.fsum":
+                found[index] = math.fsum(found[place] for place in parts)
             case _:
                 library, _, function = name.rpartition(".")
                 run = getattr({"math": math, "numpy": np}.get(library), function, _RUN.get(name))
@@ -245,6 +247,8 @@ def typed(rows: Rows, place: str, *, rounded: bool) -> list[Typed]:
                 )
             if any("fraction" in one.kinds for one in numbers):
                 raise Untraceable(f"{place} calls {name} of a fraction; write a float")
+        if name == "math.fsum" and any(one.exact for one in below):
+            raise Untraceable(f"{place} calls math.fsum of a whole number; write 1.0 * round(x)")
         loose = [one for one in below if one.exact and one.loose]
         if rounded and name in _ARITHMETIC and loose and all(one.exact for one in below):
             raise Untraceable(

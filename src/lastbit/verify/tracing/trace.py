@@ -56,6 +56,7 @@ from lastbit.verify.tracing.markers import (
     marker,
     refuse,
     round_to,
+    summed,
 )
 from lastbit.verify.tracing.screening import Screened, module_of, screened
 from lastbit.verify.tracing.steps import (
@@ -400,6 +401,15 @@ def _shim(
     return shimmed
 
 
+def _shim_of_fsum(values: Any) -> Any:
+    """`math.fsum` as traced code sees it."""
+    listed = values if type(values) is list or type(values) is tuple else (values,)
+    for x in listed:
+        if type(x) is Traced:
+            return summed(values, x)
+    return math.fsum(values)
+
+
 def _shim_of_builtin(name: str) -> Callable[..., Any]:
     """`min`, `max` or `sum` as traced code sees it."""
     original = getattr(builtins, name)
@@ -485,6 +495,8 @@ class _Copies:
             return _ModuleShim(value, self)
         if isinstance(value, types.BuiltinFunctionType):
             name, owner = value.__name__, value.__self__
+            if owner is math and name == "fsum":
+                return _shim_of_fsum
             if owner is math:
                 return _shim(value, f"math.{name}", MATH_STEPS.get(name), self.place)
             if owner is builtins and name in ("min", "max", "sum"):
