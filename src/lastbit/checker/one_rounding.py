@@ -88,7 +88,8 @@ def _insides(
             continue
         if rule == "MUL":  # Python multiplies by the float nearest to n: else 1/n is not the cell
             require(
-                float_of(value[0]) == value[0], "the code multiplies by a fraction that is not a float"
+                float_of(value[0]) == value[0],
+                "the code multiplies by a fraction that is not a float",
             )
         total, more = _unclamped(nodes, below, step, ((rule, value[0]),))
         yield total, value[0] if rule == "DIV" else 1 / value[0], [*more, *clamps]
@@ -120,13 +121,12 @@ def shortened(links: Sequence[Link]) -> tuple[Link, ...]:
     for link in links:
         if link in (("ADD", 0), ("SUB", 0), ("MUL", 1), ("DIV", 1)):
             continue
-        if link[0] == "CLAMP" and kept and kept[-1][0] == "CLAMP":
-            _, low, high = link
-            first = kept.pop()
-            ends = [first[1] if first[1] is not None else low]
-            ends.append(first[2] if first[2] is not None else high)
-            link = ("CLAMP", *(None if end is None else _clamp(end, low, high) for end in ends))
-        kept.append(link)
+        if link[0] != "CLAMP" or not kept or kept[-1][0] != "CLAMP":
+            kept.append(link)
+            continue
+        first, ends = kept.pop()[1:], link[1:]
+        own = [mine if mine is not None else end for mine, end in zip(first, ends, strict=True)]
+        kept.append(("CLAMP", *(None if end is None else _clamp(end, *ends) for end in own)))
     return tuple(kept)
 
 

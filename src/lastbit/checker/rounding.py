@@ -6,12 +6,13 @@ where they are named, the loss of
     clamp(round(sum(value, u) / cell) * cell) to the region
 
 is at most `epsilon`. The sum means a value + c + noise, with numbers a and c that lead every value
-of the claim into the region: a moves what is d apart by |a| d. Here u is drawn by the `uniform` model and `programs` holds the steps of
-`sum` (one table, or two: for a fair sign + and -). The proof is docs/theory/rounding.md. It is
-worked out again here: what the steps mean (`shape.py`), how far the floats stray on every piece
-(`error_bound.py`), how far the generator does, that beyond the cuts both sums lie beyond one end,
-and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the error
-stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
+of the claim into the region: a moves what is d apart by |a| d. Here u is drawn by the `uniform`
+model and `programs` holds the steps of `sum` (one table, or two: for a fair sign + and -). What the
+code makes of the rounded sum costs nothing: `one_rounding.py`. The proof is
+docs/theory/rounding.md. It is worked out again here: what the steps mean (`shape.py`), how far the
+floats stray on every piece (`error_bound.py`), how far the generator does, that beyond the cuts
+both sums lie beyond one end, and what all this costs. Believed: correctly rounded + - * /, a
+monotone logarithm with the error stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
 beyond the cuts (an infinity; in fixed point the greatest number). Where the claim names code,
 `code.py` requires that this code is here, is unchanged and takes these steps.
 

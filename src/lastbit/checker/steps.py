@@ -99,7 +99,7 @@ def _check_release(
     results = check_ends((0, cell, unit, links), region)
     signs = frozenset[int]()
     for rows in steps:
-        whole = [not kinds[0] - _WHOLE for kinds in _types(rows, False)]
+        whole = [not kinds[0] - _WHOLE for kinds in _types(rows, rounded=False)]
         signs |= zeros(rows, whole)
     check_zeros(links, signs, results)
 
@@ -162,8 +162,9 @@ class Graph:
                 case ["branch", yes, no, below, str(relation), bound]:
                     require(relation in ("<", "<="), "a condition is unknown")
                     two = (_at(found, yes), _at(found, no))
-                    node = self.clamp_by_cases(_at(found, below), number(bound), *two)
-                    require(node is not None, "the code branches on what it computed")
+                    clamped = self.clamp_by_cases(_at(found, below), number(bound), *two)
+                    require(clamped is not None, "the code branches on what it computed")
+                    node = clamped or 0
                 case ["raise", str(name)]:
                     require(name in _RAISED, "a step of the code is unknown")
                     node = self.node("FAIL")
@@ -366,10 +367,10 @@ def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
     step of whole numbers and fractions alone that uses one which need not be a float: if none does,
     what such steps give is rounded as the float that it meets needs, once, and never before.
     """
-    return _types(rows, rounded)[-1][0]
+    return _types(rows, rounded=rounded)[-1][0]
 
 
-def _types(rows: Rows, rounded: bool) -> list[_Exact]:
+def _types(rows: Rows, *, rounded: bool) -> list[_Exact]:
     found: list[_Exact] = []
     for name, *parts in rows:
         used = [found[part] for part in parts if type(part) is int]

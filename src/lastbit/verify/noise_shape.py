@@ -298,7 +298,7 @@ def noise_direction(noise: Expression) -> int:
 
 
 class Side:
-    """share * value + constant + k ln(alpha + beta u) on the interval: what a program means there."""
+    """share * value + constant + k ln(alpha + beta u): what a program means on the interval."""
 
     def __init__(self, program: int, following: Following) -> None:
         self.program, self.following, self.interval = program, following, following.interval

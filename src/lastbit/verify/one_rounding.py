@@ -35,7 +35,6 @@ _FORMS = (
     "+ - * / by them, a minus, min and max"
 )
 _MOST_CELLS = 1 << 64
-_NOTHING = (("ADD", 0), ("SUB", 0), ("MUL", 1), ("DIV", 1))
 _MOST_LINKS = 6
 _TINY = Fraction(1, 1 << 100)
 
@@ -108,22 +107,23 @@ class Parts(NamedTuple):
 def parts_of(expression: Expression) -> Parts:
     """The code's steps around its rounding, on every path."""
     links: list[Link] = []
-    while not isinstance(expression, ex.RoundTo):
-        if isinstance(expression, ex.Piecewise):
-            one, other = parts_of(expression.then), parts_of(expression.otherwise)
+    step: Expression = expression
+    while not isinstance(step, ex.RoundTo):
+        if isinstance(step, ex.Piecewise):
+            one, other = parts_of(step.then), parts_of(step.otherwise)
             if one[1:] != other[1:]:
                 raise NotCertified(
                     "the code rounds or clamps differently on its paths; do it once, at the end"
                 )
-            total = ex.Piecewise(expression.condition, one.total, other.total)
-            return one._replace(total=total, links=_merged((*one.links, *reversed(links))))
-        link, below = _link(expression)
+            cases = ex.Piecewise(step.condition, one.total, other.total)
+            return one._replace(total=cases, links=_merged((*one.links, *reversed(links))))
+        link, below = _link(step)
         if below is None:
-            raise _unknown(expression)
+            raise _unknown(step)
         links.append(link)
-        expression = below
-    total, cell, clamps = _before(expression.argument, expression.step)
-    return Parts(total, cell, expression.step, _merged((*clamps, *reversed(links))))
+        step = below
+    total, cell, clamps = _before(step.argument, step.step)
+    return Parts(total, cell, step.step, _merged((*clamps, *reversed(links))))
 
 
 def _link(step: Expression) -> tuple[Link, Expression | None]:
@@ -215,13 +215,16 @@ def _cell_of(
 def _merged(links: Iterable[Link]) -> tuple[Link, ...]:
     """The same links without those that do nothing, clamps of clamps as one."""
     merged: list[Link] = []
-    for name, low, high in links:
-        if (name, low) in _NOTHING:
+    for link in links:
+        name, low, high = link
+        if (name in ("ADD", "SUB") and low == 0) or (name in ("MUL", "DIV") and low == 1):
             continue
         if name == "CLAMP" and merged and merged[-1][0] == "CLAMP":
             _, least, most = merged.pop()
-            low, high = _within(least, low, high, max), _within(most, low, high, min)
-        merged.append((name, low, high))
+            ends = _within(least, low, high, max), _within(most, low, high, min)
+            merged.append(("CLAMP", *ends))
+        else:
+            merged.append(link)
     return tuple(merged)
 
 
@@ -277,10 +280,10 @@ _MADE: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 def zero_signs(rows: Rows, types: Sequence[Typed]) -> frozenset[int]:
     """The signs that a result of 0 can have: 1 for 0.0, -1 for -0.0.
 
-    Theorem  a sum of floats is -0.0 only if both are, or one is and the other is 0 with that sign;
-             a product or quotient with a number has the sign of both; whole numbers have one zero.
-             So the sign of a zero follows from K, but for `numpy.rint`, which keeps that of the sum.
-             That nothing but 0 comes to 0 by rounding is for `Parts.is_modest` to see
+    Theorem  a sum of floats is -0.0 only if both are; a product or quotient with a number has the
+             sign of both; whole numbers have one zero. So the sign of a zero follows from K, but
+             for `numpy.rint`, which keeps that of the sum. That nothing but 0 comes to 0 by
+             rounding is for `Parts.is_modest` to see
     """
     found: list[frozenset[int]] = []
     for (name, *parts), kind in zip(rows, types, strict=True):
@@ -308,9 +311,9 @@ def _signs(
             return _ONE | ({-1} if -1 in below[0] and 1 in below[1] else set())
         case "mul" | "multiply" | "div" | "divide" as product:
             for place, other in ((1, 0), (0, 1)) if product.startswith("mul") else ((1, 0),):
-                number = _number(rows[parts[place]])
-                if number:
-                    return below[other] if number > 0 else frozenset(-s for s in below[other])
+                factor = _number(rows[parts[place]])
+                if factor:
+                    return below[other] if factor > 0 else frozenset(-s for s in below[other])
             return _BOTH
         case "neg" | "negative":
             return frozenset(-sign for sign in below[0])

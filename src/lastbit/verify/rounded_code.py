@@ -18,6 +18,8 @@ from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_
 from lastbit.verify.tracing.trace import Followed
 
 _MOST_HALVINGS = 256
+
+
 def certified_code(
     code: Code,
     *,
@@ -62,9 +64,7 @@ def certified_function(
     return bound_to(found, "sum", followed), False
 
 
-def _programs(
-    code: tuple[Followed, ...], settings: Mapping[str, Any]
-) -> tuple[Expression, ...]:
+def _programs(code: tuple[Followed, ...], settings: Mapping[str, Any]) -> tuple[Expression, ...]:
     """What the code computes for all draws of the generator, clamps by `if` written as clamps."""
     form = settings.get("format", BINARY64)
     uniform = generator_of(settings.get("uniform"), form, default=every_float)

@@ -193,10 +193,10 @@ class RoundingAnalysis(Setting):
     """What rounded and truncated float noise loses at most; every figure rounded up.
 
     Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal`, the share of the value
-             in the sum times sensitivity/scale, the floats the rest. The generator is off by `delta_0` in u (relatively, if the model is),
-             which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
-             included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
-             `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
+             in the sum times sensitivity/scale, the floats the rest. The generator is off by
+             `delta_0` in u (relatively, if the model is), which moves the noise by `omega`; the
+             computed sum is off by `delta_n`, its addition included; the quotient by the cell moves
+             an edge by `delta_round`; together `delta_t`. `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
              `general` the excess by its corrected theorem, `excess` the better one. `code` has
              what is known of code with a name
     Theorem  docs/theory/rounding.md

@@ -60,9 +60,9 @@ def without_failures(expression: Expression, uniform: Uniform) -> Expression:
     if isinstance(expression, ex.Piecewise):
         holds = _answer(expression.condition, uniform)
         parts = (expression.then, expression.otherwise)
-        if any(isinstance(part, ex.Fails) for part in parts):
-            if holds is not None and not isinstance(parts[0 if holds else 1], ex.Fails):
-                return without_failures(parts[0 if holds else 1], uniform)
+        fails = any(isinstance(part, ex.Fails) for part in parts)
+        if fails and holds is not None:
+            return without_failures(parts[0 if holds else 1], uniform)
         then, otherwise = (without_failures(part, uniform) for part in parts)
         return ex.Piecewise(expression.condition, then, otherwise)
     if isinstance(expression, ex.Fails):
@@ -114,7 +114,7 @@ def _rebuilt(node: Expression, below: list[Expression]) -> Expression:
         case ex.RoundTo():
             built = ex.RoundTo(below[0], node.step)
         case _:
-            built = type(node)(*below)  # type: ignore[call-arg]
+            built = type(node)(*below)
     numbers = [one.value for one in below if isinstance(one, ex.Constant)]
     result = _result(built, numbers) if len(numbers) == len(below) else None
     return built if result is None else ex.Constant(result)

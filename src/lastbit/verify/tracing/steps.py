@@ -128,13 +128,14 @@ _RUN: Mapping[str, Callable[..., Any]] = types.MappingProxyType({
 def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
     """What the steps give for these inputs, each step that is needed run once, in order."""
     used = {len(rows) - 1}
+    taken: dict[int, int] = {}
     for index in range(len(rows) - 1, -1, -1):
         if index in used:
             row = rows[index]
-            if row[0] == "case":
-                used.add(row[1] if _holds(row, inputs) else row[2])
-            elif row[0] == "branch":
-                used.add(row[1] if _is_below(rows, row, inputs) else row[2])
+            if row[0] in ("case", "branch"):
+                holds = _holds(row, inputs) if row[0] == "case" else _is_below(rows, row, inputs)
+                taken[index] = row[1] if holds else row[2]
+                used.add(taken[index])
             else:
                 used.update(part for part in row[1:] if type(part) is int)
     found: dict[int, Any] = {}
@@ -143,10 +144,8 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
         match name:
             case "input":
                 found[index] = inputs[parts[0]]
-            case "case":
-                found[index] = found[parts[0] if _holds(rows[index], inputs) else parts[1]]
-            case "branch":
-                found[index] = found[parts[0] if parts[0] in found else parts[1]]
+            case "case" | "branch":
+                found[index] = found[taken[index]]
             case "raise":
                 raise _RAISED[parts[0]]
             case "int":

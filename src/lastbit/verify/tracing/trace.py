@@ -60,9 +60,9 @@ from lastbit.verify.tracing.markers import (
 )
 from lastbit.verify.tracing.screening import Screened, module_of, screened
 from lastbit.verify.tracing.steps import (
+    ERRORS,
     Rows,
     Step,
-    ERRORS,
     Typed,
     branch_step,
     case_step,
@@ -160,8 +160,9 @@ def followed(
     """A function followed, screened, and held against itself on floats.
 
     Where it raises an error in some case, its expression has that (`Fails`) if it `may_fail`; else
-    it is refused. `roles` maps arguments that are data to the names of their variables; `sign` names the argument
-    given that is a sign, if there is one; `name` is how the function was asked for, module:name.
+    it is refused. `roles` maps arguments that are data to the names of their variables; `sign`
+    names the argument given that is a sign, if there is one; `name` is how the function was asked
+    for, module:name.
     """
     plain = plain_function(function)
     for parameter, value in given.items():
