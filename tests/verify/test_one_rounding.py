@@ -183,16 +183,19 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
         monkeypatch.setattr(place, name, instead)
     reasons = Counter[str]()
     for function in (
-        step_programs.assert_value, step_programs.assert_often, step_programs.clamp_to_the_value,
-        step_programs.clamp_for_some_values,
-        step_programs.minus_with_two_zeros,
+        step_programs.assert_value, step_programs.assert_often, step_programs.clamp_what_fails,
+        step_programs.minus_with_two_zeros, step_programs.fsum_that_fails,
+        step_programs.clamp_by_the_value,
     ):  # fmt: skip
         try:
             certified(function)
         except LastbitError as error:
             reasons[str(error).partition(": ")[2].partition(";")[0][:60]] += 1
     seen = "\n".join(reasons)
-    for words in ("fails by its value", "may fail", "-0.0", "branches on what it"):
+    for words in (
+        "code fails by its value", "may fail, and", "-0.0", "branches on what it", "passes",
+        "not those of the proof",
+    ):  # fmt: skip
         assert words in seen, reasons
 
 

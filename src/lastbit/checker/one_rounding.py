@@ -203,6 +203,54 @@ def check_ends(reading: Reading, region: Interval) -> Interval:
     return min(results), max(results)
 
 
+def check_one_function(
+    reading: Reading,
+    region: Interval,
+    tables: Sequence[Rows],
+    types: Sequence[Sequence[frozenset[str]]],
+) -> None:
+    """Reject code that may give two numbers for one k: on two paths, or for two signs.
+
+    The links of all are equal as numbers, but what is whole or a fraction is not rounded. Either
+    the steps are the same, or nothing is a fraction or beyond 2**53, where floats are exact.
+    """
+    _, cell, unit, links = reading
+    ends: set[Any] = set()
+    names: dict[Any, int] = {}
+    plain = True
+    for rows, kinds in zip(tables, types, strict=True):
+        marks: list[int] = []
+        after: set[int] = set()
+        for index, (name, *parts) in enumerate(rows):
+            below = [part for part in parts if type(part) is int]
+            rest = [part for part in parts if type(part) is not int]
+            rounding = name in ("round", "numpy.rint", "round_to")
+            own = () if rounding else tuple(marks[place] for place in below)
+            key = name, tuple(rest), own
+            marks.append(names.setdefault(key, len(names)))
+            if rounding or after.intersection(below):
+                after.add(index)
+                plain = plain and all(
+                    "fraction" not in kinds[k] for k in (index, *below[rounding:])
+                )
+        todo = [len(rows) - 1]
+        while todo:
+            top = todo.pop()
+            if rows[top][0] == "case":
+                todo += rows[top][1:3]
+            else:
+                ends.add(marks[top])
+    if len(ends) == 1:
+        return
+    constants = [x for link in links for x in link[1:] if x is not None]
+    small = all(float_of(x) == x for x in constants)
+    for end in region:
+        for count in range(len(links) + 1):
+            reached = followed(links[:count], _hull([end / cell * unit]))
+            small = small and max(map(abs, reached)) <= 2**53
+    require(plain and small, "the code gives other numbers on one path than on another")
+
+
 def check_zeros(links: Sequence[Link], signs: frozenset[int], results: Interval) -> None:
     """Reject results of 0 with two signs, and links that could make a 0 of something else.
 

@@ -12,9 +12,10 @@ code makes of the rounded sum costs nothing: `one_rounding.py`. The proof is
 docs/theory/rounding.md. It is worked out again here: what the steps mean (`shape.py`), how far the
 floats stray on every piece (`error_bound.py`), how far the generator does, that beyond the cuts
 both sums lie beyond one end, and what all this costs. Believed: correctly rounded + - * /, a
-monotone logarithm with the error stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
-beyond the cuts (an infinity; in fixed point the greatest number). Where the claim names code,
-`code.py` requires that this code is here, is unchanged and takes these steps.
+monotone logarithm with the error stated in `ulps`, and a result of the right sign where the
+logarithm of 0 arises or a sum overflows beyond the cuts (an infinity; in fixed point the greatest
+number). Where the claim names code, `code.py` requires that this code is here, is unchanged and
+takes these steps.
 
 A claim with a `rate` declares its ideal law: that the ideal noise has a density with
 p(x) <= exp(rate |x - y|) p(y) is taken from it (Condition 1 of paper 000), and refused where it

@@ -64,12 +64,22 @@ class Parts(NamedTuple):
         numbers = [abs(low) for name, low, _ in self.links if name != "CLAMP" and low]
         return len(self.links) <= _MOST_LINKS and all(_TINY < x < 1 / _TINY for x in numbers)
 
-    def results(self, index: int) -> Interval:
-        """Two numbers between which the result lies where the rounding gives this cell."""
-        reached = _either((index * self.unit,))
+    def reached(self, index: int) -> list[Interval]:
+        """Two numbers between which each link's result lies where the rounding gives this cell."""
+        reached = [_either((index * self.unit,))]
         for link in self.links:
-            reached = _linked(link, reached)
+            reached.append(_linked(link, reached[-1]))
         return reached
+
+    def results(self, index: int) -> Interval:
+        """The same for the last link."""
+        return self.reached(index)[-1]
+
+    def is_exact(self, indices: Iterable[int]) -> bool:
+        """Whether whole numbers are floats, all numbers too, from one of these cells to another."""
+        sizes = [abs(x) for index in indices for ends in self.reached(index) for x in ends]
+        numbers = [x for link in self.links for x in link[1:] if isinstance(x, Fraction)]
+        return max(sizes) <= 2**53 and all(map(BINARY64.holds, numbers))
 
     def is_end(self, index: int, way: int) -> bool:
         """Whether all cells from this one on have one result: upward (1) or downward (-1)."""
@@ -272,6 +282,61 @@ _MADE: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "MUL": lambda x, number: x * number,
     "DIV": lambda x, number: x / number,
 }
+
+
+# ---------------------------------------------------------------- one function on all paths
+
+
+def has_one_function(
+    parts: Parts, indices: Sequence[int], code: Sequence[tuple[Rows, Sequence[Typed]]]
+) -> bool:
+    """Whether P is one function for both signs and on all paths, its floats to the last bit.
+
+    Theorem  the links are equal as numbers. Python rounds floats, and neither whole numbers nor
+             fractions: 3 * k is another number than 3.0 * k beyond 2**53. If all paths take the
+             same steps, of the same types, they are one function. If not, but there is no fraction
+             and no number beyond 2**53, then whole numbers are exact as floats too
+    """
+    known: dict[tuple[Any, ...], int] = {}
+    paths = {path for rows, _ in code for path in _paths(rows, known)}
+    if len(paths) == 1:
+        return True
+    fractions = any("fraction" in one.kinds for rows, types in code for one in _after(rows, types))
+    return not fractions and parts.is_exact(indices)
+
+
+def _paths(rows: Rows, known: dict[tuple[Any, ...], int]) -> set[int]:
+    """The steps after the rounding on each path, as numbers: equal steps have equal ones."""
+    numbers: list[int] = []
+    for name, *parts in rows:
+        below = () if name in _ROUNDED else tuple(numbers[p] for p in parts if type(p) is int)
+        rest = tuple(part for part in parts if type(part) is not int)
+        numbers.append(known.setdefault((name, below, rest), len(known)))
+    todo, found = [len(rows) - 1], set[int]()
+    while todo:
+        index = todo.pop()
+        if rows[index][0] == "case":
+            todo.extend(rows[index][1:3])
+        else:
+            found.add(numbers[index])
+    return found
+
+
+def _after(rows: Rows, types: Sequence[Typed]) -> list[Typed]:
+    """The types of all steps that use the rounded number, and of the numbers beside it."""
+    uses: list[bool] = []
+    found: list[Typed] = []
+    for index, (name, *parts) in enumerate(rows):
+        below = [part for part in parts if type(part) is int]
+        uses.append(name in _ROUNDED or any(uses[part] for part in below))
+        if uses[index]:
+            found.append(types[index])
+            if name not in _ROUNDED:
+                found.extend(types[part] for part in below)
+    return found
+
+
+_ROUNDED = ("round", "numpy.rint", "round_to")
 
 
 # ---------------------------------------------------------------- signs of zero

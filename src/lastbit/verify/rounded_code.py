@@ -13,11 +13,15 @@ from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.noise_shape import every_float, generator_of
-from lastbit.verify.one_rounding import Parts, parts_of, zero_signs
+from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
 from lastbit.verify.tracing.trace import Followed
 
 _MOST_HALVINGS = 256
+_TOO_LARGE = (
+    "the code may compute with numbers beyond all floats, and round fails there, for some values "
+    "and not for others; measure values and noise in larger units"
+)
 
 
 def certified_code(
@@ -61,6 +65,9 @@ def certified_function(
     if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
         return _certified(followed, programs, sensitivity, region, settings), True
     found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
+    sums = any(row[0] == "math.fsum" for one in followed for row in one.rows)
+    if sums and any(_overflows(program, found.values) for program in programs):
+        raise NotCertified(_TOO_LARGE)  # where + gives an infinity, math.fsum fails
     return bound_to(found, "sum", followed), False
 
 
@@ -108,9 +115,12 @@ def _certified(
             "max as floats, -8.0 and 8.0, or use np.clip"
         )
     if any(_overflows(program, found.values) for program in programs):
+        raise NotCertified(_TOO_LARGE)
+    steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
+    if not has_one_function(parts[0], indices, steps):
         raise NotCertified(
-            "the code may compute with numbers beyond all floats, and round fails there, for some "
-            "values and not for others; measure values and noise in larger units"
+            "the code computes with floats on one path and with exact numbers on another; write "
+            "the same steps on all paths, with floats"
         )
     if over_zero and not parts[0].is_modest:
         raise NotCertified(

@@ -196,9 +196,9 @@ class RoundingAnalysis(Setting):
              in the sum times sensitivity/scale, the floats the rest. The generator is off by
              `delta_0` in u (relatively, if the model is), which moves the noise by `omega`; the
              computed sum is off by `delta_n`, its addition included; the quotient by the cell moves
-             an edge by `delta_round`; together `delta_t`. `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
-             `general` the excess by its corrected theorem, `excess` the better one. `code` has
-             what is known of code with a name
+             an edge by `delta_round`; together `delta_t`. `lipschitz` is the greatest
+             slope of the noise in u, `ratio` is R of paper 000, `general` the excess by its
+             corrected theorem, `excess` the better one; `code` what is known of named code
     Theorem  docs/theory/rounding.md
     Source   paper 000, Theorem 4.5 and section 5, corrected
     Checked  tests/verify/test_rounding.py; the independent checker, `checker/rounding.py`
