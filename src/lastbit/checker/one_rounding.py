@@ -15,9 +15,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import Interval, Rejected, Rows, number, require
+from .numbers import ARITHMETIC, Interval, Rejected, Rows, number, require
 
 Link: TypeAlias = tuple[Any, ...]
 """A rule and its constants: ("MUL", c), ("FROM", c) for c - x, ("CLAMP", low, high), ("NEG",)."""
@@ -154,13 +155,7 @@ def followed(links: Sequence[Link], reached: Interval) -> Interval:
     return reached
 
 
-_RESULT = {
-    "ADD": lambda x, c: x + c,
-    "SUB": lambda x, c: x - c,
-    "FROM": lambda x, c: c - x,
-    "MUL": lambda x, c: x * c,
-    "DIV": lambda x, c: x / c,
-}
+_RESULT = MappingProxyType({**ARITHMETIC, "FROM": lambda x, c: c - x})
 
 
 def settled(links: Sequence[Link], reached: Interval, way: int) -> bool:

@@ -16,8 +16,10 @@ Checked  tests/verify/test_one_rounding.py; the checker's own are in `checker/st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from lastbit.errors import NotCertified
@@ -275,13 +277,10 @@ def _clamped(x: Fraction, low: Fraction | None, high: Fraction | None) -> Fracti
     return above if high is None else min(above, high)
 
 
-_MADE: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "ADD": lambda x, number: x + number,
-    "SUB": lambda x, number: x - number,
-    "FROM": lambda x, number: number - x,
-    "MUL": lambda x, number: x * number,
-    "DIV": lambda x, number: x / number,
-}
+_MADE: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = MappingProxyType({
+    "ADD": operator.add, "SUB": operator.sub, "FROM": lambda x, number: number - x,
+    "MUL": operator.mul, "DIV": operator.truediv,
+})  # fmt: skip
 
 
 # ---------------------------------------------------------------- one function on all paths
