@@ -6,12 +6,14 @@ more than its right twin's proof says, or fails for some values. `generated` mak
 
 import math
 import random
+from fractions import Fraction
 
 import numpy as np
 
 from lastbit.verify.tracing.markers import clamp, round_to
 
 TENTH = 0.1
+PART = Fraction(1, 10)
 ENDS = (-8.0, 8.0)
 
 
@@ -436,6 +438,32 @@ def whole_of_two_types(value, u, sign):
     return min(max(1.0 * round(value + sign * math.log(u)), -8), 8)
 
 
+MANY = 2**53 + 1
+
+
+def whole_on_one_path(value, u):
+    """Beyond 2**53 whole numbers are exact and floats are not: the results tell the path."""
+    if u < 0.5:
+        y = 1.0 * (round((value + 2.0 * math.log(2 * u)) / 2.0) * MANY)
+    else:
+        y = (1.0 * round((value - 2.0 * math.log(2 - 2 * u)) / 2.0)) * MANY
+    return min(max(y, -6.0 * 2**53), 6.0 * 2**53)
+
+
+def fraction_on_one_path(value, u):
+    if u < 0.5:
+        y = (PART * round((value + 2.0 * math.log(2 * u)) / 2.0)) * 10.0
+    else:
+        y = (PART * (1.0 * round((value - 2.0 * math.log(2 - 2 * u)) / 2.0))) * 10.0
+    return min(max(y, -9.0), 9.0)
+
+
+def whole_by_sign(value, u, sign):
+    k = round((value + sign * 2.0 * math.log(u)) / 2.0)
+    y = 1.0 * (k * MANY) if sign > 0 else (1.0 * k) * MANY
+    return min(max(y, -6.0 * 2**53), 6.0 * 2**53)
+
+
 RIGHT = {
     "assert": (assert_positive, assert_inside, assert_not_zero, raise_at_zero, raise_outside,
                assert_normal),
@@ -462,7 +490,8 @@ WRONG = {
     "fsum": (fsum_of_the_value_twice, fsum_of_more_for_some, fsum_of_rounded, fsum_after,
              fsum_that_fails),
     "step": (hundredths_before, hundredths_and_the_value, hundredths_of_the_noise),
-    "whole": (whole_value, whole_and_a_half, whole_of_two_types),
+    "whole": (whole_value, whole_and_a_half, whole_of_two_types, whole_on_one_path,
+              fraction_on_one_path, whole_by_sign),
 }  # fmt: skip
 
 
@@ -548,6 +577,10 @@ def generated(random_: random.Random) -> tuple[str, bool]:
     links = ("y = -y", "y = y + 0.5", "y = 1.0 * y", "y = y * 0.25", "y = y / 3", "y = 2.0 - y")
     for _ in range(random_.randint(0, 2)):
         maybe(0.6, *links, "y = y + 0.0", "y = 0.0 - y", "y = y - 100.0", "y = -0.3 * y")
+    if not signed and random_.random() < 0.15:
+        by = random_.choice(["3", "0.1", "2**53 + 1", "Fraction(1, 3)", "Fraction(1, 4)"])
+        two = random_.sample([f"1.0 * (y * ({by}))", f"1.0 * y * ({by})", f"({by}) * y * 1.0"], 2)
+        lines.extend(["if u < 0.5:", f"    y = {two[0]}", "else:", f"    y = {two[1]}"])
     maybe(0.05, "y = y + 1e-9 * value", "y = -y if u < 0.25 else y", "y = y + u")
     maybe(0.03, "if value > 2.5:\n    y = y + 1.0", "if y > 3.0:\n    y = value", "y = abs(y)")
     maybe(0.9, *clamps("y"))

@@ -78,6 +78,26 @@ def test_its_wrong_twin_is_refused(kind, function):
             certified(function, region=region)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        step_programs.whole_on_one_path,
+        step_programs.fraction_on_one_path,
+        step_programs.whole_by_sign,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_exact_numbers_on_one_path_tell_it(function):
+    """Results of one cell that come from one half of the noise only; they had a certificate."""
+    uniforms = [(k + 0.5) / 2048 for k in range(1024)]
+    if "sign" in function.__code__.co_varnames[:3]:
+        halves = [{function(0.5, u, sign) for u in uniforms} for sign in (1.0, -1.0)]
+    else:
+        halves = [{function(0.5, abs(end - u)) for u in uniforms} for end in (0.0, 1.0)]
+    one, two = ({abs(result) for result in half} for half in halves)
+    assert one - two and two - one
+
+
 def test_there_are_twins_of_all_kinds():
     assert set(step_programs.RIGHT) == set(step_programs.WRONG)
     assert len(RIGHT) >= 40 and len(WRONG) >= 35
@@ -149,6 +169,7 @@ UNGUARDED: dict[str, tuple[Any, str, Any]] = {
     "clamps": (tracing, "clamp_of_cases", lambda part, bound, then, otherwise: otherwise),
     "unused": (tracing, "failing_on", lambda made, results: set()),
     "zeros": (rounded_code, "zero_signs", lambda rows, types: frozenset({1})),
+    "paths": (rounded_code, "has_one_function", lambda parts, indices, code: True),
 }
 
 
@@ -177,6 +198,7 @@ def test_the_checker_alone_rejects_what_an_unguarded_prover_writes(kind, functio
         certified(function)
 
 
+@pytest.mark.evidence
 def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     """So that the test above is one of the checker: its own reasons are seen."""
     for place, name, instead in UNGUARDED.values():
@@ -185,7 +207,8 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     for function in (
         step_programs.assert_value, step_programs.assert_often, step_programs.clamp_what_fails,
         step_programs.minus_with_two_zeros, step_programs.fsum_that_fails,
-        step_programs.clamp_by_the_value,
+        step_programs.clamp_by_the_value, step_programs.whole_on_one_path,
+        step_programs.fraction_on_one_path, step_programs.whole_by_sign,
     ):  # fmt: skip
         try:
             certified(function)
@@ -194,7 +217,7 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     seen = "\n".join(reasons)
     for words in (
         "code fails by its value", "may fail, and", "-0.0", "branches on what it", "passes",
-        "not those of the proof",
+        "not those of the proof", "other numbers on one path",
     ):  # fmt: skip
         assert words in seen, reasons
 

@@ -13,7 +13,7 @@ would tell it: `zeros` says which signs a result of 0 can have, and there must b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -155,7 +155,9 @@ def followed(links: Sequence[Link], reached: Interval) -> Interval:
     return reached
 
 
-_RESULT = MappingProxyType({**ARITHMETIC, "FROM": lambda x, c: c - x})
+_RESULT: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {**ARITHMETIC, "FROM": lambda x, c: c - x}
+)
 
 
 def settled(links: Sequence[Link], reached: Interval, way: int) -> bool:

@@ -88,7 +88,9 @@ def _certified(
 ) -> RoundingAnalysis:
     parts = [parts_of(program) for program in programs]
     if any(part[1:] != parts[0][1:] for part in parts):
-        raise NotCertified("the code rounds or clamps differently for the two signs")
+        raise NotCertified(
+            "the code rounds or clamps differently for the two signs; do it alike for both"
+        )
     ends, wanted = _ends(parts[0], region)
     found = certified_sums(
         tuple(part.total for part in parts),
@@ -145,7 +147,9 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
             and all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True))
         )
         if asked is not None and not same:
-            raise NotCertified("the code clamps its result to another region than the one given")
+            raise NotCertified(
+                "the code clamps its result to another region than the one given; pass that one"
+            )
         return ends, (results[0][0], results[1][1]) if parts.is_plain else None
     if asked is None:
         raise NotCertified(
