@@ -215,6 +215,7 @@ def least_cell(
     `certified` maps a cell to its analysis. What is returned was certified as it is; that it is the
     least rests on the loss falling as the cell grows.
 
+    >>> import math
     >>> from lastbit.verify import Grid, rounding_certificate
     >>> def noise(u, sign):
     ...     return sign * math.log(u)
@@ -239,6 +240,7 @@ def largest_region(
 
     `certified` maps an end k cell to the analysis of (-k cell, k cell).
 
+    >>> import math
     >>> from lastbit.verify import Grid, rounding_certificate
     >>> def noise(u, sign):
     ...     return sign * math.log(u)

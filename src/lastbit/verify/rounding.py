@@ -37,6 +37,7 @@ Ulps: TypeAlias = Mapping[str, Number]
 
 _PRECISION = 192
 _MOST_ROUNDS = 20
+_OF_THE_REGION: Interval = (Fraction(0), Fraction(0))
 
 
 Found = TypeVar("Found")
@@ -62,8 +63,12 @@ class Setting:
     uniform: Uniform
     cell: Fraction
     region: Interval
-    values: Interval
+    values: Interval = _OF_THE_REGION
     delta_round: Fraction
+
+    def __post_init__(self) -> None:
+        if self.values is _OF_THE_REGION:
+            object.__setattr__(self, "values", self.region)
 
     def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
         """How far the program strays for uniforms of an interval and all values of the region."""
