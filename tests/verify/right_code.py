@@ -178,12 +178,11 @@ def with_dictionary(value, u, sign):
 CERTIFIED = (
     plain, with_numpy, with_minimum, with_clamp, through_module, with_globals, with_numpy_constant,
     with_default, by_product, on_two_sides, textbook, with_inner, with_lambda, with_loop, with_list,
-    checked, with_walrus, with_none, with_fraction, positional, decorated, enclosed,
+    checked, with_assertion, with_walrus, with_none, with_fraction, positional, decorated, enclosed,
 )  # fmt: skip
 REFUSED = (
     (with_isinstance, "inputs are floats"),
     (with_import, "import at the top of the module"),
-    (with_assertion, "make it answer every input"),
     (with_try, "move it out of the function"),
     (with_float, "leave it as it is"),
     (with_dictionary, "give each number its own name"),

@@ -9,7 +9,8 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
+from functools import reduce
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import example, given, settings, strategies as st
 from lastbit.checker.direction import check_monotone, reaches
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import Rejected
-from lastbit.errors import NotCertified
+from lastbit.errors import LastbitError, NotCertified
 from lastbit.verify.certificate import certificate
 from lastbit.verify.direction import NotFollowed, direction
 from lastbit.verify.language.expressions import (
@@ -355,3 +356,30 @@ def test_steps_of_other_code_are_rejected():
     assert resealed(unsaid) is not None
     unsaid["claim"]["monotone"] = "surely"
     assert resealed(unsaid) is not None
+
+
+# ---------------------------------------------------------------- what cannot be asked
+
+HUGE = Constant(10**400)
+STRANGE: list[Any] = [
+    Sqrt(Subtract(U, Constant(2))), Ln(Subtract(U, Constant(2))), HUGE, Add(HUGE, U),
+    Add(HUGE, Constant(1)), Divide(U, Constant(0)), RoundTo(HUGE, Fraction(1)),
+    Clamp(U, Fraction(10**400), None), Absolute(HUGE), Negate(HUGE), Variable("x"), None, "u",
+    Piecewise(Condition("u", "<", Fraction(10**400)), U, VALUE), Exp(Multiply(HUGE, U)), U,
+    RoundTo(U, Fraction(1, 10**400)), reduce(lambda below, _: Negate(below), range(3000), U),
+]  # fmt: skip
+NUMBERS: list[Any] = [0.0, 1, math.nan, math.inf, -math.inf, None, "1", 10**400, True, 1j]
+STRETCHES: list[Any] = [(0.25, 0.75), (0.75, 0.25), (-1.0, 2.0), (math.nan, 0.5), (None, "a")]
+
+
+def test_every_refusal_is_an_error_of_ours_with_a_remedy():
+    """A square root below 0 was a ValueError of `math`, NaN one of `fractions`."""
+    refused = 0
+    for steps, value, stretch in product(STRANGE, NUMBERS, STRETCHES):
+        try:
+            assert direction(steps, value, *stretch) in (-1, 0, 1)
+        except LastbitError as error:
+            assert "; " in str(error)
+            refused += 1
+    assert refused > 800
+    assert direction(U, 1, 0, 1) == 1

@@ -96,9 +96,8 @@ def test_an_absolute_grid_costs_the_exponential_and_full_precision_does_not():
 @settings(max_examples=40, deadline=None)
 def test_the_modulus_holds_for_every_real_and_its_draw(uniform, noise, far, share):
     """t >= boundary puts the draw inside the cut, and moves ln t by at most omega."""
-    region = (Fraction(-4), Fraction(4))
     (program,) = traced(noise, "u")
-    pair, scale = sides([Add(Variable("value"), program)], region)
+    pair, scale = sides([Add(Variable("value"), program)])
     for side in pair:
         cut = cut_beyond(side, far, uniform=uniform, format=BINARY64)
         assert cut is not None

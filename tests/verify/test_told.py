@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import types
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 from lastbit.checker import code as checker
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import Rejected
+from lastbit.checker.one_rounding import readings
 from lastbit.errors import LastbitError, NotCertified, Untraceable, WrongType
 from lastbit.verify.rounded_code import certified_code, certified_function
 from lastbit.verify.running.code import Code
@@ -186,10 +188,9 @@ def test_a_clamp_without_an_end_is_refused():
 @pytest.mark.parametrize(
     "form",
     [
-        lambda value, u, sign: 0.25 * round((value + sign * math.log(u)) * 4.0),
-        lambda value, u, sign: 0.25 * max(-32, min(32, round((value + sign * math.log(u)) / 0.25))),
-        lambda value, u, sign: 1.0 * (0.25 * round((value + sign * math.log(u)) / 0.25)),
         lambda value, u, sign: value + 0.25 * round(sign * math.log(u) / 0.25),
+        lambda value, u, sign: abs(0.25 * round((value + sign * math.log(u)) / 0.25)),
+        lambda value, u, sign: 0.0 * round(value + sign * math.log(u)),
     ],
 )
 def test_another_form_is_refused_with_the_one_that_is_wanted(form):
@@ -200,9 +201,10 @@ def test_another_form_is_refused_with_the_one_that_is_wanted(form):
 def test_the_checker_refuses_a_fraction_that_is_no_float():
     graph = checker_graph([["fraction", "8/3"]])
     with pytest.raises(Rejected, match="not a float"):
-        graph.apart(len(graph.nodes) - 1)
+        list(readings(graph.nodes, len(graph.nodes) - 1))
     whole = checker_graph([["fraction", "8"]])
-    assert whole.apart(len(whole.nodes) - 1)[1] * 8 == 1
+    cells = [cell for _, cell, *_ in readings(whole.nodes, len(whole.nodes) - 1)]
+    assert cells == [1, Fraction(1, 8)]  # round(x) with x = value * 8, or of cells of value
 
 
 def checker_graph(constant: list[list[str]]) -> Any:

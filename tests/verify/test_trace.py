@@ -188,7 +188,7 @@ def refused(function, *parts, **options):
 def computed_branch(x):
     y = x * x
     if y > 1:  # line 2 of the function
-        return 1.0
+        return 2.0
     return y
 
 

@@ -554,7 +554,7 @@ FAULTS = (
     Fault(
         "law",
         "monotone without a proof",
-        wrong(following, "direction", yes),
+        wrong(following, "_way", yes),
         wrong(law, "check_monotone", nothing),
         partial(
             exact_law,

@@ -22,6 +22,7 @@ from lastbit.errors import LastbitError, NotCertified, Untraceable
 from lastbit.verify import rounded_code
 from lastbit.verify.error_bounds.semantics import analyse
 from lastbit.verify.language.evaluation import real_value
+from lastbit.verify.one_rounding import Parts
 from lastbit.verify.rounded_code import certified_code
 from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running.uniforms import Grid
@@ -125,10 +126,11 @@ def test_the_prover_refuses_these_queries(code):
 
 @pytest.mark.parametrize("code", [*MECHANISMS, *UNUSED, *RANGES], ids=lambda f: f.__name__)
 def test_the_checker_rejects_them_alone(code, monkeypatch):
-    plain = [Typed(frozenset({"float"}))]
-    monkeypatch.setattr(tracing, "typed", lambda rows, place, *, rounded: plain)
+    plain = Typed(frozenset({"float"}))
+    monkeypatch.setattr(tracing, "typed", lambda rows, place, *, rounded: [plain] * len(rows))
     monkeypatch.setattr(tracing, "failing_on", lambda made, step: set())
     monkeypatch.setattr(rounded_code, "_overflows", lambda program, region: False)
+    monkeypatch.setattr(Parts, "is_modest", True)
     with pytest.raises(NotCertified, match="the independent checker rejects"):
         if code not in RANGES:
             certified_code(code, **(MECHANISMS | UNUSED)[code])

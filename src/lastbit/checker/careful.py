@@ -3,13 +3,17 @@
 A record lists the steps that a result uses. Code may take others: `1.0 / (value - 3.7)`, of which
 nothing is made, fails for one value and is no step. Mechanisms of Laplace noise have no use for a
 division by the value, nor for a function of it: they add, multiply, divide by numbers, round and
-compare. So they are run on a number that does just that, and refuses the rest.
+compare, and may add by `math.fsum`. So they are run on a number that does just that, and refuses
+the rest.
 """
 
 from __future__ import annotations
 
+import math
 import operator
+import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .numbers import Rejected
@@ -64,6 +68,48 @@ class Careful:
 
     def __array_function__(self, function: Any, _: Any, inputs: Any, options: Any) -> Any:
         return Careful(function(*map(_plain, inputs), **options))
+
+
+def _summed(run: Callable[..., Any], numbers: Any) -> Any:
+    """`math.fsum`, which asks for floats, of numbers made of the value too."""
+    listed = list(numbers)
+    total = run([_plain(x) for x in listed])
+    return Careful(total) if any(type(x) is Careful for x in listed) else total
+
+
+def with_sums(function: Callable[..., Any]) -> Any:
+    """A copy of a function, and of those it calls, with a sum that takes such numbers.
+
+    Where a name leads to `math.fsum` in a way that is not followed here, the function is rejected.
+    """
+    return _with_sums(function, {})
+
+
+def _with_sums(value: Any, copies: dict[int, Any]) -> Any:
+    if value is math.fsum:
+        return partial(_summed, math.fsum)
+    if id(value) in copies:
+        return copies[id(value)]
+    if value is math:
+        copies[id(value)] = types.SimpleNamespace(**vars(math))
+        copies[id(value)].fsum = partial(_summed, math.fsum)
+    if type(value) is not types.FunctionType:
+        return copies.get(id(value), value)
+    cells = tuple(types.CellType() for _ in value.__closure__ or ())
+    scope: dict[str, Any] = dict(value.__globals__)
+    arguments = value.__name__, value.__defaults__, cells if value.__closure__ else None
+    copy = copies[id(value)] = types.FunctionType(value.__code__, scope, *arguments)
+    copy.__kwdefaults__ = value.__kwdefaults__
+    for name in _names(value.__code__) & set(scope):
+        scope[name] = _with_sums(scope[name], copies)
+    for cell, old in zip(cells, value.__closure__ or (), strict=True):
+        cell.cell_contents = _with_sums(old.cell_contents, copies)
+    return copy
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def check_use(

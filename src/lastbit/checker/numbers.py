@@ -327,6 +327,15 @@ def check_uniform(uniform: Json, form: Json) -> None:
         require(all(map(machine.holds, ends)), "u is not a float")
 
 
+def uniform_range(uniform: Json) -> Interval:
+    """The least and the greatest number that a generator draws."""
+    check_model(uniform)
+    if uniform["model"] == "full":
+        return power(uniform["least_exponent"]), 1 - power(-uniform["significand"])
+    unit, offset = power(-uniform["bits"]), number(uniform["offset"])
+    return (uniform["first"] + offset) * unit, 1 - (1 - offset) * unit
+
+
 def draw_error(uniform: Json) -> Fraction:
     """How far a draw can be from the real number it stands for.
 

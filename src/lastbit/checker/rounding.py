@@ -1,17 +1,21 @@
 """Checks certificates of kind "rounding": float noise that is rounded and truncated.
 
-The claim: for values at most `sensitivity` + 2 `query_error` apart in the region, the loss of
+The claim: for values at most `sensitivity` + 2 `query_error` apart in the region, or in `values`
+where they are named, the loss of
 
     clamp(round(sum(value, u) / cell) * cell) to the region
 
-is at most `epsilon`, where u is drawn by the `uniform` model and `programs` holds the steps of
-`sum` (one table, or two: for a fair sign + and -). The proof is docs/theory/rounding.md. It is
-worked out again here: what the steps mean (`shape.py`), how far the floats stray on every piece
-(`error_bound.py`), how far the generator does, that beyond the cuts both sums lie beyond one end,
-and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the error
-stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
-beyond the cuts (an infinity; in fixed point the greatest number). Where the claim names code,
-`code.py` requires that this code is here, is unchanged and takes these steps.
+is at most `epsilon`. The sum means a value + c + noise, with numbers a and c that lead every value
+of the claim into the region: a moves what is d apart by |a| d. Here u is drawn by the `uniform`
+model and `programs` holds the steps of `sum` (one table, or two: for a fair sign + and -). What the
+code makes of the rounded sum costs nothing: `one_rounding.py`. The proof is
+docs/theory/rounding.md. It is worked out again here: what the steps mean (`shape.py`), how far the
+floats stray on every piece (`error_bound.py`), how far the generator does, that beyond the cuts
+both sums lie beyond one end, and what all this costs. Believed: correctly rounded + - * /, a
+monotone logarithm with the error stated in `ulps`, and a result of the right sign where the
+logarithm of 0 arises or a sum overflows beyond the cuts (an infinity; in fixed point the greatest
+number). Where the claim names code, `code.py` requires that this code is here, is unchanged and
+takes these steps.
 
 A claim with a `rate` declares its ideal law: that the ideal noise has a density with
 p(x) <= exp(rate |x - y|) p(y) is taken from it (Condition 1 of paper 000), and refused where it
@@ -72,6 +76,7 @@ class _Setting:
 
     claim: Json
     region: Interval
+    values: Interval
     cell: Fraction
     scale: Fraction
     delta_t: Fraction
@@ -94,11 +99,14 @@ def check_rounding_steps(claim: Json, body: Json) -> None:
 
 
 def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
-    require(set(claim) == _CLAIM and set(body) == _BODY, "a part is missing or unknown")
+    fields = _CLAIM | ({"values"} if "values" in claim else set())
+    require(set(claim) == fields and set(body) == _BODY, "a part is missing or unknown")
     region = checked_region(claim)
     cell, scale, delta_t = number(claim["cell"]), number(body["scale"]), number(body["delta_t"])
     require(scale > 0 and delta_t >= 0, "the scale is not above 0")
-    setting = _Setting(claim, region, cell, scale, delta_t)
+    values = interval_of(claim["values"]) if "values" in claim else region
+    require(values[0] < values[1], "the claim is about no values")
+    setting = _Setting(claim, region, values, cell, scale, delta_t)
     branches, programs = body["branches"], claim["programs"]
     # one program has its sides at (0, 1/2) and (1/2, 1), of two programs each has one on (0, 1)
     half = Fraction(1, 2)
@@ -107,7 +115,13 @@ def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
         wanted = [(k, (Fraction(0), Fraction(1))) for k in (0, 1)]
     found = [(branch["program"], interval_of(branch["interval"])) for branch in branches]
     require(len(programs) in (1, 2) and found == wanted, "the sides do not make up the uniform")
-    sides = [_side(setting, branch) for branch in branches]
+    read = [_side(setting, branch) for branch in branches]
+    sides = [side for side, _ in read]
+    (share, constant), *others = {around for _, around in read}
+    require(not others, "the two sides are not around one number")
+    ends = [share * end + constant for end in setting.values]
+    inside = region[0] <= min(ends) and max(ends) <= region[1]
+    require(inside, "a value of the claim leads out of the region")
     if len(programs) == 1:
         # a draw may fall on the other side of 1/2: that moves the noise little only if it is 0
         middle = {alpha + beta * half for _, alpha, beta in sides}
@@ -119,14 +133,15 @@ def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
     for branch, side in zip(branches, sides, strict=True):
         require(set(branch) == _BRANCH, "a branch has a part too many or too few")
         omega = max(omega, _checked_tail(setting, branch, side))
-        ends = sorted((number(branch["cut"]), (1 - side[1]) / side[2]))
+        reach = sorted((number(branch["cut"]), (1 - side[1]) / side[2]))
         error, covered = _checked_pieces(claim, branch, Fraction(0))
-        require(list(covered) == ends, "the pieces do not reach from the cut to the middle")
+        require(list(covered) == reach, "the pieces do not reach from the cut to the middle")
         noise = max(noise, error)
     _check_stray(claim, body, region, omega, noise)
     excess = number(body["excess"])
     _require_just_above(excess, laplace_excess(cell / scale, delta_t / scale), "the excess")
-    require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
+    loss = abs(share) * distance / scale + excess
+    require(number(claim["epsilon"]) == loss, "epsilon is not the loss proved")
 
 
 def checked_region(claim: Json) -> Interval:
@@ -152,19 +167,18 @@ def _check_stray(
     require(2 * delta_t < cell, "the floats stray by half a cell or more")
 
 
-def _side(setting: _Setting, branch: Json) -> Log:
-    """k, alpha, beta: the sum is value + k ln(alpha + beta u) on this side."""
+def _side(setting: _Setting, branch: Json) -> tuple[Log, tuple[Fraction, Fraction]]:
+    """(k, alpha, beta), (a, c): the sum is a value + c + k ln(alpha + beta u) on this side."""
     rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])
-    whole = shape(rows, interval, setting.region)
-    plain = whole.value == 1 and not whole.constant and not whole.slope
-    require(plain, "no sum of value and noise")
+    whole = shape(rows, interval, setting.values)
+    require(whole.value != 0 and not whole.slope, "no sum of value and noise")
     require(whole.log is not None, "there is no noise")
     assert whole.log is not None
     factor, alpha, beta = whole.log
     ends = {alpha + beta * end for end in interval}
     require(ends == {0, 1}, "the logarithm's range is not (0, 1)")
     require(whole.direction == (1 if factor * beta > 0 else -1), "the code is not monotone")
-    return whole.log
+    return whole.log, (whole.value, whole.constant)
 
 
 def _checked_tail(setting: _Setting, branch: Json, side: Log) -> Fraction:
@@ -173,7 +187,7 @@ def _checked_tail(setting: _Setting, branch: Json, side: Log) -> Fraction:
     rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])
     cut, machine = number(branch["cut"]), number_format(setting.claim["format"])
     require(interval[0] < cut < interval[1], "a cut lies outside its side")
-    steady(rows, interval, setting.region, (cut, -alpha / beta), machine.holds)
+    steady(rows, interval, setting.values, (cut, -alpha / beta), machine.holds)
     boundary, ratio = spread(setting.claim["uniform"], alpha, beta, alpha + beta * cut)
     require(boundary < 1, "a cut leaves nothing of its side")
     omega = number(branch["omega"])
@@ -275,7 +289,7 @@ def _stated(claim: Json, program: int, u: Any, error: Fraction, bounds: Json) ->
     """What a proof must prove: these bounds, for this uniform and all values of the region."""
     return {
         "expression": claim["programs"][program],
-        "ranges": {"u": u, "value": claim["region"]},
+        "ranges": {"u": u, "value": claim.get("values", claim["region"])},
         "errors": {"u": str(error), "value": "0"},
         **{name: claim[name] for name in ("format", "ulps")},
         **{name: bounds[name] for name in ("real", "computed", "error")},

@@ -77,9 +77,9 @@ class Shape:
         return not self.value and not self.slope and self.log is None and self.direction == 0
 
 
-def shape(rows: Rows, interval: Interval, region: Interval) -> Shape:
-    """The meaning of the last step for u inside the open interval and values in the region."""
-    whole = _followed(rows, interval, region)[len(rows) - 1]
+def shape(rows: Rows, interval: Interval, values: Interval) -> Shape:
+    """The meaning of the last step for u inside the open interval and these values."""
+    whole = _followed(rows, interval, values)[len(rows) - 1]
     for end in interval:
         beside = [_taken(rows, end, way) for way in (-1, 1) if 0 < end < 1 or way == 1 - 2 * end]
         require(_taken(rows, end, 0) in beside, "the code singles out one uniform")
@@ -103,7 +103,7 @@ def _taken(rows: Rows, point: Fraction, way: int) -> set[int]:
     return found
 
 
-def _followed(rows: Rows, interval: Interval, region: Interval) -> dict[int, Shape]:
+def _followed(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]:
     """The steps that the last one uses, those of untaken cases left out, with their meaning."""
     known: dict[int, Shape] = {}
 
@@ -127,9 +127,9 @@ def _followed(rows: Rows, interval: Interval, region: Interval) -> dict[int, Sha
             case ["CLAMP", argument, low, high]:
                 x = below(argument, index)
                 require(x == Shape(value=Fraction(1)), "something else than the value is clamped")
-                wide = low is None or number(low) <= region[0]
-                wide = wide and (high is None or number(high) >= region[1])
-                require(wide, "the value is clamped to less than the region")
+                wide = low is None or number(low) <= values[0]
+                wide = wide and (high is None or number(high) >= values[1])
+                require(wide, "a value of the claim is clamped")
                 return x
             case ["ROUND", *_]:
                 raise Rejected("a part of the sum is rounded; round the whole sum once, at the end")
@@ -219,7 +219,7 @@ def _holds(relation: str, bound: Fraction, interval: Interval) -> bool:
 def steady(
     rows: Rows,
     interval: Interval,
-    region: Interval,
+    values: Interval,
     tail: Interval,
     holds: Callable[[Fraction], bool],
 ) -> None:
@@ -229,7 +229,7 @@ def steady(
     format, the machine computes exactly these. The sign there is not 0, and the operand is
     monotone in u and moves away from 0, so its float keeps that sign.
     """
-    known = _followed(rows, interval, region)
+    known = _followed(rows, interval, values)
     cut, far = tail
     for index in known:
         if rows[index][0] in ("ABS", "SGN"):

@@ -23,13 +23,22 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import Json, Rejected, Rows, number, require
-
-Parts: TypeAlias = tuple[int, Fraction, Fraction | None, Fraction | None]
+from .numbers import (
+    ARITHMETIC,
+    Interval,
+    Json,
+    Rejected,
+    Rows,
+    interval_of,
+    number,
+    require,
+    uniform_range,
+)
+from .one_rounding import check_ends, check_one_function, check_zeros, readings, zeros
 
 _DYADIC = MappingProxyType({
     "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "numpy.add": "ADD",
-    "numpy.subtract": "SUB", "numpy.multiply": "MUL", "numpy.divide": "DIV",
+    "numpy.subtract": "SUB", "numpy.multiply": "MUL", "numpy.divide": "DIV", "math.fsum": "ADD",
 })  # fmt: skip
 _UNARY = MappingProxyType({
     "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
@@ -52,26 +61,50 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
         stated = [graph.program(claim["accepted"])]
     else:
         stated = [graph.program(rows) for rows in claim["programs"]]
+    if role in ("mechanism", "sum", "noise"):
+        drawn = uniform_range(claim["uniform"])
+        found = [graph.clamped_values(graph.certain(root, drawn)) for root in found]
     if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
     types = [last_type(rows, role == "query") for rows in steps]
-    if role == "mechanism":
-        require(len(set().union(*types)) == 1, "results of the code are of two types")
-        far = max(abs(number(end)) for end in claim["region"])
+    sums = role == "sum" and any(row[0] == "math.fsum" for rows in steps for row in rows)
+    if role == "mechanism" or sums:  # round fails beyond all floats, and math.fsum does
+        far = max(abs(number(end)) for end in claim.get("values", claim["region"]))
         greatest = Fraction(2**970 * (2**53 - 1))
         beyond = any(graph.size(root, far) > greatest for root in found)
         require(not beyond, "a step of the code may be beyond all floats")
-        parts = [graph.apart(root) for root in found]
-        found = [total for total, *_ in parts]
-        require(all(cell == number(claim["cell"]) for _, cell, *_ in parts), "another cell")
-        ends = {(low, high) for *_, low, high in parts}
-        require(len(ends) == 1, "the code clamps differently for the two signs")
-        low, high = ends.pop()
-        if low is not None and high is not None:
-            region = [number(end) for end in claim["region"]]
-            require([low, high] == region, "the code clamps to another region")
+    if role == "mechanism":
+        require(len(set().union(*types)) == 1, "results of the code are of two types")
+        _check_release(graph, found, stated, claim, steps)
+        return
     require(found == stated, "the steps of the code are not those of the proof")
+
+
+def _check_release(
+    graph: Graph, roots: list[int], stated: list[int], claim: Json, steps: Sequence[Rows]
+) -> None:
+    """Reject unless the code is P(round(sum / cell)), the same P for both signs, settled beyond."""
+    require(len(roots) == len(stated), "the steps of the code are not those of the proof")
+    cell, region = number(claim["cell"]), interval_of(claim["region"])
+    fitting = [
+        {
+            reading[1:]
+            for reading in readings(graph.nodes, root)
+            if reading[1] == cell and graph.nested(reading[0]) == total
+        }
+        for root, total in zip(roots, stated, strict=True)
+    ]
+    common = set.intersection(*fitting)
+    require(bool(common), "the steps of the code are not those of the proof")
+    _, unit, links = min(common, key=repr)
+    results = check_ends((0, cell, unit, links), region)
+    types = [[kinds for kinds, *_ in _types(rows, rounded=False)] for rows in steps]
+    check_one_function((0, cell, unit, links), region, steps, types)
+    signs = frozenset[int]()
+    for rows, kinds in zip(steps, types, strict=True):
+        signs |= zeros(rows, [not one - _WHOLE for one in kinds])
+    check_zeros(links, signs, results)
 
 
 class Graph:
@@ -129,6 +162,15 @@ class Graph:
                     two = (_at(found, yes), _at(found, no))
                     require(relation in ("<", "<=", "=="), "a condition is unknown")
                     node = self.node("CASES", *two, argument, relation, number(bound))
+                case ["branch", yes, no, below, str(relation), bound]:
+                    require(relation in ("<", "<="), "a condition is unknown")
+                    two = (_at(found, yes), _at(found, no))
+                    clamped = self.clamp_by_cases(_at(found, below), number(bound), *two)
+                    require(clamped is not None, "the code branches on what it computed")
+                    node = clamped or 0
+                case ["raise", str(name)]:
+                    require(name in _RAISED, "a step of the code is unknown")
+                    node = self.node("FAIL")
                 case ["round_to", below, step]:
                     require(number(step) > 0, "a step is not above 0")
                     node = self.node("ROUND", _at(found, below), number(step))
@@ -157,6 +199,106 @@ class Graph:
         require(bool(found), "the code has no steps")
         return found[-1]
 
+    def clamp_by_cases(self, part: int, bound: Fraction, yes: int, no: int) -> int | None:
+        """One node for two: `yes` where a part is below the bound, `no` where it is above.
+
+        If one is the other with the bound in the place of the part, the part is clamped: the code
+        computes the same numbers, those that depend on constants alone included. A float must hold
+        the bound, and the part must be used: else it could fail, and nobody would look.
+        """
+        require(_is_float(bound), "a bound is no float")
+        end = self.node("CONST", bound)
+        for kept, other, ends in ((yes, no, (None, bound)), (no, yes, (bound, None))):
+            if part in self.uses(kept) and self.exchanged(kept, part, end) == other:
+                return self.exchanged(kept, part, self.node("CLAMP", part, *ends))
+        return None
+
+    def uses(self, root: int) -> set[int]:
+        used = {root}
+        for index in range(root, -1, -1):
+            if index in used:
+                used.update(self.below(index))
+        return used
+
+    def below(self, index: int) -> list[int]:
+        rule, *parts = self.nodes[index]
+        count = {"VAR": 0, "CONST": 0, "none": 0, "FAIL": 0, "CLAMP": 1, "ROUND": 1}
+        places = 2 if rule == "CASES" else count.get(rule, len(parts))
+        return parts[:places]
+
+    def exchanged(self, root: int, part: int, by: int) -> int:
+        """The root with another node for a part; steps of constants are worked out as floats."""
+        found: dict[int, int] = {}
+        for index in sorted(self.uses(root)):
+            rule, *parts = self.nodes[index]
+            under = [found[place] for place in self.below(index)]
+            if index == part:
+                found[index] = by
+            elif under == self.below(index):
+                found[index] = index
+            else:
+                value = self.worked_out(rule, under, parts[len(under) :])
+                constant = None if value is None else self.node("CONST", value)
+                rest = (*under, *parts[len(under) :])
+                found[index] = self.node(rule, *rest) if constant is None else constant
+        return found[root]
+
+    def worked_out(self, rule: str, under: list[int], rest: list[Any]) -> Fraction | None:
+        if rule == "CASES" or any(self.nodes[place][0] != "CONST" for place in under):
+            return None
+        x, *more = (self.nodes[place][1] for place in under)
+        if rule == "CLAMP":
+            low, high = rest
+            x = x if low is None else max(x, low)
+            x = x if high is None else min(x, high)
+        elif rule == "ROUND":
+            x = round(x / rest[0]) * rest[0]
+        elif rule == "NEG":
+            x = -x
+        elif rule == "ABS":
+            x = abs(x)
+        elif rule in ARITHMETIC and not (rule == "DIV" and more[0] == 0):
+            x = ARITHMETIC[rule](x, more[0])
+        else:
+            return None
+        try:
+            return Fraction(float(x))
+        except OverflowError:
+            return None
+
+    def certain(self, root: int, drawn: Interval) -> int:
+        """The root without failures that no draw leads to; what may fail is rejected."""
+        rule, *parts = self.nodes[root]
+        require(rule != "FAIL", "the code may fail, and that is seen")
+        if rule != "CASES":
+            return root
+        yes, no, name, relation, bound = parts
+        fails = [self.nodes[place] == ("FAIL",) for place in (yes, no)]
+        if any(fails):
+            require(name == "u", "the code fails by its value, and that is seen")
+            if relation == "==":
+                inside = drawn[0] <= bound <= drawn[1]
+                require(not inside and not fails[1], "the code may fail, and that is seen")
+                return self.certain(no, drawn)
+            answers = {_COMPARED[relation](end, bound) for end in drawn}
+            require(len(answers) == 1, "the code may fail, and that is seen")
+            return self.certain(yes if answers.pop() else no, drawn)
+        two = self.certain(yes, drawn), self.certain(no, drawn)
+        return self.node("CASES", *two, name, relation, bound)
+
+    def clamped_values(self, root: int) -> int:
+        """The root with cases of the value as clamps of it, where they are."""
+        rule, *parts = self.nodes[root]
+        if rule != "CASES":
+            return root
+        yes, no, name, relation, bound = parts
+        two = self.clamped_values(yes), self.clamped_values(no)
+        if name == "value" and relation != "==" and _is_float(bound):
+            found = self.clamp_by_cases(self.node("VAR", "value"), bound, *two)
+            if found is not None:
+                return found
+        return self.node("CASES", *two, name, relation, bound)
+
     def size(self, root: int, far: Fraction) -> Fraction:
         """Twice what no step up to the root exceeds, for values up to `far` and any u.
 
@@ -179,7 +321,7 @@ class Graph:
                     size = sizes[parts[0]] / abs(by or 1)
                 case "LN":
                     size = Fraction(746)
-                case "SGN" | "none":
+                case "SGN" | "none" | "FAIL":
                     size = Fraction(1)
                 case "ROUND":
                     size = sizes[parts[0]] + parts[1]
@@ -206,47 +348,12 @@ class Graph:
         require(rule in ("CONST", "none"), "an end of a clamp or a divisor is not a constant")
         return rest[0] if rest else None
 
-    def apart(self, root: int) -> Parts:
-        """clamp(round(total to the cell), low, high) on every path: total, cell, low, high."""
-        match self.nodes[root]:
-            case ("CLAMP", below, low, high):
-                total, cell, least, most = self.apart(below)
-                lows = [end for end in (low, least) if end is not None]
-                highs = [end for end in (high, most) if end is not None]
-                return total, cell, max(lows, default=None), min(highs, default=None)
-            case ("CASES", yes, no, *condition):
-                one, other = self.apart(yes), self.apart(no)
-                require(one[1:] == other[1:], "the code rounds or clamps differently on its paths")
-                return self.node("CASES", one[0], other[0], *condition), *one[1:]
-            case ("ROUND", total, step):
-                return total, step, None, None
-            case ("ADD", left, right):
-                if self.nodes[right] == ("CONST", 0):
-                    return self.apart(left)
-                if self.nodes[left] == ("CONST", 0):
-                    return self.apart(right)
-            case ("MUL", left, right):  # cell * round(total / cell)
-                for factor, rounded in ((left, right), (right, left)):
-                    inner = self._unrounded(rounded, "DIV", factor)
-                    if inner is not None:
-                        return inner, self.nodes[factor][1], None, None
-            case ("DIV", rounded, divisor):  # round(total * n) / n, the cell being 1/n
-                inner = self._unrounded(rounded, "MUL", divisor)
-                if inner is not None:
-                    n = self.nodes[divisor][1]
-                    # Python multiplies by the float nearest to n: else 1/n is not the cell
-                    require(_is_float(n), "the code multiplies by a fraction that is not a float")
-                    return inner, 1 / n, None, None
-        raise Rejected("the code does not round its result")
-
-    def _unrounded(self, rounded: int, rule: str, constant: int) -> int | None:
-        """The total of round(total / constant), or total * constant by the rule MUL, if any."""
-        kind, *rest = self.nodes[rounded]
-        number_of, *value = self.nodes[constant]
-        if number_of != "CONST" or value[0] <= 0 or kind != "ROUND" or rest[1] != 1:
-            return None
-        inner, *below = self.nodes[rest[0]]
-        return below[0] if inner == rule and below[1] == constant else None
+    def nested(self, total: Any) -> int:
+        """The number of a sum that is read with its cases."""
+        if isinstance(total, int):
+            return total
+        rule, yes, no, *condition = total
+        return self.node(rule, self.nested(yes), self.nested(no), *condition)
 
 
 _Exact: TypeAlias = tuple[frozenset[str], list[Fraction] | None, bool]
@@ -263,6 +370,10 @@ def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
     step of whole numbers and fractions alone that uses one which need not be a float: if none does,
     what such steps give is rounded as the float that it meets needs, once, and never before.
     """
+    return _types(rows, rounded=rounded)[-1][0]
+
+
+def _types(rows: Rows, *, rounded: bool) -> list[_Exact]:
     found: list[_Exact] = []
     for name, *parts in rows:
         used = [found[part] for part in parts if type(part) is int]
@@ -270,14 +381,17 @@ def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
         if name.startswith("numpy.") and kinds:
             whole = all("int" in one for one in kinds) or any("fraction" in one for one in kinds)
             require(not whole, f"{name} of whole numbers wraps around, or is of fractions")
+        if name == "math.fsum":
+            require(not any(one & _WHOLE for one in kinds), "math.fsum of whole numbers")
         if rounded and name in ("add", "sub", "mul", "div"):
             unrounded = all(one & _WHOLE for one in kinds) and not all(one[2] for one in used)
             require(not unrounded, "a step of exact numbers is not rounded as floats are")
         found.append(_type(name, parts, used))
-    return found[-1][0]
+    return found
 
 
 def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:
+    used = used[:2] if name == "branch" else used
     kinds = frozenset(kind for one in used for kind in one[0])
     every = all(one[2] for one in used)
     exact = [one[1] for one in used]
@@ -285,7 +399,9 @@ def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:
     match name:
         case "int" | "fraction":
             return _numbers(frozenset({name}), [Fraction(_constant(name, parts[0]))])
-        case "case" | "min" | "max" | "clamp":
+        case "raise":
+            return frozenset(), [], True
+        case "case" | "branch" | "min" | "max" | "clamp":
             return (kinds, None, every) if known is None else _numbers(kinds, known)
         case "neg" | "pos" | "abs":
             turned = None if known is None else [Fraction(_RUN[name](x)) for x in known]
@@ -337,6 +453,13 @@ def _at(found: list[int], index: object) -> int:
     return found[index]
 
 
+_RAISED: Mapping[str, type[Exception]] = MappingProxyType({
+    kind.__name__: kind
+    for kind in (
+        ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError,
+        RuntimeError, TypeError, ValueError, ZeroDivisionError,
+    )
+})  # fmt: skip
 _COMPARED = MappingProxyType({"<": operator.lt, "<=": operator.le, "==": operator.eq})
 _fraction = lru_cache(1024)(Fraction)  # the same text at a thousand points
 
@@ -364,7 +487,7 @@ _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "clamp": lambda x, low, high: min(max(x, low), high),
     # as they are now: a module that is certified may put something else in their place
     "math.log": math.log, "math.exp": math.exp, "math.sqrt": math.sqrt, "math.fabs": math.fabs,
-    "math.cos": math.cos,
+    "math.cos": math.cos, "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
 })  # fmt: skip
 
 
@@ -382,19 +505,25 @@ def _of_numpy(name: str) -> Callable[..., Any]:
 def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
     """What the steps give: only those that the answers to the conditions lead to are run."""
     needed, todo = set(), [len(rows) - 1]
+    taken: dict[int, int] = {}
     while todo:
         index = todo.pop()
         if index not in needed:
             needed.add(index)
-            todo.extend(_below(rows[index], inputs))
+            below = _below(rows, index, inputs)
+            if rows[index][0] in ("case", "branch"):
+                taken[index] = below[0]
+            todo.extend(below)
     known: dict[int, Any] = {}
     for index in sorted(needed):
         name, *parts = rows[index]
         match name:
             case "input":
                 known[index] = inputs[parts[0]]
-            case "case":
-                known[index] = known[_below(rows[index], inputs)[0]]
+            case "case" | "branch":
+                known[index] = known[taken[index]]
+            case "raise":
+                raise _RAISED[parts[0]]
             case "none":
                 known[index] = None
             case "round_to":
@@ -410,10 +539,16 @@ def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
     return known[len(rows) - 1]
 
 
-def _below(row: Sequence[Any], inputs: Json) -> list[int]:
+def _below(rows: Rows, index: int, inputs: Json) -> list[int]:
+    row = rows[index]
     if row[0] == "case":
         _, yes, no, name, relation, bound = row
         holds = _COMPARED[relation](Fraction(inputs[name]), _fraction(bound))
+        return [yes if holds else no]
+    if row[0] == "branch":  # what is compared comes first: it may fail
+        _, yes, no, place, relation, bound = row
+        x = run_steps(rows[: place + 1], inputs)
+        holds = _COMPARED[relation](float(x) if isinstance(x, float) else x, _fraction(bound))
         return [yes if holds else no]
     return [part for part in row[1:] if type(part) is int]
 

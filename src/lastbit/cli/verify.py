@@ -591,7 +591,7 @@ def _by_rounding(
     name: str, epsilon: Fraction, cell: Fraction, found: RoundingAnalysis, rounds: bool
 ) -> Outcome:
     """The loss proved if the function's result is rounded to the cell and kept in the region."""
-    if found.cell != cell:
+    if found.cell not in (cell, Fraction(nearest(cell))):
         problem = f"is not what the code rounds to, {exact_text(found.cell)}"
         raise refusal("--grid", problem, "pass that, or leave the rounding out of the code")
     _check_named(found.named)
@@ -602,6 +602,9 @@ def _by_rounding(
             "The code itself does not round. Proved is: round its result to the nearest multiple "
             f"of {exact_text(cell)}, then move what lies outside the region to its nearer end."
         )
+    elif found.values != found.region:
+        low, high = map(exact_text, found.values)
+        words.append(f"The promise is about values in [{low}, {high}] alone; clamp others first.")
     if found.epsilon <= epsilon:
         verdict = f"CERTIFIED ε ≤ {ideal} + {excess}"
         title = f"{name}, ε = {promise}"

@@ -121,7 +121,7 @@ def _panel(certificate: Json) -> Panel | None:
             epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
             scale, step = 1 / epsilon, Fraction(2) ** -floor_log2(epsilon)
             values, ends = (Fraction(0), Fraction(1)), (-bound, bound)
-        case "rounding" if "scale" in body:
+        case "rounding" if "scale" in body and "values" not in claim:
             scale, step = number(body["scale"]), number(claim["cell"])
             ends = (number(claim["region"][0]), number(claim["region"][1]))
             middle = Fraction(math.floor((ends[0] + ends[1]) / 2 / step)) * step

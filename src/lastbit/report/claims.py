@@ -95,13 +95,14 @@ def _snapping(claim: Json, _: Json) -> Claim:
 def _rounding(claim: Json, body: Json) -> Claim:
     epsilon, cell, distance = number(claim["epsilon"]), exact(claim["cell"]), claim["sensitivity"]
     low, high = map(exact, claim["region"])
+    values = "[{}, {}]".format(*map(exact, claim["values"])) if "values" in claim else ""
     ideal = epsilon - number(body["excess"])
     total = _above(epsilon, ideal)
     sentences = (
         f"The code's sum is rounded to the nearest multiple of {cell}, and what "
-        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in that "
-        f"region at most {exact(distance)} apart and for every result, the logarithm of "
-        f"the ratio of its two probabilities is at most {total}.",
+        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
+        f"{values or 'that region'} at most {exact(distance)} apart and for every result, the "
+        f"logarithm of the ratio of its two probabilities is at most {total}.",
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
     )
@@ -121,6 +122,7 @@ def _rounding(claim: Json, body: Json) -> Claim:
         ("noise", noise),
         ("rounded to", f"multiples of {cell}"),
         ("region", f"[{low}, {high}]"),
+        *((("values", values),) if values else ()),
         ("values apart", exact(distance)),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),

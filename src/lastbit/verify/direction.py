@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -41,9 +42,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified
 from lastbit.verify.language import expressions as ex
-from lastbit.verify.language.expressions import Condition, Expression, children, expression_to_json
+from lastbit.verify.language.expressions import (
+    Condition,
+    Expression,
+    children,
+    expression_to_json,
+    rule_of,
+)
 from lastbit.verify.running.code import Code
 from lastbit.verify.tracing.trace import Followed, followed
 
@@ -64,8 +71,13 @@ class Kind(IntEnum):
     SEVERAL = 2
 
 
-class NotFollowed(Exception):
+class NotFollowed(NotCertified):
     """No rule says in which direction a step goes; the message says which."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"{why}; pass a shorter stretch of uniforms, or write steps that go one way"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +119,27 @@ def direction(expression: Expression, value: float, low: float, high: float) -> 
     >>> direction(trace(lambda value, u: u * (1 - u)), 0.0, 0.25, 0.75)
     Traceback (most recent call last):
         ...
-    lastbit.verify.direction.NotFollowed: two parts of a step go different ways
+    lastbit.verify.direction.NotFollowed: two parts of a step go different ways; ...
     """
-    return _Following(value, low, high).of(expression).way
+    for name, number in (("value", value), ("low", low), ("high", high)):
+        if (
+            type(number) not in (int, float)
+            or not -sys.float_info.max <= number <= sys.float_info.max
+        ):
+            raise InvalidParameter(name, problem="is not a finite float", remedy="pass one")
+    if low > high:
+        raise InvalidParameter("low", problem="is above high", remedy="swap the two")
+    rule_of(expression)
+    return _way(expression, float(value), float(low), float(high))
+
+
+def _way(expression: Expression, value: float, low: float, high: float) -> int:
+    try:
+        return _Following(value, low, high).of(expression).way
+    except OverflowError:  # a number of the code that no float holds
+        raise NotFollowed("a step may overflow") from None
+    except RecursionError:
+        raise NotFollowed("its steps are nested too deeply") from None
 
 
 def followed_steps(
@@ -130,12 +160,12 @@ def followed_steps(
         found = {sign: _followed(code, sign) for sign in signs}
         for value in values:
             for sign, low, high in stretches:
-                direction(found[sign], value, low, high)
+                _way(found[sign], value, low, high)
         for value, sign, u, output in seen:
             at = _Following(value, u, u).of(found[sign])
             if not at.low <= output <= at.high:
                 return None
-    except (NotFollowed, LastbitError, ArithmeticError, TypeError, ValueError, RecursionError):
+    except (LastbitError, ArithmeticError, TypeError, ValueError, RecursionError):
         return None
     return [expression_to_json(found[sign]) for sign in signs]
 
@@ -364,6 +394,8 @@ def _unary(step: ex.Unary, x: Moving) -> Moving:
                 raise NotFollowed("an exponential may overflow")
             return _floats(math.exp(low), math.exp(high), x.way, ulps=_ULPS)
         case ex.Sqrt():
+            if low < 0:
+                raise NotFollowed("a square root of what may be below 0")
             return _floats(math.sqrt(low), math.sqrt(high), x.way)
         case ex.Cos():
             raise NotFollowed("a cosine rises and falls")

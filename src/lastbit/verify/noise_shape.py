@@ -129,12 +129,13 @@ class _Weights:
 class Following:
     """The steps of a sum on one open interval of u, on which no sign and no case changes.
 
-    `turning` holds the operands of absolute values and signs: their own signs must not change.
+    `turning` holds the operands of absolute values and signs: their own signs must not change;
+    `clamps` the ends to which the value is clamped: it is followed for values between them.
     """
 
     steps: Table
     interval: Interval
-    region: Interval
+    clamps: set[tuple[Fraction | None, Fraction | None]] = field(default_factory=set)
     turning: set[int] = field(default_factory=set)
     _known: dict[int, Linear] = field(default_factory=dict)
 
@@ -197,10 +198,7 @@ class Following:
             case ex.Clamp():
                 if self.linear(below[0]) != Linear(_ONE, _ZERO, _ZERO, (), frozenset()):
                     raise Unrecognised("something else than the value is clamped")
-                low, high = self.region
-                cut_low = node.low is not None and node.low > low
-                if cut_low or (node.high is not None and node.high < high):
-                    raise Unrecognised("the value is clamped to less than the region")
+                self.clamps.add((node.low, node.high))
                 return ((below[0], _ONE),)
             case ex.Piecewise(condition=condition):
                 if condition.name != "u":
@@ -300,14 +298,14 @@ def noise_direction(noise: Expression) -> int:
 
 
 class Side:
-    """value + k ln(alpha + beta u) for u in the interval: the meaning of a program there."""
+    """share * value + constant + k ln(alpha + beta u): what a program means on the interval."""
 
     def __init__(self, program: int, following: Following) -> None:
         self.program, self.following, self.interval = program, following, following.interval
         whole = following.whole()
-        if len(whole.logs) != 1 or whole.share != 1 or whole.constant or whole.slope:
+        if len(whole.logs) != 1 or not whole.share or whole.slope:
             raise Unrecognised("it is not the value plus a multiple of one logarithm")
-        self.log = whole.logs[0]
+        self.share, self.constant, self.log = whole.share, whole.constant, whole.logs[0]
         factor, alpha, beta = self.log
         self.slope: Fraction = beta
         if {alpha + beta * end for end in self.interval} != {0, 1}:
@@ -320,8 +318,10 @@ class Side:
         return (t - self.log[1]) / self.slope
 
 
-def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side, ...], Fraction]:
+def sides(programs: Sequence[Expression]) -> tuple[tuple[Side, ...], Fraction]:
     """The two sides of the noise and its scale; `NotCertified` unless it is Laplace noise.
+
+    It is around a multiple of the value and a number, the same ones on both sides.
 
     Theorem  -ln t is exponential of scale 1 if t is uniform on (0, 1). So value + k ln t with k = b
              on one half of the probability and -b on the other is value plus Laplace noise of
@@ -335,26 +335,30 @@ def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side,
         found = [
             Side(index, following)
             for index, program in enumerate(programs)
-            for following in _followed(table(program), region)
+            for following in _followed(table(program))
         ]
         scale = abs(found[0].log[0])
         laplace = sorted(side.log[0] for side in found) == [-scale, scale]
+        laplace = laplace and len({(side.share, side.constant) for side in found}) == 1
         if tuple(side.interval for side in found) == halves and laplace:
             return tuple(found), scale
     except Unrecognised as problem:
         why = str(problem)
     except RecursionError:
         why = "its steps are nested too deeply; write fewer"
-    raise NotCertified(f"the noise cannot be recognised: {why}") from None
+    raise NotCertified(
+        f"the noise cannot be recognised: {why}; write a number times the value plus Laplace "
+        "noise, as in value + sign * scale * math.log(u)"
+    ) from None
 
 
-def _followed(steps: Table, region: Interval) -> list[Following]:
+def _followed(steps: Table) -> list[Following]:
     """The steps on (0, 1), cut wherever a sign or a case changes; at most twice."""
     found: list[Following] = []
     todo: list[Interval] = [(_ZERO, _ONE)]
     while todo:
         low, high = todo.pop()
-        following = Following(steps, (low, high), region)
+        following = Following(steps, (low, high))
         try:
             following.whole()
         except _Turn as turn:

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
 from lastbit.verify.error_bounds.formats import BINARY64, Interval
 from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
+from lastbit.verify.noise_shape import every_float, generator_of
+from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
 from lastbit.verify.tracing.trace import Followed
 
 _MOST_HALVINGS = 256
-_FORMS = (
-    "Return step * round(x / step) or round(x * n) / n, the step or n the same in both places, and "
-    "clamp that last, as in min(max(step * round(x / step), low), high)"
+_TOO_LARGE = (
+    "the code may compute with numbers beyond all floats, and round fails there, for some values "
+    "and not for others; measure values and noise in larger units"
 )
-
-
-class _Parts(NamedTuple):
-    """Code taken apart: clamp(round(total to the cell), low, high)."""
-
-    total: Expression
-    cell: Fraction
-    low: Fraction | None = None
-    high: Fraction | None = None
 
 
 def certified_code(
@@ -43,8 +35,10 @@ def certified_code(
     """What a mechanism written as code of `value` and u (and sign) loses at most.
 
     The code must round its sum to multiples of a step, and clamp the result; or `region` says to
-    which ends results are moved afterwards. Other settings as in `rounding_certificate`. It is also
-    run, near 0: `np.rint` gives -0.0 there, which tells the side; add 0.0.
+    which ends results are moved afterwards. What is done after the rounding costs nothing
+    (`one_rounding`), but zeros of two signs do: `np.rint` gives -0.0, which tells the side; add
+    0.0. Other settings as in `rounding_certificate`. `values` of what is found are those that the
+    promise is about.
 
     >>> import math
     >>> def naive(value, u, sign):
@@ -58,61 +52,120 @@ def certified_code(
     >>> float(certified_code(rounded, sensitivity=1, region=(-8, 8)).epsilon)
     1.000000000000...
     """
-    followed = followed_code(code, "value", "u", parameters=parameters)
-    return _certified(followed, sensitivity, region, settings)
+    followed = followed_code(code, "value", "u", parameters=parameters, may_fail=True)
+    return _certified(followed, _programs(followed, settings), sensitivity, region, settings)
 
 
 def certified_function(
     code: Code, *, sensitivity: Number, cell: Number, region: tuple[Number, Number], **settings: Any
 ) -> tuple[RoundingAnalysis, bool]:
     """The same, or if the code does not round, what it loses once its result is; and if it does."""
-    followed = followed_code(code, "value", "u")
-    programs = tuple(one.expression for one in followed)
+    followed = followed_code(code, "value", "u", may_fail=True)
+    programs = _programs(followed, settings)
     if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
-        return _certified(followed, sensitivity, region, settings), True
+        return _certified(followed, programs, sensitivity, region, settings), True
     found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
+    sums = any(row[0] == "math.fsum" for one in followed for row in one.rows)
+    if sums and any(_overflows(program, found.values) for program in programs):
+        raise NotCertified(_TOO_LARGE)  # where + gives an infinity, math.fsum fails
     return bound_to(found, "sum", followed), False
+
+
+def _programs(code: tuple[Followed, ...], settings: Mapping[str, Any]) -> tuple[Expression, ...]:
+    """What the code computes for all draws of the generator, clamps by `if` written as clamps."""
+    form = settings.get("format", BINARY64)
+    uniform = generator_of(settings.get("uniform"), form, default=every_float)
+    certain = (without_failures(one.expression, uniform) for one in code)
+    return tuple(without_cases_of("value", program) for program in certain)
 
 
 def _certified(
     code: tuple[Followed, ...],
+    programs: tuple[Expression, ...],
     sensitivity: Number,
     region: tuple[Number, Number] | None,
     settings: Mapping[str, Any],
 ) -> RoundingAnalysis:
-    parts = [_parts(one.expression) for one in code]
-    _, cell, low, high = parts[0]
+    parts = [parts_of(program) for program in programs]
     if any(part[1:] != parts[0][1:] for part in parts):
-        raise NotCertified("the code rounds or clamps differently for the two signs")
-    ends = region
-    if low is not None and high is not None:
-        if region is not None and [rational(e, "region") for e in region] != [low, high]:
-            raise NotCertified("the code clamps its result to another region than the one given")
-        ends = (low, high)
-    if ends is None:
         raise NotCertified(
-            "the code does not clamp its result; pass region, and move what lies beyond to its ends"
+            "the code rounds or clamps differently for the two signs; do it alike for both"
         )
-    totals = tuple(part.total for part in parts)
-    found = certified_sums(totals, sensitivity=sensitivity, cell=cell, region=ends, **settings)
-    over_zero = found.region[0] <= 0 <= found.region[1]
-    if over_zero and any(_gives_negative_zero(one, found.cell) for one in code):
+    ends, wanted = _ends(parts[0], region)
+    found = certified_sums(
+        tuple(part.total for part in parts),
+        sensitivity=sensitivity,
+        cell=parts[0].cell,
+        region=ends,
+        wanted=wanted,
+        **settings,
+    )
+    types = [one.typed() for one in code]
+    indices = [int(end / found.cell) for end in found.region]
+    results = [x for index in indices for x in parts[0].results(index)]
+    over_zero = min(results) <= 0 <= max(results)
+    signs = {s for o, t in zip(code, types, strict=True) for s in zero_signs(o.rows, t)}
+    if over_zero and len(signs) > 1:
         raise NotCertified(
             "the code gives -0.0, which tells on which side of 0 the sum lay; add 0.0 to its result"
         )
-    kinds = sorted({kind for one in code for kind in one.typed()[-1].kinds})
+    kinds = sorted({kind for one in types for kind in one[-1].kinds})
     if len(kinds) > 1:
         raise NotCertified(
             f"the code returns {' or '.join(kinds)}, and the type of a result tells what its "
             "number does not (8 is not 8.0 in print); return one type: write the ends of min and "
             "max as floats, -8.0 and 8.0, or use np.clip"
         )
-    if any(_overflows(one.expression, found.region) for one in code):
+    if any(_overflows(program, found.values) for program in programs):
+        raise NotCertified(_TOO_LARGE)
+    steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
+    if not has_one_function(parts[0], indices, steps):
         raise NotCertified(
-            "the code may compute with numbers beyond all floats, and round fails there, for some "
-            "values and not for others; measure values and noise in larger units"
+            "the code computes with floats on one path and with exact numbers on another; write "
+            "the same steps on all paths, with floats"
+        )
+    if over_zero and not parts[0].is_modest:
+        raise NotCertified(
+            "the code may round a result to 0, by tiny numbers or many steps after the rounding; "
+            "measure in larger units, and do less to what is rounded"
         )
     return bound_to(found, "mechanism", code)
+
+
+def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval, Interval | None]:
+    """The sums beyond which all results are one, and the results there if they are sums as well.
+
+    These follow from the code's own clamps, or from `region` where it has none.
+    """
+    asked = None if region is None else tuple(rational(end, "region") for end in region)
+    first, last = parts.last(-1), parts.last(1)
+    if first is not None and last is not None:
+        ends = first * parts.cell, last * parts.cell
+        results = sorted(parts.results(index) for index in (first, last))
+        same = asked == ends or (
+            asked is not None
+            and all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True))
+        )
+        if asked is not None and not same:
+            raise NotCertified(
+                "the code clamps its result to another region than the one given; pass that one"
+            )
+        return ends, (results[0][0], results[1][1]) if parts.is_plain else None
+    if asked is None:
+        raise NotCertified(
+            "the code does not clamp its result; pass region, and move what lies beyond to its ends"
+        )
+    if not parts.is_plain:
+        raise NotCertified(
+            "the code changes its result after the rounding and does not clamp it; clamp it last, "
+            "as in min(max(x, low), high)"
+        )
+    near = tuple(round(end / parts.cell) for end in asked)
+    results = [parts.results(index) for index in near]
+    # 8 is the float 0.01 * 800, though 800 cells of that float are a little more
+    if all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True)):
+        return (near[0] * parts.cell, near[1] * parts.cell), (asked[0], asked[1])
+    return (asked[0], asked[1]), None
 
 
 def _overflows(program: Expression, region: Interval) -> bool:
@@ -151,86 +204,6 @@ def _overflows(program: Expression, region: Interval) -> bool:
     return max(sizes) > BINARY64.largest / 2
 
 
-def _gives_negative_zero(code: Followed, cell: Fraction) -> bool:
-    """Whether code gives -0.0: it cuts the cell over 0 in two, which the proof does not count.
-
-    Around 0 results are looked at from both sides, for noise of every size.
-    """
-    powers = [2.0**-k for k in range(1, 53)]
-    uniforms = [
-        *powers,
-        *(1 - p for p in powers),
-        *(0.5 + s * p / 2 for s in (-1, 1) for p in powers),
-    ]
-    for value in (0.0, float(cell) / 8, -float(cell) / 8):
-        for u in uniforms:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    output = float(code.call({"value": value, "u": u}))
-            except (ArithmeticError, ValueError):  # the logarithm of 0
-                continue
-            except TypeError as failure:
-                raise NotCertified(
-                    "the code raises TypeError on floats; make it take and return plain floats"
-                ) from failure
-            if output == 0 and math.copysign(1.0, output) < 0:
-                return True
-    return False
-
-
-def _parts(expression: Expression) -> _Parts:
-    """The code's outermost steps: clamps, then the rounding, on every path."""
-    match expression:
-        case ex.Clamp():
-            inner = _parts(expression.argument)
-            lows = [end for end in (inner.low, expression.low) if end is not None]
-            highs = [end for end in (inner.high, expression.high) if end is not None]
-            low, high = max(lows, default=None), min(highs, default=None)
-            return _Parts(inner.total, inner.cell, low, high)
-        case ex.Piecewise():
-            one, other = _parts(expression.then), _parts(expression.otherwise)
-            if one[1:] != other[1:]:
-                raise NotCertified("the code rounds or clamps differently on its paths")
-            return one._replace(total=ex.Piecewise(expression.condition, one.total, other.total))
-        case ex.RoundTo():
-            return _Parts(expression.argument, expression.step)
-        case (
-            ex.Add(left=rounded, right=ex.Constant(value=nothing))
-            | ex.Add(left=ex.Constant(value=nothing), right=rounded)
-        ) if nothing == 0:
-            return _parts(rounded)
-        case (
-            ex.Multiply(left=ex.Constant(value=step), right=ex.RoundTo() as rounded)
-            | ex.Multiply(left=ex.RoundTo() as rounded, right=ex.Constant(value=step))
-        ) if rounded.step == 1 and step > 0:
-            quotient = rounded.argument
-            if isinstance(quotient, ex.Divide) and quotient.right == ex.Constant(step):
-                return _Parts(quotient.left, step)
-        case ex.Divide(
-            left=ex.RoundTo(
-                argument=ex.Multiply(left=total, right=ex.Constant(value=factor)), step=unit
-            ),
-            right=ex.Constant(value=divisor),
-        ) if unit == 1 and factor == divisor > 0:
-            if not BINARY64.holds(factor):
-                raise NotCertified(
-                    "the code multiplies by a fraction that is not a float, so its cells are not "
-                    "those of the fraction; divide by its inverse: step * round(x / step)"
-                )
-            # the product is rounded just as the quotient by 1/factor would be
-            return _Parts(total, 1 / factor)
-    if any(isinstance(step, ex.RoundTo) for step in table(expression).expressions):
-        raise NotCertified(
-            "the code does not round its result in a form that is known: something is done to it "
-            f"after the rounding, or before. {_FORMS}"
-        )
-    raise NotCertified(
-        "the code does not round its result; without rounding the last bits of float noise tell "
-        f"the value. {_FORMS}, or pass the noise and a cell"
-    )
-
-
 def least_cell(
     certified: Callable[[Fraction], RoundingAnalysis],
     *,
@@ -242,6 +215,7 @@ def least_cell(
     `certified` maps a cell to its analysis. What is returned was certified as it is; that it is the
     least rests on the loss falling as the cell grows.
 
+    >>> import math
     >>> from lastbit.verify import Grid, rounding_certificate
     >>> def noise(u, sign):
     ...     return sign * math.log(u)
@@ -266,6 +240,7 @@ def largest_region(
 
     `certified` maps an end k cell to the analysis of (-k cell, k cell).
 
+    >>> import math
     >>> from lastbit.verify import Grid, rounding_certificate
     >>> def noise(u, sign):
     ...     return sign * math.log(u)

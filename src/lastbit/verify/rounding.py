@@ -15,6 +15,7 @@ from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
+from lastbit.verify.language.cases import without_failures
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
@@ -36,6 +37,7 @@ Ulps: TypeAlias = Mapping[str, Number]
 
 _PRECISION = 192
 _MOST_ROUNDS = 20
+_OF_THE_REGION: Interval = (Fraction(0), Fraction(0))
 
 
 Found = TypeVar("Found")
@@ -51,18 +53,26 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell."""
+    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell.
+
+    `region` is of sums and `values` of values: two regions where the code scales or moves a value.
+    """
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
     uniform: Uniform
     cell: Fraction
     region: Interval
+    values: Interval = _OF_THE_REGION
     delta_round: Fraction
+
+    def __post_init__(self) -> None:
+        if self.values is _OF_THE_REGION:
+            object.__setattr__(self, "values", self.region)
 
     def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
         """How far the program strays for uniforms of an interval and all values of the region."""
-        ranges, ulps = {"u": u, "value": self.region}, dict(self.ulps)
+        ranges, ulps = {"u": u, "value": self.values}, dict(self.ulps)
         try:
             return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
         except NoBound as problem:
@@ -93,7 +103,7 @@ class Setting:
 
         Code in Python runs in binary64: a claim about another format is one about its steps.
         """
-        extra = noise_points(self.cell, self.region, self.uniform)
+        extra = noise_points(self.cell, self.values, self.uniform)
         for one in code:
             one.agree(extra, rounds=2, seed=f"{role} {self.cell} {self.region}")
         written = record(role, code) if self.format == BINARY64 else None
@@ -116,7 +126,9 @@ class Setting:
         **figures: Fraction,
     ) -> dict[str, Any]:
         ulps = DEFAULT_ULPS | dict(self.ulps)
+        values = {"values": [str(end) for end in self.values]}
         return {
+            **(values if self.values != self.region else {}),
             "code": [dict(one) for one in code],
             "programs": [expression_to_json(program) for program in programs],
             "format": self.format.json(),
@@ -163,6 +175,7 @@ def setting_of(
         uniform=generator,
         cell=size,
         region=(low, high),
+        values=(low, high),
         delta_round=quotient_error(format, (low, high), size),
     )
 
@@ -184,13 +197,13 @@ class _Branch:
 class RoundingAnalysis(Setting):
     """What rounded and truncated float noise loses at most; every figure rounded up.
 
-    Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal` = sensitivity/scale, the
-             floats the rest. The generator is off by `delta_0` in u (relatively, if the model is),
-             which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
-             included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
-             `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
-             `general` the excess by its corrected theorem, `excess` the better one. `code` has
-             what is known of code with a name
+    Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal`, the share of the value
+             in the sum times sensitivity/scale, the floats the rest. The generator is off by
+             `delta_0` in u (relatively, if the model is), which moves the noise by `omega`; the
+             computed sum is off by `delta_n`, its addition included; the quotient by the cell moves
+             an edge by `delta_round`; together `delta_t`. `lipschitz` is the greatest
+             slope of the noise in u, `ratio` is R of paper 000, `general` the excess by its
+             corrected theorem, `excess` the better one; `code` what is known of named code
     Theorem  docs/theory/rounding.md
     Source   paper 000, Theorem 4.5 and section 5, corrected
     Checked  tests/verify/test_rounding.py; the independent checker, `checker/rounding.py`
@@ -213,8 +226,13 @@ class RoundingAnalysis(Setting):
         return self.declared + 2 * self.query_error
 
     @property
+    def share(self) -> Fraction:
+        """By how much a sum moves where the value moves by 1."""
+        return abs(self.branches[0].side.share)
+
+    @property
     def ideal(self) -> Fraction:
-        return self.sensitivity / self.scale
+        return self.share * self.sensitivity / self.scale
 
     @property
     def delta_0(self) -> Fraction:
@@ -321,9 +339,10 @@ def rounding_certificate(
     >>> found.scale, found.epsilon > Fraction(1, 2), found.epsilon < Fraction(1, 2) + 10**-10
     (Fraction(2, 1), True, True)
     """
-    code = followed_code(noise, "u", parameters=parameters)
+    code = followed_code(noise, "u", parameters=parameters, may_fail=True)
+    drawn = generator_of(uniform, format, default=every_float)
     found = certified_sums(
-        tuple(Add(Variable("value"), part.expression) for part in code),
+        tuple(Add(Variable("value"), without_failures(one.expression, drawn)) for one in code),
         sensitivity=sensitivity,
         cell=cell,
         region=region,
@@ -332,6 +351,10 @@ def rounding_certificate(
         format=format,
         ulps=ulps,
     )
+    if found.values != found.region:
+        raise NotCertified(
+            "the noise cannot be recognised: it is not around 0; add the number to the value"
+        )
     return bound_to(found, "noise", code)
 
 
@@ -349,14 +372,21 @@ def certified_sums(
     cell: Number,
     region: tuple[Number, Number],
     uniform: Uniform | None = None,
+    wanted: Interval | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
 ) -> RoundingAnalysis:
-    """The same for the whole sum of `value` and noise: one expression, or one for each sign."""
+    """The same for the whole sum of `value` and noise: one expression, or one for each sign.
+
+    The sum may be a multiple of the value, and a number, and noise. The values of the promise are
+    those that lead into the region and that the code does not clamp; `wanted` ones, if these are
+    the same but for a cell.
+    """
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
-    found, scale = sides(programs, setting.region)
+    found, scale = sides(programs)
+    setting = replace(setting, values=_values(found, setting, wanted))
     asked, about = (None, ()) if query is None else _query(query, setting)
 
     def branch(side: Side, far: Fraction) -> _Branch:
@@ -385,6 +415,22 @@ def certified_sums(
     )
     analysis.certificate()  # no number leaves that the checker rejects
     return analysis
+
+
+def _values(found: Sequence[Side], setting: Setting, wanted: Interval | None) -> Interval:
+    """The values that the code takes into the region without clamping them."""
+    share, constant = found[0].share, found[0].constant
+    low, high = sorted((end - constant) / share for end in setting.region)
+    for side in found:
+        low = max([low, *(end for end, _ in side.following.clamps if end is not None)])
+        high = min([high, *(end for _, end in side.following.clamps if end is not None)])
+    if low >= high:
+        raise NotCertified("the code takes no values into the region; widen its clamps")
+    if wanted is not None:
+        near = all(abs(x - y) < setting.cell for x, y in zip(wanted, (low, high), strict=True))
+        if near and low <= wanted[0] < wanted[1] <= high:
+            return wanted
+    return low, high
 
 
 def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction:
@@ -435,7 +481,10 @@ def traced(
 
 
 def followed_code(
-    code: object, *data: str, parameters: Mapping[str, Any] | None = None
+    code: object,
+    *data: str,
+    parameters: Mapping[str, Any] | None = None,
+    may_fail: bool = False,
 ) -> tuple[Followed, ...]:
     """Code of these inputs, followed once, or once for each value of its input `sign`.
 
@@ -467,11 +516,14 @@ def followed_code(
         remedy = f"write them in the order {', '.join(wanted)}"
         raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
-        return (followed(function, roles, given, name=name),)
+        return (followed(function, roles, given, name=name, may_fail=may_fail),)
     if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
-        return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
+        return tuple(
+            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail)
+            for s in (1.0, -1.0)
+        )
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")

@@ -61,6 +61,16 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Fails:
+    """No number: the code raises an error of this name; nothing is proved of it."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class _OfTwo:
     left: Expression
     right: Expression
@@ -172,11 +182,12 @@ class Piecewise:
 
 Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
-Expression: TypeAlias = Constant | Variable | Sample | Dyadic | Unary | Piecewise
+Expression: TypeAlias = Constant | Variable | Sample | Fails | Dyadic | Unary | Piecewise
 
 # a rule: what it makes, of how many expressions, and how many texts come before its numbers
 _KINDS: Mapping[str, tuple[type[Any], int, int]] = MappingProxyType({
     "CONST": (Constant, 0, 0), "VAR": (Variable, 0, 1), "SAMPLE": (Sample, 0, 2),
+    "FAIL": (Fails, 0, 1),
     "ADD": (Add, 2, 0), "SUB": (Subtract, 2, 0), "MUL": (Multiply, 2, 0), "DIV": (Divide, 2, 0),
     "NEG": (Negate, 1, 0), "LN": (Ln, 1, 0), "EXP": (Exp, 1, 0), "SQRT": (Sqrt, 1, 0),
     "COS": (Cos, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
@@ -201,7 +212,7 @@ def rule_of(expression: Expression) -> str:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The expressions directly below one, left to right."""
     match expression:
-        case Constant() | Variable() | Sample():
+        case Constant() | Variable() | Sample() | Fails():
             return ()
         case Add() | Subtract() | Multiply() | Divide():
             return expression.left, expression.right
@@ -293,7 +304,7 @@ def _payload(node: Expression) -> tuple[object, ...]:
     match node:
         case Constant(value=exact) | RoundTo(step=exact):
             return (str(exact),)
-        case Variable():
+        case Variable() | Fails():
             return (node.name,)
         case Sample():
             return (node.name, node.distribution, *map(str, node.parameters))
@@ -384,7 +395,7 @@ def _plain_step(node: Expression, below: list[str], held: list[str]) -> str:
     match node:
         case Constant():
             return _constant(node.value)
-        case Variable() | Sample():
+        case Variable() | Sample() | Fails():
             return node.name
         case Multiply():
             return f"{held[0]} * {_factor(node.right, held[1])}"
@@ -405,7 +416,7 @@ def _latex_step(node: Expression, below: list[str], held: list[str]) -> str:
     match node:
         case Constant():
             return _latex_constant(node.value)
-        case Variable() | Sample():
+        case Variable() | Sample() | Fails():
             return _latex_name(node.name)
         case Multiply():
             return rf"{held[0]} \times {_factor(node.right, held[1])}"

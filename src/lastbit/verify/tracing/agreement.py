@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 from lastbit.errors import Untraceable
 from lastbit.verify.language.expressions import Condition
 from lastbit.verify.running.uniforms import Uniform
+from lastbit.verify.tracing.markers import Computed
 from lastbit.verify.tracing.screening import library_name
 from lastbit.verify.tracing.steps import Outcome, Rows, outcome, replayed
 
@@ -212,7 +213,7 @@ def agree(
     rows: Rows,
     at: Sequence[Point],
     *,
-    paths: Sequence[tuple[tuple[tuple[Condition, bool], ...], Path]],
+    paths: Sequence[tuple[tuple[tuple[Condition | Computed, bool], ...], Path]],
     codes: frozenset[types.CodeType],
     place: str,
 ) -> None:
@@ -256,9 +257,15 @@ def _orders(count: int) -> Iterator[int]:
 
 
 def _some(
-    at: Sequence[Point], paths: Sequence[tuple[tuple[tuple[Condition, bool], ...], Path]]
+    at: Sequence[Point], paths: Sequence[tuple[tuple[tuple[Condition | Computed, bool], ...], Path]]
 ) -> Iterator[tuple[Point, Path]]:
     """For each case the first points that belong to it."""
     for known, path in paths:
-        fit = (p for p in at if all(c.holds(Fraction(p[c.name])) == holds for c, holds in known))
+        fit = (p for p in at if all(_answer(c, p) == holds for c, holds in known))
         yield from ((point, path) for point in islice(fit, max(2, _PATHS // len(paths))))
+
+
+def _answer(condition: Condition | Computed, point: Point) -> bool:
+    if isinstance(condition, Computed):
+        return condition.holds_at(point)
+    return condition.holds(Fraction(point[condition.name]))

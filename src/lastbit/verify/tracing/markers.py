@@ -8,6 +8,7 @@ so that code which catches the answer cannot hide the question.
 from __future__ import annotations
 
 import abc
+import json
 import math
 import operator
 import sys
@@ -23,9 +24,16 @@ import numpy as np
 
 from lastbit.errors import LastbitError, Untraceable, WrongType
 from lastbit.exact import rational
+from lastbit.verify.error_bounds.formats import BINARY64
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Condition, Expression
-from lastbit.verify.tracing.steps import Step, constant_step
+from lastbit.verify.tracing.steps import (
+    Step,
+    compared,
+    constant_step,
+    replayed,
+    rows_of,
+)
 
 Unary: TypeAlias = Callable[[Expression], Expression]
 Dyadic: TypeAlias = Callable[[Expression, Expression], Expression]
@@ -55,10 +63,37 @@ def round_to(x: Any, step: Any) -> Any:
     return float(round(rational(x, "x") / grid) * grid)
 
 
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A computed number compared with a constant; `name` tells it from other computed numbers."""
+
+    name: str
+    relation: str
+    bound: Fraction
+    expression: Expression = field(compare=False)
+    step: Step = field(compare=False)
+    place: str = field(compare=False)
+
+    def refusal(self) -> Untraceable:
+        return Untraceable(f"{self.place} {_BRANCHES}; {_COMPARE}")
+
+    def holds_at(self, inputs: Mapping[str, Any]) -> bool:
+        """The answer for these inputs; a failure is none."""
+        try:
+            return compared(replayed(rows_of(self.step), inputs), self.relation, self.bound)
+        except (ArithmeticError, ValueError):  # as the code itself does there
+            return False
+
+
+_BRANCHES = "branches on a computed value"
+_COMPARE = "compare inputs with constants only, or use clamp, abs, min or max"
+_MOST_ASKED = 6
+
+
 class Split(BaseException):
     """A condition whose answer is not known yet; no error: traced code shall not catch it."""
 
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: Condition | Computed) -> None:
         super().__init__()
         self.condition = condition
 
@@ -68,16 +103,17 @@ class Run:
     """One run of the code, with the answers to the conditions met so far.
 
     `refusals` and `splits` hold every question without an answer, whatever the code made of it,
-    and `made` every step, used or not.
+    `made` every step, used or not, and `asked` those that were compared with a number.
     """
 
     place: Callable[[], str]
-    known: tuple[tuple[Condition, bool], ...]
+    known: tuple[tuple[Condition | Computed, bool], ...]
     refusals: list[Untraceable] = field(default_factory=list)
     splits: list[tuple[Split, str]] = field(default_factory=list)
     made: list[Step] = field(default_factory=list)
+    asked: list[Step] = field(default_factory=list)
 
-    def answer(self, condition: Condition) -> bool:
+    def answer(self, condition: Condition | Computed) -> bool:
         """What earlier answers say, by the least and greatest value that they leave an input.
 
         (c, 0) stands for c itself, (c, 1) for what comes right after it and (c, -1) for right
@@ -172,6 +208,13 @@ def _clipped(x: Traced, low: object, high: object, name: str) -> Traced:
     return marker(ex.Clamp(expression, *ends), Step(name, below), run)
 
 
+def summed(values: object, x: Traced) -> Traced:
+    """`math.fsum` of two numbers: their sum, rounded once, as + does; of more it is another."""
+    if (type(values) is not list and type(values) is not tuple) or len(values) != 2:
+        refuse(x, "calls math.fsum of other than two numbers", "pass two, or add one by one")
+    return _binary("math.fsum", ex.Add, *values)
+
+
 def folded(values: tuple[Any, ...], name: str) -> Traced:
     """The least or the greatest (by the function of that name) of a marker and constants."""
     traced = [x for x in values if type(x) is Traced]
@@ -191,11 +234,18 @@ def _compared(relation: str) -> tuple[Callable[[Any, object], bool], Callable[[A
     """Methods that answer the relation, and its negation."""
 
     def holds(x: Traced, other: object) -> bool:
-        expression, _, run = marked(x)
-        if not isinstance(expression, ex.Variable) or type(other) is Traced:
-            remedy = "compare inputs with constants only, or use clamp, abs, min or max"
-            refuse(x, "branches on a computed value", remedy)
-        return run.answer(Condition(expression.name, relation, _constant(x, other)))
+        expression, step, run = marked(x)
+        if type(other) is Traced:
+            refuse(x, _BRANCHES, _COMPARE)
+        bound = _constant(x, other)
+        if isinstance(expression, ex.Variable):
+            return run.answer(Condition(expression.name, relation, bound))
+        known = sum(isinstance(condition, Computed) for condition, _ in run.known)
+        if relation == "==" or known > _MOST_ASKED or not BINARY64.holds(bound):
+            refuse(x, _BRANCHES, _COMPARE)
+        run.asked.append(step)
+        name = json.dumps(rows_of(step))
+        return run.answer(Computed(name, relation, bound, expression, step, run.place()))
 
     return holds, lambda x, other: not holds(x, other)
 

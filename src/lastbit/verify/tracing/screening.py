@@ -33,6 +33,7 @@ import numpy as np
 
 from lastbit.errors import Untraceable
 from lastbit.verify.tracing.markers import UFUNCS, clamp, round_to
+from lastbit.verify.tracing.steps import ERRORS
 
 _TOP = "move that out of the function, and pass numbers"
 _FLOATS = "leave that out: inputs are floats"
@@ -99,10 +100,6 @@ _IN_A_MESSAGE = _words("""
 _BUILTINS = _words("""
     abs all any bool enumerate float int len list max min range reversed round sorted sum tuple zip
 """)
-_ERRORS = frozenset(
-    {ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError}
-    | {RuntimeError, TypeError, ValueError, ZeroDivisionError}
-)
 _Next: TypeAlias = dis.Instruction | None
 _Loaded: TypeAlias = tuple[str, types.ModuleType, bool] | None
 """The name of a module that an instruction leads to, it, and whether what follows is called."""
@@ -300,7 +297,7 @@ class _Reader:
         names = [None if one is None else one.opname for one in follow]
         end = next((k for k, name in enumerate(names) if name not in _IN_A_MESSAGE), 0)
         raised = names[end] == "RAISE_VARARGS" and names[:end].count("CALL") == 1
-        error = isinstance(self.callee, type) and self.callee in _ERRORS
+        error = isinstance(self.callee, type) and self.callee in ERRORS
         if not raised or names[end - 1] != "CALL" or not error:
             self.refuse("writes text", _NO_TEXT)
 
@@ -338,7 +335,7 @@ class _Reader:
         if known is not None:
             self.found.libraries.add(known.partition(".")[0])
             return f"built-in {known}"
-        if not isinstance(value, type) or value not in _ERRORS:
+        if not isinstance(value, type) or value not in ERRORS:
             self.refuse(*_why(name, value))
         return f"built-in builtins.{value.__name__}"
 

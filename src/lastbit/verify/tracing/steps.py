@@ -58,6 +58,13 @@ def case_step(condition: Condition, then: Step, otherwise: Step) -> Step:
     return Step("case", (then, otherwise), rest)
 
 
+def branch_step(
+    compared: Step, relation: str, bound: Fraction, then: Step, otherwise: Step
+) -> Step:
+    """One step where a computed number is below a bound, another where it is not."""
+    return Step("branch", (then, otherwise, compared), (relation, str(bound)))
+
+
 def rows_of(step: Step) -> Rows:
     """Steps as plain JSON in the order of evaluation, equal ones once: a name, places, the rest."""
     rows: Rows = []
@@ -91,18 +98,25 @@ def used_by(step: Step) -> dict[int, Step]:
     return found
 
 
-def failing_on(made: Sequence[Step], result: Step) -> set[str]:
-    """The inputs for which a step may fail that the result does not use.
+def failing_on(made: Sequence[Step], results: Sequence[Step]) -> set[str]:
+    """The inputs for which a step may fail that the results do not use.
 
     Theorem  a division, a rounding and a function of `math` fail for some numbers, and a failure is
-             seen. What the result uses is judged with it; of the rest nothing is known
+             seen. What the results use is judged with them; of the rest nothing is known
     """
-    used = used_by(result)
+    used = {key: step for result in results for key, step in used_by(result).items()}
     dead = [one for one in made if id(one) not in used and one.name.startswith(_FAILING)]
     below = [one for top in dead for one in used_by(top).values()]
     return {one.rest[0] for one in below if one.name == "input"}
 
 
+ERRORS = frozenset(
+    {ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError}
+    | {RuntimeError, TypeError, ValueError, ZeroDivisionError}
+)
+"""What code may raise."""
+
+_RAISED = types.MappingProxyType({kind.__name__: kind for kind in ERRORS})
 _FAILING = ("div", "round", "math.")
 _RUN: Mapping[str, Callable[..., Any]] = types.MappingProxyType({
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
@@ -114,11 +128,14 @@ _RUN: Mapping[str, Callable[..., Any]] = types.MappingProxyType({
 def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
     """What the steps give for these inputs, each step that is needed run once, in order."""
     used = {len(rows) - 1}
+    taken: dict[int, int] = {}
     for index in range(len(rows) - 1, -1, -1):
         if index in used:
             row = rows[index]
-            if row[0] == "case":
-                used.add(row[1] if _holds(row, inputs) else row[2])
+            if row[0] in ("case", "branch"):
+                holds = _holds(row, inputs) if row[0] == "case" else _is_below(rows, row, inputs)
+                taken[index] = row[1] if holds else row[2]
+                used.add(taken[index])
             else:
                 used.update(part for part in row[1:] if type(part) is int)
     found: dict[int, Any] = {}
@@ -127,8 +144,10 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
         match name:
             case "input":
                 found[index] = inputs[parts[0]]
-            case "case":
-                found[index] = found[parts[0] if _holds(rows[index], inputs) else parts[1]]
+            case "case" | "branch":
+                found[index] = found[taken[index]]
+            case "raise":
+                raise _RAISED[parts[0]]
             case "int":
                 found[index] = int(parts[0])
             case "float":
@@ -144,6 +163,8 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
                 if not math.isfinite(x):
                     raise ValueError("no number")  # as `round_to` does
                 found[index] = float(round(Fraction(x) / grid) * grid)
+            case "math.fsum":
+                found[index] = math.fsum(found[place] for place in parts)
             case _:
                 library, _, function = name.rpartition(".")
                 run = getattr({"math": math, "numpy": np}.get(library), function, _RUN.get(name))
@@ -155,6 +176,17 @@ def _holds(row: Sequence[Any], inputs: Mapping[str, Any]) -> bool:
     name, relation, bound = row[3:]
     condition = Condition(name, relation, Fraction(bound))
     return condition.holds(Fraction(inputs[name]))
+
+
+def compared(x: Any, relation: str, bound: Fraction) -> bool:
+    """Whether a number is below a bound, exactly."""
+    number = float(x) if isinstance(x, float) else x
+    return bool(number < bound if relation == "<" else number <= bound)
+
+
+def _is_below(rows: Sequence[Sequence[Any]], row: Sequence[Any], inputs: Mapping[str, Any]) -> bool:
+    _, _, _, place, relation, bound = row
+    return compared(replayed(rows[: place + 1], inputs), relation, Fraction(bound))
 
 
 def outcome(run: Callable[[], Any]) -> Outcome:
@@ -214,6 +246,8 @@ def typed(rows: Rows, place: str, *, rounded: bool) -> list[Typed]:
                 )
             if any("fraction" in one.kinds for one in numbers):
                 raise Untraceable(f"{place} calls {name} of a fraction; write a float")
+        if name == "math.fsum" and any(one.exact for one in below):
+            raise Untraceable(f"{place} calls math.fsum of a whole number; write 1.0 * round(x)")
         loose = [one for one in below if one.exact and one.loose]
         if rounded and name in _ARITHMETIC and loose and all(one.exact for one in below):
             raise Untraceable(
@@ -230,7 +264,10 @@ def _typed(name: str, parts: Sequence[Any], below: list[Typed]) -> Typed:
             return _of_numbers({name}, {Fraction(parts[0])})
         case "float" | "numpy.float64" | "none":
             return Typed(frozenset({name}))
-        case "min" | "max" | "clamp" | "case":
+        case "raise":
+            return Typed(frozenset())
+        case "min" | "max" | "clamp" | "case" | "branch":
+            below = below[:2] if name == "branch" else below
             kinds = frozenset[str]().union(*(one.kinds for one in below))
             if any(one.numbers is None for one in below):
                 return Typed(kinds, None, any(one.loose for one in below))

@@ -33,10 +33,12 @@ import numpy as np
 
 from lastbit.errors import InvalidParameter, LastbitError, Untraceable, WrongType
 from lastbit.exact import rational
+from lastbit.verify.language.cases import clamp_of_cases
 from lastbit.verify.language.expressions import (
     Condition,
     Constant,
     Expression,
+    Fails,
     Piecewise,
     Variable,
     expression_to_json,
@@ -44,6 +46,7 @@ from lastbit.verify.language.expressions import (
 from lastbit.verify.tracing.agreement import Path, agree, points, recorded
 from lastbit.verify.tracing.markers import (
     MATH_STEPS,
+    Computed,
     Run,
     Split,
     Traced,
@@ -53,12 +56,15 @@ from lastbit.verify.tracing.markers import (
     marker,
     refuse,
     round_to,
+    summed,
 )
 from lastbit.verify.tracing.screening import Screened, module_of, screened
 from lastbit.verify.tracing.steps import (
+    ERRORS,
     Rows,
     Step,
     Typed,
+    branch_step,
     case_step,
     constant_step,
     failing_on,
@@ -69,7 +75,7 @@ from lastbit.verify.tracing.steps import (
 MOST_CASES = 256
 _DRAWS = frozenset({"u", "v"})  # what fails by a draw alone fails for all values alike
 
-Known: TypeAlias = tuple[tuple[Condition, bool], ...]
+Known: TypeAlias = tuple[tuple[Condition | Computed, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,8 @@ class Followed:
 
     @property
     def conditions(self) -> list[Condition]:
-        return list({c: None for known, _ in self.paths for c, _ in known})
+        every = {c: None for known, _ in self.paths for c, _ in known}
+        return [condition for condition in every if isinstance(condition, Condition)]
 
     def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
         named = {argument: inputs[role] for argument, role in self.roles.items()}
@@ -147,11 +154,15 @@ def followed(
     given: Mapping[str, Any],
     sign: str | None = None,
     name: str | None = None,
+    *,
+    may_fail: bool = False,
 ) -> Followed:
     """A function followed, screened, and held against itself on floats.
 
-    `roles` maps arguments that are data to the names of their variables; `sign` names the argument
-    given that is a sign, if there is one; `name` is how the function was asked for, module:name.
+    Where it raises an error in some case, its expression has that (`Fails`) if it `may_fail`; else
+    it is refused. `roles` maps arguments that are data to the names of their variables; `sign`
+    names the argument given that is a sign, if there is one; `name` is how the function was asked
+    for, module:name.
     """
     plain = plain_function(function)
     for parameter, value in given.items():
@@ -162,6 +173,8 @@ def followed(
     screen = screened(plain)
     tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
     expression, step, paths = tracer.explored()
+    if tracer.failures and (not may_fail or isinstance(expression, Fails)):
+        raise tracer.failures[0]
     again, *_ = tracer.explored()
     place = f"{plain.__code__.co_filename}, line {plain.__code__.co_firstlineno}: the function"
     if expression_to_json(again) != expression_to_json(expression):
@@ -246,10 +259,11 @@ class _Tracer:
     given: dict[str, Any]
     copies: _Copies
     paths: list[Known] = field(default_factory=list)
+    failures: list[Untraceable] = field(default_factory=list)
     runs: int = 0
 
     def explored(self) -> tuple[Expression, Step, list[Known]]:
-        self.paths, self.runs = [], 0
+        self.paths, self.failures, self.runs = [], [], 0
         expression, step = self.from_(())
         return expression, step, self.paths
 
@@ -265,8 +279,16 @@ class _Tracer:
         if condition is not None:
             then, yes = self.from_((*known, (condition, True)))
             otherwise, no = self.from_((*known, (condition, False)))
-            return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+            if isinstance(condition, Condition):
+                return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+            clamped = clamp_of_cases(condition.expression, condition.bound, then, otherwise)
+            if clamped is None:
+                raise condition.refusal()
+            asked = condition.step, condition.relation, condition.bound
+            return clamped, branch_step(*asked, yes, no)
         self.paths.append(known)
+        if type(result) is Fails:
+            return result, Step("raise", rest=(result.name,))
         if type(result) is Traced:
             expression, step, _ = marked(result)
         else:
@@ -276,15 +298,18 @@ class _Tracer:
                 raise Untraceable(
                     f"{self.copies.place()} returns a {type(result).__name__}; return one number"
                 ) from None
-        if failing_on(run.made, step) - _DRAWS:
+        if failing_on(run.made, [step, *run.asked]) - _DRAWS:
             raise Untraceable(
                 f"{self.copies.place()} divides, rounds or calls a function of math by numbers of "
                 "an input, and does not use the result; leave that out: where it fails is seen"
             )
         return expression, step
 
-    def ended(self, run: Run) -> tuple[Condition | None, Any]:
-        """The condition at which a run stopped, or its result; a question kept is never lost."""
+    def ended(self, run: Run) -> tuple[Condition | Computed | None, Any]:
+        """The condition at which a run stopped, or its result; a question kept is never lost.
+
+        An error that the code raises itself is a result too, and a failure.
+        """
         result: Any = None
         stopped: BaseException | None = None
         try:
@@ -303,10 +328,15 @@ class _Tracer:
         if isinstance(stopped, LastbitError):
             raise stopped
         if isinstance(stopped, Exception):
-            raise Untraceable(
+            failure = Untraceable(
                 f"{self.copies.failed(stopped)} raises {type(stopped).__name__} when it is "
                 "followed; make it answer every input, with finite numbers"
-            ) from stopped
+            )
+            failure.__cause__ = stopped
+            self.failures.append(failure)
+            if type(stopped) not in ERRORS:
+                raise failure
+            return None, Fails(type(stopped).__name__)
         return None, result
 
     def start(self, run: Run) -> Any:
@@ -370,6 +400,15 @@ def _shim(
         return known(traced)
 
     return shimmed
+
+
+def _shim_of_fsum(values: Any) -> Any:
+    """`math.fsum` as traced code sees it."""
+    listed = values if type(values) is list or type(values) is tuple else (values,)
+    for x in listed:
+        if type(x) is Traced:
+            return summed(values, x)
+    return math.fsum(values)
 
 
 def _shim_of_builtin(name: str) -> Callable[..., Any]:
@@ -457,6 +496,8 @@ class _Copies:
             return _ModuleShim(value, self)
         if isinstance(value, types.BuiltinFunctionType):
             name, owner = value.__name__, value.__self__
+            if owner is math and name == "fsum":
+                return _shim_of_fsum
             if owner is math:
                 return _shim(value, f"math.{name}", MATH_STEPS.get(name), self.place)
             if owner is builtins and name in ("min", "max", "sum"):

@@ -1,0 +1,148 @@
+"""Cases that are not cases: a clamp written by `if`, and failures that no draw leads to.
+
+Theorem  let a part x of a computation be compared with a number c, let the code go on as f(x) where
+         x is below c, and where it is not, as it would with c in the place of x. Then it computes
+         f(min(x, c)), step by step and to the last bit; and with "above", f(max(x, c)). Proof: each
+         step is a function of its operands, and those of numbers alone are computed by Python in
+         the code as they are here, rounded to the nearest float; a step that Python keeps exact is
+         another number, unless a float holds it, and then the two ends differ and nothing is found
+Differs  x must be a part of f(x): a part that is compared and used no more could fail unseen
+Checked  tests/verify/test_one_rounding.py; the checker finds both again, `checker/steps.py`
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from lastbit.errors import NotCertified, Overflow
+from lastbit.verify.error_bounds.formats import BINARY64
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Expression, table
+from lastbit.verify.running.uniforms import Uniform
+
+
+def clamp_of_cases(
+    part: Expression, bound: Fraction, then: Expression, otherwise: Expression
+) -> Expression | None:
+    """One expression for two cases of a part, below the bound and above; None if it is no clamp.
+
+    >>> x, most = ex.Variable("x"), ex.Constant(8)
+    >>> clamp_of_cases(x, Fraction(8), ex.Multiply(x, ex.Constant(2)), ex.Constant(16))
+    Multiply(left=Clamp(argument=Variable(name='x'), low=None, high=Fraction(8, 1)), ...)
+    """
+    below = (then, otherwise, (None, bound)), (otherwise, then, (bound, None))
+    for kept, other, ends in below:
+        with_end = _replaced(kept, part, ex.Constant(bound))
+        if with_end is not None and _are_equal(with_end, other):
+            return _replaced(kept, part, ex.Clamp(part, *ends))
+    return None
+
+
+def without_cases_of(name: str, expression: Expression) -> Expression:
+    """The same with cases of this input as clamps, where they are."""
+    if not isinstance(expression, ex.Piecewise):
+        return expression
+    condition = expression.condition
+    then, otherwise = (
+        without_cases_of(name, part) for part in (expression.then, expression.otherwise)
+    )
+    found = None
+    if condition.name == name and condition.relation != "==":
+        found = clamp_of_cases(ex.Variable(name), condition.bound, then, otherwise)
+    return ex.Piecewise(condition, then, otherwise) if found is None else found
+
+
+def without_failures(expression: Expression, uniform: Uniform) -> Expression:
+    """The same without failures that no draw leads to; `NotCertified` for those that one does.
+
+    A failure is seen, and what is drawn then is missing elsewhere: so none may happen.
+    """
+    if isinstance(expression, ex.Piecewise):
+        holds = _answer(expression.condition, uniform)
+        parts = (expression.then, expression.otherwise)
+        fails = any(isinstance(part, ex.Fails) for part in parts)
+        if fails and holds is not None:
+            return without_failures(parts[0 if holds else 1], uniform)
+        then, otherwise = (without_failures(part, uniform) for part in parts)
+        return ex.Piecewise(expression.condition, then, otherwise)
+    if isinstance(expression, ex.Fails):
+        raise NotCertified(
+            f"the code raises {expression.name} for some values or draws, and that is seen; clamp "
+            "the value instead, and draw u above 0: pass a uniform without 0, as grid53-open has"
+        )
+    return expression
+
+
+def _answer(condition: ex.Condition, uniform: Uniform) -> bool | None:
+    """Whether a condition on u holds for all draws, or for none; None if for some or not on u."""
+    if condition.name != "u":
+        return None
+    least, most = (Fraction(uniform.point(index)) for index in (0, uniform.size - 1))
+    if condition.relation == "==":
+        return None if least <= condition.bound <= most else False
+    first, last = condition.holds(least), condition.holds(most)
+    return first if first == last else None
+
+
+def _are_equal(one: Expression, other: Expression) -> bool:
+    first, second = table(ex.Add(one, other)).below[-1]
+    return first == second
+
+
+def _replaced(whole: Expression, part: Expression, by: Expression) -> Expression | None:
+    """The whole with something else for a part, numbers alone worked out; None if it has none."""
+    steps = table(ex.Add(whole, part))
+    root, at = steps.below[-1]
+    if at not in steps.reached(root):
+        return None
+    made: list[Expression] = []
+    for index in range(root + 1):
+        node = steps.expressions[index]
+        below = [made[place] for place in steps.below[index]]
+        made.append(by if index == at else _rebuilt(node, below))
+    return made[root]
+
+
+def _rebuilt(node: Expression, below: list[Expression]) -> Expression:
+    match node:
+        case ex.Constant() | ex.Variable() | ex.Sample() | ex.Fails():
+            return node
+        case ex.Piecewise():
+            return ex.Piecewise(node.condition, *below)
+        case ex.Clamp():
+            built: Expression = ex.Clamp(below[0], node.low, node.high)
+        case ex.RoundTo():
+            built = ex.RoundTo(below[0], node.step)
+        case _:
+            built = type(node)(*below)
+    numbers = [one.value for one in below if isinstance(one, ex.Constant)]
+    result = _result(built, numbers) if len(numbers) == len(below) else None
+    return built if result is None else ex.Constant(result)
+
+
+def _result(step: Expression, numbers: list[Fraction]) -> Fraction | None:
+    """A step of numbers as floats compute it; None for a function of a library."""
+    match step:
+        case ex.Add():
+            exact = numbers[0] + numbers[1]
+        case ex.Subtract():
+            exact = numbers[0] - numbers[1]
+        case ex.Multiply():
+            exact = numbers[0] * numbers[1]
+        case ex.Divide() if numbers[1]:
+            exact = numbers[0] / numbers[1]
+        case ex.Negate():
+            exact = -numbers[0]
+        case ex.Absolute():
+            exact = abs(numbers[0])
+        case ex.Clamp():
+            exact = max([numbers[0], *([] if step.low is None else [step.low])])
+            exact = min([exact, *([] if step.high is None else [step.high])])
+        case ex.RoundTo():
+            exact = round(numbers[0] / step.step) * step.step
+        case _:
+            return None
+    try:
+        return BINARY64.rounded(exact)
+    except Overflow:
+        return None
