@@ -11,5 +11,6 @@
 | `contour.py` | the line sum: moments on a vertical line, in balls |
 | `lattice.py` | tilted masses in whole numbers; shares nothing with the line sum but moments |
 | `dots.py` | few releases about samples |
+| `bounded_range.py` | several releases of bounded range, chosen after earlier answers |
 | `pieces.py`, `top.py`, `single.py` | residues, the largest losses, closed forms |
 """

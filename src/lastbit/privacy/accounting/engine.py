@@ -11,6 +11,7 @@
 | few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
+| several releases of bounded range | the best of these and of `bounded_range.py` |
 
 Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
 (`component.TwoSidedGeometric`). Every engine gives both bounds in balls; an upper bound is never
@@ -28,6 +29,13 @@ from flint import acb, arb
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
+from lastbit.privacy.accounting.bounded_range import (
+    concentrated,
+    gaussian_form,
+    ranges,
+    steps,
+    two_loss_forms,
+)
 from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
@@ -63,6 +71,37 @@ _HIGHEST_PRECISION = 1 << 14
 
 def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
     """delta(x) of one direction, from below and from above."""
+    low, high = _pair_delta(composition, x)
+    greatest = composition.greatest()
+    if not ranges(composition) or composition.infinite() == 1 or greatest == x:
+        return low, high
+    if greatest is not None and x > greatest:
+        return low, high
+    at, lows, highs = nearest(x), [], [high]
+    bounding = concentrated(composition)
+    order = bounding.guide.for_epsilon(at)
+    gaussian = gaussian_form(composition)
+    if gaussian is not None:
+        highs.append(_pair_delta(gaussian, x)[1])
+    for form in two_loss_forms(composition, order, at):
+        lows.append(_pair_delta(form, x)[0])
+    with working_precision(_PRECISION):
+        told, c = composition.infinite(), arb(order)
+        moment = kappa(c) * (-c * arb_of(x)).exp() * bounding.moment(acb(c)).real
+        highs.append((told + moment).upper())
+        chance = float(min(highs, key=float) - told.lower())
+    listed = steps(composition, x, chance)
+    if listed is not None:
+        below, above = listed.bounds_at_origin()
+        with working_precision(_PRECISION):
+            constant = composition.constant()
+            lows.append((told + constant * arb(below)).lower())
+            highs.append((told + constant * arb(above)).upper())
+    return max(lows), min(highs)
+
+
+def _pair_delta(composition: Composition, x: Fraction) -> Bounds:
+    """delta(x) of the product of the pairs."""
     if composition.infinite() == 1:
         return arb(1), arb(1)
     low, high = _sandwich(composition)
@@ -274,6 +313,35 @@ def _precisely(value: Callable[[], arb | None]) -> Bounds:
 
 def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, float]:
     """The least x >= 0 with delta(x) <= delta, of one direction, from below and from above."""
+    low, high = _pair_epsilon(composition, delta)
+    if not ranges(composition) or not 0 < high < math.inf:
+        return low, high
+    with working_precision(_PRECISION):
+        rest = arb_of(delta) - composition.infinite()
+        if not rest > 0:
+            return low, high
+    bounding = concentrated(composition)
+    order, near_by = bounding.guide.for_delta(_logarithm(rest))
+    gaussian = gaussian_form(composition)
+    if gaussian is not None:
+        high = min(high, _pair_epsilon(gaussian, delta)[1])
+    with working_precision(_PRECISION):
+        bound = moment_epsilon(bounding, order, rest)
+        high = min(high, max(upper(bound), 0.0)) if bound.is_finite() else high
+        chance = rest / composition.constant()
+    low = 0.0
+    for form in two_loss_forms(composition, order, high):
+        low = max(low, _pair_epsilon(form, delta)[0])
+    start = Fraction(low) if low else Fraction(max(min(near_by, high), 0.0))
+    listed = steps(composition, start, float(chance))
+    if listed is not None:
+        below, above = listed.epsilon_bounds(chance)
+        low, high = max(low, below), min(high, above)
+    return low, high
+
+
+def _pair_epsilon(composition: Composition, delta: Fraction) -> tuple[float, float]:
+    """The least x >= 0 at which the product of the pairs has at most this delta."""
     told = composition.told_exactly()
     if told == delta:
         return _at_nothing(composition)

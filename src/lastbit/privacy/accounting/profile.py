@@ -57,8 +57,10 @@ class Profile:
              depend on the direction (a record added, or removed) are composed apart, each direction
              by itself, and the larger delta counts at the end
     Source   Zhu, Dong, Wang 2022, Theorem 10
-    Differs  both bounds of the profile are proved; the lower bound is one for the pairs, and for
-             the mechanisms where these are exact (not for bounded range, thresholds and vectors)
+    Differs  both bounds of the profile are proved. Several releases of bounded range are bounded
+             over all adaptive choices (`bounded_range.py`), not by the product of pairs; the lower
+             bound is what mechanisms attain. So it is where pairs are exact; for vectors it is one
+             for their pairs
     Checked  tests/privacy/accounting
 
     Losses add up and are multiplied by how often they occur; about one relation only.
