@@ -82,23 +82,27 @@ def _spread(epsilon: Fraction) -> Fraction:
 
 
 def _replaced(composition: Composition, others: dict[Fraction, Component]) -> Composition:
-    """The same with something else for every release of bounded range."""
-    return Composition.of(
-        (others[part.epsilon] if isinstance(part, Tilted) else part, n)
-        for part, n in (*composition.parts, *composition.told)
+    """The same with something else for every release of bounded range; with nothing, the same."""
+    return (
+        composition
+        if not others
+        else Composition.of(
+            (others[part.epsilon] if isinstance(part, Tilted) else part, n)
+            for part, n in (*composition.parts, *composition.told)
+        )
     )
 
 
 def concentrated(composition: Composition) -> Composition:
-    """A composition whose moments are upper bounds; it dominates nothing."""
+    """A composition whose moments are upper bounds; it need not dominate."""
     return _replaced(composition, {e: Normal(_spread(e)) for e, _ in ranges(composition)})
 
 
 def gaussian_form(composition: Composition) -> Composition | None:
     """A composition that dominates: all of bounded range as one Gaussian loss."""
     listed = ranges(composition)
-    most = max(_spread(e) for e, _ in listed)
-    if most > _LARGEST_SPREAD:
+    most = max((_spread(e) for e, _ in listed), default=Fraction(0))
+    if not 0 < most <= _LARGEST_SPREAD:
         return None
     total = sum((n * _spread(e) for e, n in listed), Fraction(0))
     start = 3 * most

@@ -11,11 +11,11 @@
 | few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
-| several releases of bounded range | the best of these and of `bounded_range.py` |
 
 Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
 (`component.TwoSidedGeometric`). Every engine gives both bounds in balls; an upper bound is never
-above what the moment bound or the greatest loss says.
+above what the moment bound or the greatest loss says. All of this is about products of pairs;
+`choices.py` says what is better where mechanisms or data choose.
 """
 
 from __future__ import annotations
@@ -29,13 +29,6 @@ from flint import acb, arb
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
-from lastbit.privacy.accounting.bounded_range import (
-    concentrated,
-    gaussian_form,
-    ranges,
-    steps,
-    two_loss_forms,
-)
 from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
@@ -51,6 +44,7 @@ from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
 from lastbit.privacy.accounting.splines import splines
+from lastbit.privacy.accounting.thresholds import MOST_KEYS, Threshold
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
 Bounds: TypeAlias = tuple[arb, arb]
@@ -71,37 +65,6 @@ _HIGHEST_PRECISION = 1 << 14
 
 def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
     """delta(x) of one direction, from below and from above."""
-    low, high = _pair_delta(composition, x)
-    greatest = composition.greatest()
-    if not ranges(composition) or composition.infinite() == 1 or greatest == x:
-        return low, high
-    if greatest is not None and x > greatest:
-        return low, high
-    at, lows, highs = nearest(x), [], [high]
-    bounding = concentrated(composition)
-    order = bounding.guide.for_epsilon(at)
-    gaussian = gaussian_form(composition)
-    if gaussian is not None:
-        highs.append(_pair_delta(gaussian, x)[1])
-    for form in two_loss_forms(composition, order, at):
-        lows.append(_pair_delta(form, x)[0])
-    with working_precision(_PRECISION):
-        told, c = composition.infinite(), arb(order)
-        moment = kappa(c) * (-c * arb_of(x)).exp() * bounding.moment(acb(c)).real
-        highs.append((told + moment).upper())
-        chance = float(min(highs, key=float) - told.lower())
-    listed = steps(composition, x, chance)
-    if listed is not None:
-        below, above = listed.bounds_at_origin()
-        with working_precision(_PRECISION):
-            constant = composition.constant()
-            lows.append((told + constant * arb(below)).lower())
-            highs.append((told + constant * arb(above)).upper())
-    return max(lows), min(highs)
-
-
-def _pair_delta(composition: Composition, x: Fraction) -> Bounds:
-    """delta(x) of the product of the pairs."""
     if composition.infinite() == 1:
         return arb(1), arb(1)
     low, high = _sandwich(composition)
@@ -141,7 +104,7 @@ def _excess_bounds(composition: Composition, x: Fraction) -> Bounds:
 
 def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
     """A composition that this one dominates, and one that dominates it; often itself."""
-    if _one_release(composition) or not any(_fine(part) for part, _ in composition.parts):
+    if one_release(composition) or not any(_fine(part) for part, _ in composition.parts):
         return composition, composition
     low, high = [], []
     for part, count in (*composition.parts, *composition.told):
@@ -157,11 +120,13 @@ def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
     return Composition.of(low), Composition.of(high)
 
 
-def _one_release(composition: Composition) -> Closed | None:
+def one_release(composition: Composition) -> Closed | None:
     """The only component that loses anything but all, where its profile has a closed form."""
     if len(composition.parts) != 1:
         return None
     part, count = composition.parts[0]
+    if isinstance(part, Threshold):
+        return part if count == part.keys <= MOST_KEYS else None
     return part if count == 1 and isinstance(part, Closed) else None
 
 
@@ -186,7 +151,7 @@ def _capped(composition: Composition, order: float) -> float:
 
 def _excess(composition: Composition, order: float, x: float, size: float) -> Excess:
     """The engine for D near x, where it is about exp(size)."""
-    part = _one_release(composition)
+    part = one_release(composition)
     if part is not None:
         return lambda at: _one_bounds(composition, part, at)
     grid, greatest = composition.grid(), composition.greatest()
@@ -313,35 +278,6 @@ def _precisely(value: Callable[[], arb | None]) -> Bounds:
 
 def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, float]:
     """The least x >= 0 with delta(x) <= delta, of one direction, from below and from above."""
-    low, high = _pair_epsilon(composition, delta)
-    if not ranges(composition) or not 0 < high < math.inf:
-        return low, high
-    with working_precision(_PRECISION):
-        rest = arb_of(delta) - composition.infinite()
-        if not rest > 0:
-            return low, high
-    bounding = concentrated(composition)
-    order, near_by = bounding.guide.for_delta(_logarithm(rest))
-    gaussian = gaussian_form(composition)
-    if gaussian is not None:
-        high = min(high, _pair_epsilon(gaussian, delta)[1])
-    with working_precision(_PRECISION):
-        bound = moment_epsilon(bounding, order, rest)
-        high = min(high, max(upper(bound), 0.0)) if bound.is_finite() else high
-        chance = rest / composition.constant()
-    low = 0.0
-    for form in two_loss_forms(composition, order, high):
-        low = max(low, _pair_epsilon(form, delta)[0])
-    start = Fraction(low) if low else Fraction(max(min(near_by, high), 0.0))
-    listed = steps(composition, start, float(chance))
-    if listed is not None:
-        below, above = listed.epsilon_bounds(chance)
-        low, high = max(low, below), min(high, above)
-    return low, high
-
-
-def _pair_epsilon(composition: Composition, delta: Fraction) -> tuple[float, float]:
-    """The least x >= 0 at which the product of the pairs has at most this delta."""
     told = composition.told_exactly()
     if told == delta:
         return _at_nothing(composition)

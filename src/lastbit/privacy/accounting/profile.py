@@ -10,8 +10,9 @@ from typing import Any
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, lower, nonnegative, probability, upper, whole
+from lastbit.privacy.accounting.choices import delta_bounds, epsilon_bounds
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.engine import delta_bounds, epsilon_at_most, epsilon_bounds
+from lastbit.privacy.accounting.engine import epsilon_at_most
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,

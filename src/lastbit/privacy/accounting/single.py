@@ -5,9 +5,9 @@ Theorem  Gaussian losses of total variance v = m**2: D(x) = P[N > x/m - m/2] - e
          D(x) = P[X >= k] - exp(x) P[X >= k + d], k the least whole number above xv/d - d/2.
          Discrete Laplace noise: linear in exp(x) between its lattice points, where it is that of
          continuous noise. Bounded range: (1 - exp((x-epsilon)/2))**2/(1 - exp(-epsilon)). Finite
-         laws: the sum of (p - exp(x) q)_+. On a sample: the ratio b rises with the loss l of the
-         noise, so the best event is l above (record removed) or below (added) the place where b is
-         exp(x), or exp(-x)
+         laws: the sum of (p - exp(x) q)_+. Keys from a threshold up: `thresholds.py`. On a sample:
+         the ratio b rises with the loss l of the noise, so the best event is l above (record
+         removed) or below (added) the place where b is exp(x), or exp(-x)
 Checked  tests/privacy/accounting/test_truths.py, test_single.py
 """
 
@@ -29,6 +29,7 @@ from lastbit.privacy.accounting.component import (
     TwoSidedGeometric,
 )
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal, normal_tail
+from lastbit.privacy.accounting.thresholds import Threshold, closed_threshold
 
 Closed = Normal | ThetaNormal | TwoSidedGeometric | Tilted | Atoms | SampledNormal | SampledLaplace
 
@@ -51,6 +52,8 @@ def closed(component: Component, x: Fraction) -> arb | None:
             return half * half / -(-arb_of(component.epsilon)).expm1()
         case ThetaNormal():
             return _half_line(component, x)
+        case Threshold():
+            return closed_threshold(component, x)
         case TwoSidedGeometric():
             return _geometric(component, x)
         case Atoms():
@@ -68,16 +71,15 @@ def _half_line(component: ThetaNormal, x: Fraction) -> arb:
 def _geometric(component: TwoSidedGeometric, x: Fraction) -> arb:
     """In the cell below the lattice point epsilon - 2j/scale, j steps from the greatest loss."""
     most = component.greatest
-    kept = 1 - component.infinite()
     if x >= most:
         return arb(0)
     if x <= -most:
-        return -kept * arb_of(x).expm1()
+        return -arb_of(x).expm1()
     j = math.floor((most - x) * component.scale / 2)
     above = most - 2 * j / component.scale
     ratio, reached = (-arb_of(1 / component.scale)).exp(), -arb_of(j / component.scale)
     inside = reached.exp() * -arb_of(x - above).expm1() / (1 + ratio)
-    return kept * (inside - reached.expm1())
+    return inside - reached.expm1()
 
 
 def _above(component: Atoms, at: arb) -> arb:
