@@ -54,15 +54,20 @@ from math import ceil, floor
 
 from .numbers import Interval, exp_bounds, ln_bounds, require, sqrt_bounds
 
-_BITS = 48  # of a mass
-_BYTES = 14  # of a cell of a product: 2 * 48 bits, and 16 for up to 2**16 summands
+_BITS = 60  # of a mass
+_BYTES = 17  # of a cell of a product: 2 * 60 bits, and 16 for up to 2**16 summands
+_LEAST_BITS = 32  # of a mass that is worth a Gaussian profile: the rest is missing
 _MOST_CELLS = 1 << 14
 _MOST_SPREAD_CELLS = 3000
 _MOST_WORK = 1 << 20  # cells of all products together
 _POINT = 256
 _FAR_TAIL = 8
-_LEVELS = 96
+_LEVELS = 48
 _FARTHEST = Fraction(10**5)
+_LN2 = (
+    Fraction(693147180559945309417232121458176568075500134360255254120680009, 10**63),
+    Fraction(693147180559945309417232121458176568075500134360255254120680010, 10**63),
+)
 _PI = (
     Fraction(314159265358979323846264338327950288419, 10**38),
     Fraction(314159265358979323846264338327950288420, 10**38),
@@ -118,6 +123,8 @@ def excess(
         total = _product(total, _power(cells, times, work), work)
         whole = _up(whole * _power_up(tilted, times))
         top += times * law.top
+    if spread:
+        total = _likely(total)
     left = Fraction(sum(total.numbers)) * _two(total.exponent)
     missing = max(whole - left, Fraction(0))
     exponent = order * (top - epsilon) + spread * order * (order + 1) / 2
@@ -135,15 +142,16 @@ def _tilted(law: Law, order: Fraction, step: Fraction) -> tuple[Cells, Fraction]
 
     def put(place: int, mass: Interval, share: Interval) -> None:
         low, high = places.get(place, (Fraction(0), Fraction(0)))
-        places[place] = low + mass[0] * share[0], high + mass[1] * share[1]
+        places[place] = _down(low + mass[0] * share[0]), _up(high + mass[1] * share[1])
 
+    cell = _rises(step)
     for down, mass in law.masses:
         above = floor(down / step)
         if down == above * step:
             put(above, mass, (Fraction(1), Fraction(1)))
             continue
-        part, whole = _rises((above + 1) * step - down), _rises(step)
-        near = part[0] / whole[1], min(part[1] / whole[0], Fraction(1))
+        part = _rises((above + 1) * step - down)
+        near = _down(part[0] / cell[1]), min(_up(part[1] / cell[0]), Fraction(1))
         put(above, mass, near)
         put(above + 1, mass, (1 - near[1], 1 - near[0]))
     first, last = min(places), max(places)
@@ -154,8 +162,10 @@ def _tilted(law: Law, order: Fraction, step: Fraction) -> tuple[Cells, Fraction]
     require(most > 0, "a loss has no mass on the lattice")
     scale = _BITS - 1 - _log2(most)
     numbers = [floor(exact.get(j, Fraction(0)) * _two(scale)) for j in range(first, last + 1)]
-    sizes = [_up(mass[1] * bounds[place][1]) for place, mass in places.items()]
-    return Cells(numbers, -scale, first), sum(sizes, law.rest)
+    whole = law.rest
+    for place, mass in places.items():
+        whole = _up(whole + mass[1] * bounds[place][1])
+    return Cells(numbers, -scale, first), whole
 
 
 def _power(cells: Cells, times: int, work: Work) -> Cells:
@@ -170,7 +180,7 @@ def _power(cells: Cells, times: int, work: Work) -> Cells:
 
 
 def _product(one: Cells, other: Cells, work: Work) -> Cells:
-    """The convolution, by one product of long integers; each cell rounded down to 48 bits."""
+    """The convolution, by one product of long integers; each cell rounded down to 60 bits."""
     size = len(one.numbers) + len(other.numbers) - 1
     work.spend(size)
     packed = (_packed(one.numbers) * _packed(other.numbers)).to_bytes(_BYTES * (size + 1), "little")
@@ -183,6 +193,13 @@ def _product(one: Cells, other: Cells, work: Work) -> Cells:
     low, high = used[0], used[-1]
     exponent, first = one.exponent + other.exponent + shift, one.first + other.first + low
     return Cells(rounded[low : high + 1], exponent, first)
+
+
+def _likely(cells: Cells) -> Cells:
+    """Without the least masses at both ends."""
+    used = [i for i, number in enumerate(cells.numbers) if number >> (_BITS - _LEAST_BITS)]
+    kept = cells.numbers[used[0] : used[-1] + 1] if used else cells.numbers
+    return Cells(kept, cells.exponent, cells.first + (used[0] if used else 0))
 
 
 def _packed(numbers: list[int]) -> int:
@@ -225,11 +242,13 @@ def _mixed(
 ) -> Fraction:
     """Not below the sum of left masses times the profile of the Gaussian loss."""
     require(len(cells.numbers) <= _MOST_SPREAD_CELLS, "the lattice has too many cells")
-    total = Fraction(0)
+    total, once = Fraction(0), _grows(order * step)[1]
+    tilt = _two(cells.exponent) * _grows(order * cells.first * step)[1] / once
     for j, number in enumerate(cells.numbers, cells.first):
+        tilt = _up(tilt * once)
         if number:
-            mass = number * _two(cells.exponent) * _grows(order * j * step)[1]
-            total += _up(mass * gaussian_profile(spread, epsilon - top + j * step))
+            mass = number * tilt
+            total = _up(total + mass * gaussian_profile(spread, epsilon - top + j * step))
     return total
 
 
@@ -284,20 +303,26 @@ def gaussian_law(variance: Fraction, distance: int, order: Fraction) -> Law:
         k: _falls(k * k / (2 * variance))
         for k in {*range(middle - reach, middle + reach + 1), *range(-reach, reach + 1)}
     }
-    whole = sum((weights[k][0] for k in range(-reach, reach + 1)), Fraction(0))
+    near = range(-reach, reach + 1)
+    whole = _down(sum((weights[k][0] for k in near), Fraction(0)))
     # beyond, terms fall at least by exp(-1/(2v)) to the power of 2 reach + 3
     beyond = _falls((reach + 1) ** 2 / (2 * variance))[1]
     beyond /= _rises((2 * reach + 3) / (2 * variance))[0]
-    largest = sum((weights[k][1] for k in range(-reach, reach + 1)), 2 * beyond)
+    largest = _up(sum((weights[k][1] for k in near), 2 * beyond))
     first = middle - reach
     top = (distance * distance - 2 * distance * first) / (2 * variance)
     masses = tuple(
-        (distance * (k - first) / variance, (weights[k][0] / largest, weights[k][1] / whole))
+        (
+            distance * (k - first) / variance,
+            (_down(weights[k][0] / largest), _up(weights[k][1] / whole)),
+        )
         for k in range(first, middle + reach + 1)
     )
     # ln M(c) <= d**2 c(c+1)/(2v) (CKS20, Proposition 5)
     moment = _grows(distance * distance * order * (order + 1) / (2 * variance) - order * top)[1]
-    listed = sum((mass[0] * _falls(order * down)[0] for down, mass in masses), Fraction(0))
+    listed = Fraction(0)
+    for down, mass in masses:
+        listed = _down(listed + mass[0] * _falls(order * down)[0])
     return Law(top, masses, max(moment - listed, Fraction(0)))
 
 
@@ -341,7 +366,7 @@ def upper_tail(x: Fraction) -> Interval:
         low, high = upper_tail(-x)
         return 1 - high, 1 - low
     if x * x / 2 > _FARTHEST:
-        return Fraction(0), exp_bounds(-_FARTHEST)[1]
+        return Fraction(0), _exp(-_FARTHEST)[1]
     raised = _falls(x * x / 2)
     density = raised[0] / sqrt_bounds(2 * _PI[1])[1], raised[1] / sqrt_bounds(2 * _PI[0])[0]
     if x > _FAR_TAIL:
@@ -365,7 +390,8 @@ def _continued(x: Fraction, levels: int) -> Fraction:
     (top, bottom), (x_top, x_bottom) = [x.as_integer_ratio()] * 2
     for level in range(levels, 0, -1):
         top, bottom = x_top * top + level * bottom * x_bottom, x_bottom * top
-    return Fraction(bottom, top)
+    shifted = bottom << _POINT
+    return Fraction(shifted // top if levels % 2 else -(-shifted // top), 1 << _POINT)
 
 
 def step_spread(variance: Fraction) -> Fraction:
@@ -390,11 +416,25 @@ def range_spread(ranges: Sequence[tuple[Fraction, int]]) -> Fraction:
 # ---------------------------------------------------------------- numbers
 
 
+def _exp(x: Fraction) -> Interval:
+    """Around exp(x), as short numbers: exp(x - n ln 2) 2**n.
+
+    >>> low, high = _exp(Fraction(-1000))
+    >>> 0 < high - low < high / 10**40 and high.numerator.bit_length() <= 240
+    True
+    """
+    require(abs(x) <= _FARTHEST, "an exponent is out of range")
+    n = round(x / _LN2[0])
+    low, high = exp_bounds(x - n * _LN2[0])
+    margin = 1 + Fraction(abs(n) + 1, 10**62)  # ln 2 is known to 10**-63
+    return _down(low / margin) * _two(n), _up(high * margin) * _two(n)
+
+
 def _falls(x: Fraction) -> Interval:
     """Around exp(-x) for x >= 0."""
     if x == 0:
         return Fraction(1), Fraction(1)
-    low, high = exp_bounds(-min(x, _FARTHEST))
+    low, high = _exp(-min(x, _FARTHEST))
     return (low if x <= _FARTHEST else Fraction(0)), min(high, Fraction(1))
 
 
@@ -408,8 +448,7 @@ def _grows(x: Fraction) -> Interval:
     """Around exp(x), of either sign."""
     if x <= 0:
         return _falls(-x)
-    require(x <= _FARTHEST, "an exponent is out of range")
-    return exp_bounds(x)
+    return _exp(x)
 
 
 def _power_up(x: Fraction, times: int) -> Fraction:
@@ -429,6 +468,12 @@ def _up(x: Fraction) -> Fraction:
     if shift <= 0:
         return Fraction(-(-x.numerator // (x.denominator << -shift)) << -shift)
     return Fraction(-((-x.numerator << shift) // x.denominator), 1 << shift)
+
+
+def _down(x: Fraction) -> Fraction:
+    """Not above x >= 0, and of 240 significant bits."""
+    shift = max(240 + x.denominator.bit_length() - x.numerator.bit_length(), 0)
+    return Fraction((x.numerator << shift) // x.denominator, 1 << shift)
 
 
 def _short(x: Fraction) -> Fraction:

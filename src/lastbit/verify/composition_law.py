@@ -117,8 +117,9 @@ def _step(losses: Sequence[Part], ways: Sequence[str], order: float, parts: int)
         deviation, greatest = _deviation(component, order), component.greatest
         total += n * deviation**2
         most = max(most, float(greatest or 0), 12 * deviation)
+        size = max(deviation, float(greatest or 0))
         if component.grid is None:
-            fine = min(fine, max(deviation, float(greatest or 0)) / parts)
+            fine = min(fine, size / parts) if size else fine
         else:
             spacing = _common(spacing, component.grid.spacing)
     if not spacing:
@@ -161,7 +162,7 @@ def _modelled(losses: Sequence[Part], ways: Sequence[str]) -> Profile | None:
                 keys = times * loss.keys
                 if way == _SPREAD:
                     ranges.append((2 / loss.scale, keys))
-                    seen.append((ApproxLoss(0, told, neighbours=neighbours), keys))
+                    seen.append((ApproxLoss(0, told, neighbours=neighbours), keys if told else 0))
                 else:
                     seen.append((ApproxLoss(1 / loss.scale, told, neighbours=neighbours), keys))
             case DiscreteGaussianLoss() if way == _SPREAD:
@@ -175,7 +176,8 @@ def _modelled(losses: Sequence[Part], ways: Sequence[str]) -> Profile | None:
                 ranges.append((loss.epsilon, times))
             case ApproxLoss() if way == _SPREAD:
                 ranges.append((2 * loss.epsilon, times))
-                seen.append((ApproxLoss(0, loss.delta, neighbours=neighbours), times))
+                told = loss.delta
+                seen.append((ApproxLoss(0, told, neighbours=neighbours), times if told else 0))
             case LaplaceLoss() | RandomizedResponseLoss() if way == _SPREAD:
                 ranges.append((2 * loss.epsilon, times))
             case DiscreteLaplaceLoss() if way == _SPREAD:
