@@ -17,7 +17,7 @@ from lastbit.privacy import (
     Profile,
 )
 from lastbit.privacy.accounting import bounded_range
-from lastbit.privacy.accounting.component import TwoLosses
+from lastbit.privacy.accounting.component import Normal, TwoLosses
 from lastbit.privacy.accounting.composition import Composition
 
 
@@ -61,7 +61,7 @@ def test_no_strategy_of_a_grid_beats_the_bound_in_exact_fractions(releases, part
     greatest = {e: rational_exp(Fraction(e)) for e in releases}
     choices = [Fraction(j, parts) for j in range(parts + 1)]
     profile = sum(BoundedRangeLoss(e).profile for e in releases)
-    whole = sum(Fraction(e) for e in releases)
+    whole = sum((Fraction(e) for e in releases), Fraction(0))
     for x in (Fraction(0), whole / 4, whole / 2, whole * 4 / 5):
         low, high = profile.delta(x)
         # not below exp(x): the value of the strategy is one at a larger x
@@ -238,6 +238,7 @@ def test_the_sum_of_the_steps_bounds_every_order():
         form = bounded_range.gaussian_form(profile._directions()[0])
         assert form is not None
         ((normal, _),) = form.parts
+        assert isinstance(normal, Normal)
         flat = [e for e, n in parts for _ in range(n)]
         start = 3 * max(e * e / 4 for e in flat)
         for _ in range(6):

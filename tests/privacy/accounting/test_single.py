@@ -4,12 +4,13 @@ import math
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from flint import arb
 
 from lastbit.exact import arb_of, working_precision
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.laws import DiscreteGaussian, DiscreteLaplace, tail_weight
 from lastbit.privacy import (
     ADD_REMOVE,
     ApproxLoss,
@@ -56,6 +57,10 @@ def shifted(law: DiscreteGaussian | DiscreteLaplace, distance: int) -> Stick:
     )
     pairs = [(law.mass(k), law.mass(k - distance)) for k in range(-reach, reach + distance + 1)]
     return between(pairs)
+
+
+def shifted_law(kind: type[DiscreteGaussian | DiscreteLaplace], noise: Fraction, d: int) -> Stick:
+    return shifted(kind(noise), d)
 
 
 def gaussian(mu_squared: Fraction) -> Stick:
@@ -109,21 +114,18 @@ def cases(choices: random.Random, count: int) -> list[tuple[PrivacyLoss, Callabl
             for p, q in zip(weights[:half], weights[half:], strict=True)
         ]
         found += [
-            (GaussianLoss(e), lambda e=e: gaussian(e)),
-            (DiscreteGaussianLoss(v, d), lambda v=v, d=d: shifted(DiscreteGaussian(v), d)),
-            (DiscreteGaussianVectorLoss(v), lambda v=v: shifted(DiscreteGaussian(v), 1)),
-            (
-                DiscreteGaussianVectorLoss(v + 1, 3),
-                lambda v=v: gaussian(3 * step_mu_squared(v + 1)),
-            ),
-            (LaplaceLoss(e), lambda e=e: curve(False, e)),
-            (BoundedRangeLoss(e), lambda e=e: curve(True, e)),
-            (DiscreteLaplaceLoss(s, d), lambda s=s, d=d: shifted(DiscreteLaplace(s), d)),
-            (RandomizedResponseLoss(e, k), lambda e=e, k=k: response(e, k)),
-            (ApproxLoss(e, told), lambda e=e, told=told: response(e, 2, told)),
+            (GaussianLoss(e), partial(gaussian, e)),
+            (DiscreteGaussianLoss(v, d), partial(shifted_law, DiscreteGaussian, v, d)),
+            (DiscreteGaussianVectorLoss(v), partial(shifted_law, DiscreteGaussian, v, 1)),
+            (DiscreteGaussianVectorLoss(v + 1, 3), partial(gaussian, 3 * step_mu_squared(v + 1))),
+            (LaplaceLoss(e), partial(curve, False, e)),
+            (BoundedRangeLoss(e), partial(curve, True, e)),
+            (DiscreteLaplaceLoss(s, d), partial(shifted_law, DiscreteLaplace, s, d)),
+            (RandomizedResponseLoss(e, k), partial(response, e, k)),
+            (ApproxLoss(e, told), partial(response, e, 2, told)),
         ]
         if sum(weights[:half]) and sum(weights[half:]):
-            found.append((FiniteLoss(pairs), lambda pairs=pairs: finite(pairs)))
+            found.append((FiniteLoss(pairs), partial(finite, pairs)))
     return found
 
 
@@ -194,7 +196,7 @@ def test_a_release_beside_one_that_tells_all_or_nothing():
 @pytest.mark.parametrize("step", [-1, 1])
 def test_half_lines_that_start_one_too_early_or_late_are_seen(monkeypatch, step):
     """The mutant: the best event moved by one outcome."""
-    exact = single.tail_weight
+    exact = tail_weight
     monkeypatch.setattr(single, "tail_weight", lambda k, v: exact(k + step, v))
     with working_precision(400):
         stick = shifted(DiscreteGaussian(Fraction(3)), 2)

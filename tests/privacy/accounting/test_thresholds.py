@@ -30,7 +30,7 @@ def key_laws(scale, threshold, counts):
 
 def by_ratio(pairs):
     """Outcomes of (nearly) one ratio as one: nothing is lost to a hockey stick."""
-    merged = {}
+    merged: dict[float, tuple[arb, arb]] = {}
     for p, q in pairs:
         ratio = math.inf if not q > 0 else float((p / q).mid()) if p > 0 else 0.0
         key = round(math.log(ratio), 9) if 0 < ratio < math.inf else ratio
