@@ -76,6 +76,16 @@ def test_the_page_is_that_of_the_saved_figures(script, page, command):
     assert fresh.stdout == (ROOT / "docs" / page).read_text("utf-8"), f"run `{command}`"
 
 
+def test_the_limits_hold_the_measured_widths():
+    if not (ROOT / "bench" / "bounds.py").exists():
+        pytest.skip("the benchmarks are not part of a source distribution")
+    run = [sys.executable, "bench/bounds.py", "--print"]
+    fresh = subprocess.run(run, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+    page = (ROOT / "docs" / "known-limits.md").read_text("utf-8")
+    assert fresh.stdout.strip() in page, "run `python bench/bounds.py --page`"
+    assert page.count("<!-- bounds:") == 1
+
+
 def test_the_read_me_is_executed():
     """So that nobody opts the front page out, fence by fence."""
     assert executable((ROOT / "README.md").read_text("utf-8"))

@@ -16,6 +16,8 @@ Proof    Fix two neighbours and their order. A release that is dominated by (P_i
          E[exp(c L); L < oo] <= prod M_i(c)**k_i. For real y, (1 - exp(-y))_+ <= k(c) exp(c y): the
          ratio is greatest where exp(y) = (1+c)/c, and is k(c) there. With y = L - epsilon the
          second is at most K. M_i and d_i here are bounds for (P, Q) and for (Q, P).  []
+Theorem  (lattice) delta is at most D plus the excess of checker/convolution.py, which redoes the
+         law of the sum of all losses; in both directions if a loss has one
 Theorem  (sums) if every finite loss is at most g_i and epsilon >= sum k_i g_i, then K may be 0:
          (1 - exp(epsilon - L))_+ = 0
 
@@ -34,7 +36,7 @@ Upper bounds of ln M(c), each with its greatest finite loss g; e = epsilon:
 | discrete Laplace, scale s, distance n; q = exp(-1/s), t = exp(-(2c+1)/s) | | n/s | 0 |
 | | c n/s + ln((1 + t**n + (1-q)(t - t**n)/(1-t))/(1+q)) | | |
 | bounded range (Dong, Durfee, Rogers 2020) | | e | 0 |
-| | c e + ln((1 - exp(-(2c+1) e))/((2c+1)(1 - exp(-e)))) | | |
+| | c e + ln((1 - exp(-(2c+1) e))/((2c+1)(1 - exp(-e)))), or e**2 c(c+1)/8 if less | | |
 | finite laws | ln of the sum of p exp(c ln(p/q)), and of q exp(c ln(q/p)) | max | p or q alone |
 | n keys from a threshold T on, scale s | n times discrete Laplace, distance 1 | n/s | each below |
 | Poisson samples, rate q, of Gaussian or Laplace noise | the next two theorems | none | 0 |
@@ -71,11 +73,25 @@ from math import comb
 from types import MappingProxyType
 from typing import Any
 
+from .convolution import (
+    Law,
+    excess,
+    finite_law,
+    gaussian_law,
+    laplace_law,
+    range_law,
+    range_spread,
+    response_law,
+    step_spread,
+)
 from .necessary import check_trusted_epsilon, check_trusted_moment
 from .numbers import Json, exp_bounds, ln_bounds, number, require
 
 _CLAIM = frozenset(
     {"neighbours", "losses", "on_trust", "epsilon", "delta", "tight_epsilon_on_trust"}
+)
+_FORMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"moment": ("order",), "sum": (), "lattice": ("order", "step", "ways")}
 )
 _RELATIONS = frozenset({"add-remove", "change-one", "as-declared"})
 _FARTHEST = Fraction(2000)  # exp(-2000) is below every delta; beyond it fractions grow long
@@ -120,8 +136,8 @@ def check_composition(claim: Json, body: Json) -> None:
     tight = claim["tight_epsilon_on_trust"]
     require(tight is None or 0 <= number(tight) < epsilon, "what is on trust is not tighter")
     form = body["form"]
-    require(form in ("moment", "sum"), "the form of the proof is unknown")
-    require(set(body) == {"form", *(("order",) if form == "moment" else ())}, "the body is odd")
+    require(isinstance(form, str) and form in _FORMS, "the form of the proof is unknown")
+    require(set(body) == {"form", *_FORMS[form]}, "the body is odd")
     order = _order(body["order"]) if form == "moment" else None
     listed = isinstance(claim["losses"], list) and isinstance(claim["on_trust"], list)
     require(listed and bool(claim["losses"] or claim["on_trust"]), "there are no losses")
@@ -130,7 +146,13 @@ def check_composition(claim: Json, body: Json) -> None:
     require(added or not sampled, "samples are about one record more or less")
     parts = [_counted(part, _checked, order) for part in claim["losses"]]
     parts += [_counted(part, _trusted, order) for part in claim["on_trust"]]
-    _check_total(parts, order, epsilon, delta)
+    if form == "lattice":
+        require(not claim["on_trust"], "what is on trust has moments only")
+        one_way = added or not any(_is_directed(loss) for loss in claim["losses"])
+        require(one_way, "a loss with a direction is about one record more or less")
+        _check_lattice(claim["losses"], body, epsilon, delta - _told(parts))
+    else:
+        _check_total(parts, order, epsilon, delta)
     if tight is not None:
         every = (*claim["losses"], *claim["on_trust"])
         check_trusted_epsilon(every, number(tight), delta)
@@ -144,10 +166,7 @@ def taken_on_trust(claim: Json) -> bool:
 def _check_total(
     parts: list[_Bound], order: Fraction | None, epsilon: Fraction, delta: Fraction
 ) -> None:
-    kept = Fraction(1)
-    for part in parts:
-        kept = _floor(kept * (1 - part.told))
-    told = min(_sum(part.told for part in parts), 1 - kept)
+    told = _told(parts)
     if order is None:
         most = [part.greatest for part in parts if part.greatest is not None]
         require(len(most) == len(parts), "a loss has no greatest value, and losses do not add up")
@@ -162,6 +181,14 @@ def _check_total(
     require(exponent < 0, "the moments prove nothing at this epsilon")
     rest = exp_bounds(max(exponent, -_FARTHEST))[1]
     require(told + rest <= delta, "the moments do not prove this epsilon and delta")
+
+
+def _told(parts: list[_Bound]) -> Fraction:
+    """An upper bound of the chance that any release tells all."""
+    kept = Fraction(1)
+    for part in parts:
+        kept = _floor(kept * (1 - part.told))
+    return min(_sum(part.told for part in parts), 1 - kept)
 
 
 def _log_kappa(order: Fraction) -> Fraction:
@@ -291,7 +318,8 @@ def _bounded_range(order: Fraction | None, epsilon: Any) -> _Bound:
         return _Bound(moment=Fraction(0), greatest=loss)
     poles = 2 * order + 1
     share = _rises(poles * loss)[1] / (poles * _rises(loss)[0])
-    return _Bound(moment=_log(order * loss, share), greatest=loss)
+    concentrated = loss * loss / 8 * order * (order + 1)
+    return _Bound(moment=min(_log(order * loss, share), concentrated), greatest=loss)
 
 
 def _finite(order: Fraction | None, outcomes: Any) -> _Bound:
@@ -386,6 +414,121 @@ _LOSSES: Mapping[str, tuple[tuple[str, ...], Callable[..., _Bound]]] = MappingPr
     "SubsampledGaussianLoss": (("rate", "mu_squared"), _sampled_gaussian),
     "SubsampledLaplaceLoss": (("rate", "epsilon"), _sampled_laplace),
 })  # fmt: skip
+
+
+# ---------------------------------------------------------------- the law of the sum
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What goes each way: laws with their counts, a variance, lengths of ranges with theirs."""
+
+    order: Fraction
+    step: Fraction
+    reverse: bool
+    laws: list[tuple[Law, int]]
+    spread: Fraction
+    ranges: list[tuple[Fraction, int]]
+
+
+def _check_lattice(losses: list[Any], body: Json, epsilon: Fraction, room: Fraction) -> None:
+    order, step, ways = _order(body["order"]), number(body["step"]), body["ways"]
+    require(Fraction(1, _EXTREME) <= step <= _EXTREME, "the step is out of range")
+    require(isinstance(ways, list) and len(ways) == len(losses), "the ways are odd")
+    require(all(isinstance(way, str) for way in ways), "the ways are odd")
+    for reverse in (False, True) if any(map(_is_directed, losses)) else (False,):
+        total = _Sum(order, step, reverse, [], Fraction(0), [])
+        for loss, way in zip(losses, ways, strict=True):
+            require((way, loss["loss"]) in _WAYS, "a loss cannot go the way that is stated")
+            _WAYS[way, loss["loss"]](total, loss["times"], loss)
+        spread = total.spread + range_spread(total.ranges)
+        found = excess(total.laws, spread, order, step, epsilon)
+        require(found <= room, "the law of the sum does not prove this epsilon and delta")
+
+
+def _is_directed(loss: Json) -> bool:
+    """Whether the two laws are not each other's mirror image."""
+    pairs = loss["outcomes"] if loss["loss"] == "FiniteLoss" else []
+    return sorted((p, q) for p, q in pairs) != sorted((q, p) for p, q in pairs)
+
+
+def _response_way(total: _Sum, times: int, loss: Json) -> None:
+    total.laws.append((response_law(_size(loss["epsilon"]), loss.get("categories", 2)), times))
+
+
+def _keys_way(total: _Sum, times: int, loss: Json) -> None:
+    total.laws.append((response_law(1 / _positive(loss["scale"]), 2), times * loss["keys"]))
+
+
+def _laplace_way(total: _Sum, times: int, loss: Json) -> None:
+    """Continuous noise, or bounded range, with as many points as the lattice has."""
+    size = _size(loss["epsilon"])
+    law = range_law if loss["loss"] == "BoundedRangeLoss" else laplace_law
+    if size:
+        count = 2 * size / total.step
+        total.laws.append((law(size, -(-count.numerator // count.denominator)), times))
+
+
+def _discrete_laplace_way(total: _Sum, times: int, loss: Json) -> None:
+    far = loss["distance"]
+    if far:
+        total.laws.append((laplace_law(far / _positive(loss["scale"]), far), times))
+
+
+def _discrete_gaussian_way(total: _Sum, times: int, loss: Json) -> None:
+    far = loss["distance"]
+    if far:
+        require(far <= 10**6, "a distance is too large for a lattice")
+        total.laws.append((gaussian_law(_positive(loss["variance"]), far, total.order), times))
+
+
+def _finite_way(total: _Sum, times: int, loss: Json) -> None:
+    pairs = [(_chance(p), _chance(q)) for p, q in loss["outcomes"]]
+    turned = [(q, p) for p, q in pairs] if total.reverse else pairs
+    total.laws.append((finite_law(turned), times))
+
+
+def _gaussian_spread(total: _Sum, times: int, loss: Json) -> None:
+    total.spread += times * _size(loss["mu_squared"])
+
+
+def _step_spread(total: _Sum, times: int, loss: Json) -> None:
+    squared = loss["distance_squared"] if "distance_squared" in loss else loss["distance"] ** 2
+    if squared:
+        total.spread += times * squared * step_spread(_positive(loss["variance"]))
+
+
+def _range_way(total: _Sum, times: int, loss: Json) -> None:
+    match loss["loss"]:
+        case "BoundedRangeLoss":
+            length = _size(loss["epsilon"])
+        case "DiscreteLaplaceLoss":
+            length = 2 * loss["distance"] / _positive(loss["scale"])
+        case "ThresholdLoss":
+            length, times = 2 / _positive(loss["scale"]), times * loss["keys"]
+        case _:
+            length = 2 * _size(loss["epsilon"])
+    total.ranges.append((length, times))
+
+
+_WAYS: Mapping[tuple[str, str], Callable[[_Sum, int, Json], None]] = MappingProxyType({
+    ("lattice", "ApproxLoss"): _response_way,
+    ("lattice", "RandomizedResponseLoss"): _response_way,
+    ("lattice", "ThresholdLoss"): _keys_way,
+    ("lattice", "LaplaceLoss"): _laplace_way,
+    ("lattice", "BoundedRangeLoss"): _laplace_way,
+    ("lattice", "DiscreteLaplaceLoss"): _discrete_laplace_way,
+    ("lattice", "DiscreteGaussianLoss"): _discrete_gaussian_way,
+    ("lattice", "FiniteLoss"): _finite_way,
+    ("spread", "GaussianLoss"): _gaussian_spread,
+    ("spread", "DiscreteGaussianLoss"): _step_spread,
+    ("spread", "DiscreteGaussianVectorLoss"): _step_spread,
+    **{("spread", name): _range_way for name in (
+        "BoundedRangeLoss", "ApproxLoss", "RandomizedResponseLoss", "LaplaceLoss",
+        "DiscreteLaplaceLoss", "ThresholdLoss",
+    )},
+})  # fmt: skip
+"""How a loss may go; its numbers were checked before."""
 
 
 # ---------------------------------------------------------------- numbers

@@ -116,7 +116,7 @@ def compose(
         checked = rounded_up(Fraction(proof["claim"]["epsilon"]))
         show(
             f"The certificate, for lastbit check: {certificate}. It proves ε = {checked} at this "
-            "δ, by moments; anything smaller stands in it on trust."
+            "δ; a smaller ε in it is on trust."
         )
 
 

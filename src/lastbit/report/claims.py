@@ -324,6 +324,8 @@ def _composition(claim: Json, body: Json) -> Claim:
     about = relation.format(quoted(claim["neighbours"]["unit"]))
     if body["form"] == "sum":
         form = "the losses add up"
+    elif body["form"] == "lattice":
+        form = f"law of the sum, steps of {exact(body['step'])}, order {exact(body['order'])}"
     else:
         form = f"product of moments, order {exact(body['order'])}"
     tight = claim["tight_epsilon_on_trust"]

@@ -202,7 +202,7 @@ def test_small_deltas(delta):
         1000 * ApproxLoss("0.1"),
         100 * LaplaceLoss("0.5") + GaussianLoss(1),
         100 * DiscreteGaussianLoss(10, 2),
-        60 * BoundedRangeLoss("0.3"),
+        BoundedRangeLoss("0.3") + 60 * LaplaceLoss("0.3"),
     ):
         found = profile.epsilon(delta)
         assert width(found) < 1e-9

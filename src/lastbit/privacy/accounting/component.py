@@ -468,7 +468,8 @@ class Tilted(Component):
              t = (x + epsilon)/2 it is (1 - exp((x-epsilon)/2))**2/(1 - exp(-epsilon)), which is the
              profile of the law above. M(z) = sinh((z+1/2) epsilon)/((2z+1) sinh(epsilon/2))
     Source   Durfee, Rogers 2019; Dong, Durfee, Rogers 2020
-    Differs  one pair for all t: valid for adaptive composition, not tight for it
+    Differs  one pair for all t: valid for adaptive composition, not tight for it, see
+             `bounded_range.py`
     Checked  tests/privacy/accounting/test_truths.py, test_domination.py
     """
 
@@ -502,6 +503,50 @@ class Tilted(Component):
         top = ((order + arb_of(Fraction(1, 2))) * loss).cosh() / (2 * time * (loss / 2).sinh())
         real = self.moment(acb(order)).real.upper()
         return top.upper() if top.upper() < real else real
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLosses(Component):
+    """A mechanism of bounded range with two answers, of losses `end` and `end` - epsilon.
+
+    Law      L is t with probability p = (1 - exp(t-epsilon))/(1 - exp(-epsilon)), else t - epsilon;
+             epsilon/2 <= t < epsilon
+    Theorem  the one p with which both laws have the mass 1
+    Checked  tests/privacy/accounting/test_bounded_range.py
+    """
+
+    epsilon: Fraction
+    end: Fraction
+
+    def _chance(self) -> arb:
+        return arb_of(self.end - self.epsilon).expm1() / (-arb_of(self.epsilon)).expm1()
+
+    def moment(self, z: acb) -> acb:
+        p, end = self._chance(), arb_of(self.end)
+        return (z * end).exp() * (p + (1 - p) * (-z * arb_of(self.epsilon)).exp())
+
+    def cumulant(self, orders: Floats) -> Floats:
+        e, t = nearest(self.epsilon), nearest(self.end)
+        p = np.expm1(t - e) / np.expm1(-e)
+        return np.asarray(orders * t + np.log(p + (1 - p) * np.exp(-orders * e)))
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.end, self.epsilon)
+
+    @property
+    def greatest(self) -> Fraction:
+        return self.end
+
+    def masses(self, count: int) -> list[arb]:
+        return [self._chance(), 1 - self._chance()][:count]
+
+    def atoms(self, order: float) -> dict[int, arb]:
+        return {0: self._chance(), -1: 1 - self._chance()}
+
+    def pieces(self) -> list[Piece]:
+        ends = self.end, self.end - self.epsilon
+        return [Piece(mass, end) for mass, end in zip(self.masses(2), ends, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

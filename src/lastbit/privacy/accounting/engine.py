@@ -14,7 +14,8 @@
 
 Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
 (`component.TwoSidedGeometric`). Every engine gives both bounds in balls; an upper bound is never
-above what the moment bound or the greatest loss says.
+above what the moment bound or the greatest loss says. All of this is about products of pairs;
+`choices.py` says what is better where mechanisms or data choose.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
 from lastbit.privacy.accounting.splines import splines
+from lastbit.privacy.accounting.thresholds import MOST_KEYS, Threshold
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
 Bounds: TypeAlias = tuple[arb, arb]
@@ -59,7 +61,8 @@ _FEW_ATOMS = 12
 _OVERFLOW = 700.0
 # Bounds of cells that are this close are not tried again.
 _GOOD_ENOUGH = 1e-3
-_WIDE = Fraction(1, 10**12)
+_WIDE, _NOTHING = Fraction(1, 10**13), Fraction(1, 10**30)
+_PRECISE, _MOST_DOUBLINGS = 1e-9, 64
 _HIGHEST_PRECISION = 1 << 14
 
 
@@ -140,7 +143,7 @@ def _excess_and_slope(composition: Composition, x: Fraction) -> tuple[Bounds, fl
 
 def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
     """A composition that this one dominates, and one that dominates it; often itself."""
-    if not any(_fine(part) for part, _ in composition.parts):
+    if one_release(composition) or not any(_fine(part) for part, _ in composition.parts):
         return composition, composition
     low, high = [], []
     for part, count in (*composition.parts, *composition.told):
@@ -154,6 +157,23 @@ def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
             low.append((part, count))  # type: ignore[arg-type]
             high.append((part, count))  # type: ignore[arg-type]
     return Composition.of(low), Composition.of(high)
+
+
+def one_release(composition: Composition) -> Closed | None:
+    """The only component that loses anything but all, where its profile has a closed form."""
+    if len(composition.parts) != 1:
+        return None
+    part, count = composition.parts[0]
+    if isinstance(part, Threshold):
+        return part if count == part.keys <= MOST_KEYS else None
+    return part if count == 1 and isinstance(part, Closed) else None
+
+
+def _one_bounds(composition: Composition, part: Closed, x: Fraction) -> Bounds:
+    low, high = _precisely(lambda: closed(part, x))
+    with working_precision(_PRECISION):
+        constant = composition.constant()
+        return (constant * low).lower(), (constant * high).upper()
 
 
 def _fine(part: object) -> bool:
@@ -174,10 +194,9 @@ def _has_cells(composition: Composition) -> bool:
 
 def _excess(composition: Composition, order: float, x: float, size: float) -> Excess:
     """The engine for D near x, where it is about exp(size)."""
-    if len(composition.parts) == 1 and not composition.told:
-        part, count = composition.parts[0]
-        if count == 1 and isinstance(part, Closed):
-            return lambda at: _precisely(lambda: closed(part, at))
+    part = one_release(composition)
+    if part is not None:
+        return lambda at: _one_bounds(composition, part, at)
     grid, greatest = composition.grid(), composition.greatest()
     if grid is not None and greatest is not None:
         count = math.ceil((greatest - Fraction(x)) / grid.spacing) + 8
@@ -479,8 +498,22 @@ def _solved(
             return bool(excess(at)[0] > chance)
 
     high = _closest(below, x, 1, Fraction(blur))
-    low = _closest(above, x, -1, Fraction(blur))
-    return (0.0 if low is None else lower(low)), (math.inf if high is None else upper(high))
+    low = _closest(above, x, -1, Fraction(blur)) or Fraction(0)
+    if high is None and wide < _PRECISE:
+        places = (max(x, Fraction(1)) * 2**n for n in range(_MOST_DOUBLINGS))
+        high = next((place for place in places if below(place)), None)
+    if high is None:
+        return lower(low), math.inf
+    # a profile in steps sends a secant astray: halve what is left while either side is proved
+    while high - low > max(high * _WIDE, _NOTHING):
+        middle = (low + high) / 2
+        if below(middle):
+            high = middle
+        elif above(middle):
+            low = middle
+        else:
+            break
+    return lower(low), upper(high)
 
 
 def _closest(

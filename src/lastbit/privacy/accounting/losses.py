@@ -7,11 +7,8 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
-from flint import arb
-
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import Number, nonnegative, positive, probability, shown, whole
-from lastbit.laws import DiscreteLaplace
 from lastbit.privacy.accounting.component import (
     Atoms,
     Component,
@@ -24,6 +21,7 @@ from lastbit.privacy.accounting.component import (
 )
 from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+from lastbit.privacy.accounting.thresholds import Threshold
 from lastbit.privacy.guarantees import (
     ADD_REMOVE,
     AS_DECLARED,
@@ -374,7 +372,9 @@ class ThresholdLoss(_Loss):
              1 - exp(x) for exp(x) <= 1-p one way, and (1 - exp(x) (1-p))_+ =
              (p + (1-p)(1 - exp(x)))_+ the other way; D(x) >= (1 - exp(x))_+ settles both. Keys
              are independent, so the pairs multiply
-    Checked  tests/privacy/accounting/test_domination.py
+    Differs  a key is of one kind or the other: `thresholds.py` has the exact profile of one
+             release, and a smaller pair
+    Checked  tests/privacy/accounting/test_domination.py, test_thresholds.py
 
     >>> ThresholdLoss(scale=1, threshold=20, keys=1).profile.delta(1)[1] < 1e-8
     True
@@ -392,20 +392,7 @@ class ThresholdLoss(_Loss):
         _set(self, scale=noise, threshold=bar, keys=count, neighbours=neighbours)
 
     def directions(self) -> Directions:
-        return (((_Threshold(self.scale, 1, self.threshold), self.keys),),)
-
-
-@dataclass(frozen=True, slots=True)
-class _Threshold(TwoSidedGeometric):
-    """One key: see `ThresholdLoss`."""
-
-    threshold: int
-
-    def told_exactly(self) -> None:
-        return None
-
-    def infinite(self) -> arb:
-        return DiscreteLaplace(self.scale).cumulative(1 - self.threshold)
+        return (((Threshold(self.scale, 1, self.threshold, self.keys), self.keys),),)
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)

@@ -10,8 +10,9 @@ from typing import Any
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, lower, nonnegative, probability, upper, whole
+from lastbit.privacy.accounting.choices import delta_bounds, epsilon_bounds
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.engine import delta_bounds, epsilon_bounds, is_soon_within
+from lastbit.privacy.accounting.engine import is_soon_within
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,
@@ -58,8 +59,10 @@ class Profile:
              depend on the direction (a record added, or removed) are composed apart, each direction
              by itself, and the larger delta counts at the end
     Source   Zhu, Dong, Wang 2022, Theorem 10
-    Differs  both bounds of the profile are proved; the lower bound is one for the pairs, and for
-             the mechanisms where these are exact (not for bounded range, thresholds and vectors)
+    Differs  both bounds of the profile are proved. Several releases of bounded range are bounded
+             over all adaptive choices (`bounded_range.py`), not by the product of pairs; the lower
+             bound is what mechanisms attain. So it is where pairs are exact; for vectors it is one
+             for their pairs
     Checked  tests/privacy/accounting
 
     Losses add up and are multiplied by how often they occur; about one relation only.

@@ -1,23 +1,37 @@
 """Closed forms: one release, and any number of Gaussian ones.
 
 Theorem  Gaussian losses of total variance v = m**2: D(x) = P[N > x/m - m/2] - exp(x) P[N > x/m +
-         m/2]. Bounded range: (1 - exp((x-epsilon)/2))**2/(1 - exp(-epsilon)). On a sample: the
-         ratio b rises with the loss l of the noise, so the best event is l above (record removed)
-         or below (added) the place where b is exp(x), or exp(-x)
-Checked  tests/privacy/accounting/test_truths.py
+         m/2]. Discrete Gaussian noise: the loss falls with X, so the best event is a half-line, and
+         D(x) = P[X >= k] - exp(x) P[X >= k + d], k the least whole number above xv/d - d/2.
+         Discrete Laplace noise: linear in exp(x) between its lattice points, where it is that of
+         continuous noise. Bounded range: (1 - exp((x-epsilon)/2))**2/(1 - exp(-epsilon)). Finite
+         laws: the sum of (p - exp(x) q)_+. Keys from a threshold up: `thresholds.py`. On a sample:
+         the ratio b rises with the loss l of the noise, so the best event is l above (record
+         removed) or below (added) the place where b is exp(x), or exp(-x)
+Checked  tests/privacy/accounting/test_truths.py, test_single.py
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from flint import arb
 
 from lastbit.exact import arb_of
-from lastbit.privacy.accounting.component import Component, Normal, Tilted
+from lastbit.laws import tail_weight, theta
+from lastbit.privacy.accounting.component import (
+    Atoms,
+    Component,
+    Normal,
+    ThetaNormal,
+    Tilted,
+    TwoSidedGeometric,
+)
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal, normal_tail
+from lastbit.privacy.accounting.thresholds import Threshold, closed_threshold
 
-Closed = Normal | Tilted | SampledNormal | SampledLaplace
+Closed = Normal | ThetaNormal | TwoSidedGeometric | Tilted | Atoms | SampledNormal | SampledLaplace
 
 
 def closed(component: Component, x: Fraction) -> arb | None:
@@ -36,7 +50,42 @@ def closed(component: Component, x: Fraction) -> arb | None:
                 return -at.expm1()
             half = -arb_of((x - component.epsilon) / 2).expm1()
             return half * half / -(-arb_of(component.epsilon)).expm1()
+        case ThetaNormal():
+            return _half_line(component, x)
+        case Threshold():
+            return closed_threshold(component, x)
+        case TwoSidedGeometric():
+            return _geometric(component, x)
+        case Atoms():
+            return _above(component, at)
     return None
+
+
+def _half_line(component: ThetaNormal, x: Fraction) -> arb:
+    v, d = component.spread, component.distance
+    first = math.floor(x * v / d - Fraction(d, 2)) + 1
+    best = tail_weight(first, v) - arb_of(x).exp() * tail_weight(first + d, v)
+    return best / theta(v)
+
+
+def _geometric(component: TwoSidedGeometric, x: Fraction) -> arb:
+    """In the cell below the lattice point epsilon - 2j/scale, j steps from the greatest loss."""
+    most = component.greatest
+    if x >= most:
+        return arb(0)
+    if x <= -most:
+        return -arb_of(x).expm1()
+    j = math.floor((most - x) * component.scale / 2)
+    above = most - 2 * j / component.scale
+    ratio, reached = (-arb_of(1 / component.scale)).exp(), -arb_of(j / component.scale)
+    inside = reached.exp() * -arb_of(x - above).expm1() / (1 + ratio)
+    return inside - reached.expm1()
+
+
+def _above(component: Atoms, at: arb) -> arb:
+    raised = at.exp()
+    gains = ((arb_of(p) - raised * arb_of(q)).nonnegative_part() for p, q in component.pairs if q)
+    return sum(gains, arb(0))
 
 
 def closed_at(component: SampledNormal | SampledLaplace, at: arb) -> arb:
