@@ -345,7 +345,8 @@ def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, fl
 def is_soon_within(composition: Composition, delta: Fraction, x: float) -> bool:
     """Whether delta(x) <= delta, as far as the greatest loss or one moment tells it at once."""
     greatest = composition.greatest()
-    if greatest is not None and x >= greatest and composition.told_exactly() == 0:
+    beyond = greatest is not None and x >= greatest and composition.told_exactly() == 0
+    if beyond or x == math.inf:
         return True
     if not composition.exact_lines:
         composition = in_cells(composition, Target(x=x)).split
