@@ -458,12 +458,14 @@ class Ledger:
             found = self._chain(books).closing(books, reservation)
         return found if found is not None and found.kind == "settled" else None
 
-    def holds(self, entry: Entry) -> bool:
-        """Whether the file is there, whole, and has this entry."""
+    def holds(self, entry: Entry) -> bool | None:
+        """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
         try:
             with self._connected() as books:
                 self._chain(books)
                 row = next(stored(books, "WHERE hash = ?", entry.hash), None)
+        except InvalidParameter:
+            return None if isinstance(self.path, Address) else False
         except LastbitError:
             return False
         return row is not None and row.sequence == entry.sequence
