@@ -231,7 +231,7 @@ def answered(
                 record = made(head=entry.hash)
             # else the record would name other data than it has
             if _fingerprint(books, card) != entry.fingerprint:
-                raise EngineFailed("the data changed while they were read")
+                raise EngineFailed("the data changed while they were read; ask when nobody writes")
         wait()
         with uncollected():
             return books.settle(entry, record, who=who, plan_digest=plan.digest)
@@ -296,7 +296,8 @@ def paid_for(
     card, steps = plan.card, steps_of(plan)
     person = user_name()
     if card.users is not None and person not in card.users:
-        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+        words = f"the card of {card.name} does not name {person} among its users"
+        raise NotAllowed(f"{words}; let a steward add the name under [access]")
     steps.columns(plan)
     if _is_missing(ledger, card):
         _check_first(plan)
@@ -342,7 +343,8 @@ def _check_first(plan: Plan | MarginalsPlan) -> None:
 def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) -> Answer:
     card = plan.card
     if card.budget is not None and not plan.cost.within(card.budget):
-        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+        words = f"the answer costs more than all of the budget of {card.name}"
+        raise BudgetExceeded(f"{words}; ask at a lower price")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
     made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
