@@ -632,7 +632,9 @@ class Ledger:
         with connected(self.path, patience=self.patience) as books:
             first = next(books.rows("WHERE sequence = 1"), None)
             if first is None or first[4] != self.opened:
-                raise damaged(self.path, "is not the one that was opened: it was exchanged")
+                raise damaged(
+                    self.path, "is not the one that was opened: it was exchanged; open it again"
+                )
             yield books
 
     def _chain(

@@ -260,7 +260,9 @@ def _told(state: str, *, lost: bool) -> str:
         case _, "55P03":
             return "another transaction holds a lock on the table; ask again later"
         case "53", _:
-            return "the server ran out of memory, disk or connections; ask for fewer groups"
+            return (
+                "the server ran out of memory, disk or connections; ask later, or for fewer groups"
+            )
         case "54", _:
             return "the statement is too large for the server; simplify the question"
         case "40", _:
