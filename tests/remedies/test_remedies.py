@@ -242,7 +242,7 @@ def test_a_row_that_is_wrong_is_seen(row: Row) -> None:
 @cache
 def families() -> tuple[tuple[str, re.Pattern[str], str], ...]:
     """Every message with a remedy: its longest words, a pattern, and what it is counted as."""
-    found = {}
+    found: dict[tuple[str, re.Pattern[str], str], None] = {}
     for *_, problem, remedy in index.raised():
         said = f"{problem}; {remedy}"
         words = max(said.split(index.GAP), key=len)

@@ -324,8 +324,9 @@ def paid_for(
 def _is_missing(ledger: Any, card: DataCard) -> bool:
     """Whether the ledger is a file that is not there yet."""
     place = card.ledger if ledger is None else ledger
-    named = isinstance(place, str | os.PathLike) and not is_address(place)
-    return named and not exists(place)
+    if not isinstance(place, str | os.PathLike) or is_address(place):
+        return False
+    return not exists(place)
 
 
 def _check_first(plan: Plan | MarginalsPlan) -> None:
