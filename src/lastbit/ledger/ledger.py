@@ -444,7 +444,7 @@ class Ledger:
 
     def _check_open(self, chain: Scan, reservation: Entry) -> None:
         if reservation not in chain.open_reservations(reservation.account):
-            raise damaged(self.path, "does not hold this reservation; was a backup restored?")
+            raise damaged(self.path, "does not hold this reservation; ask again")
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
