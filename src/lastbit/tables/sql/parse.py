@@ -227,7 +227,9 @@ def number_of(node: Any) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         raise refused("number", "is not understood", "write digits") from None
     if abs(power) > limits.LARGEST_EXPONENT:
-        raise refused("number", "is too large or too small", "write one that a double can hold")
+        power = limits.LARGEST_EXPONENT
+        remedy = f"write one from 1e-{power} to 1e{power}"
+        raise refused("number", "is too large or too small", remedy)
     return sign * number * Fraction(10) ** power
 
 

@@ -129,6 +129,8 @@ class SelectedRows:
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        if name.lower() in lowered:  # in another table than the one that stands before it
+            meant = "join the table that has it first, or name another table; there are"
         listed = ", ".join(map(quoted, known))
         missing = {one.lower(): one for one in (name, *others)}
         several = len(missing) > 1
