@@ -68,6 +68,58 @@ def test_rights_are_missing(right, postgres, folder):
         owner.execute(f"DROP OWNED BY {quoted}; DROP ROLE {quoted}")
 
 
+PLACES = {
+    "a view": (
+        "CREATE VIEW v AS TABLE visits", "v", "a materialised view of it",
+        "DROP VIEW v; CREATE MATERIALIZED VIEW v AS TABLE visits",
+    ),
+    "another name": ("", "visit", "check its name", "ALTER TABLE visits RENAME TO visit"),
+    "text": (
+        "CREATE TABLE t AS SELECT user_id, region, cost::text FROM visits", "t", "store it as num",
+        "ALTER TABLE t ALTER cost TYPE numeric USING cost::numeric",
+    ),
+    "a list": (
+        "CREATE TABLE l AS SELECT user_id, region, ARRAY[cost] AS cost FROM visits", "l",
+        "store its values in a plain column", "ALTER TABLE l ALTER cost TYPE numeric USING cost[1]",
+    ),
+    "no column": (
+        "CREATE TABLE c AS SELECT user_id, region FROM visits", "c", "check its name",
+        "ALTER TABLE c ADD cost numeric",
+    ),
+    "a column twice": (
+        'CREATE TABLE w AS SELECT *, cost AS "COST" FROM visits', "w", "rename one of them",
+        'ALTER TABLE w RENAME "COST" TO price',
+    ),
+    "row security": (
+        "CREATE TABLE r AS TABLE visits; ALTER TABLE r ENABLE ROW LEVEL SECURITY;"
+        " GRANT SELECT ON r TO {0}",
+        "r", "use a role with BYPASSRLS", "ALTER ROLE {0} BYPASSRLS",
+    ),
+    "a time limit": (
+        "CREATE TABLE s AS SELECT v.* FROM visits AS v, generate_series(1, 20000);"
+        " GRANT SELECT ON s TO {0}; ALTER ROLE {0} SET statement_timeout = 1",
+        "s", "raise statement_timeout", "ALTER ROLE {0} SET statement_timeout = '10min'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_a_table_that_cannot_be_read(what, postgres, folder):
+    broken, table, words, mended = PLACES[what]
+    address, role = postgres.database(), f"reader_{list(PLACES).index(what)}"
+    with postgres.connected(address) as owner:
+        owner.execute(f"{VISITS} CREATE ROLE {role} LOGIN; {broken.format(role)}")
+        if "{0}" in broken:
+            address = address.replace("postgres@", f"{role}@")
+        write_card(address, **{"public.visits": table})
+        with pytest.raises((InvalidParameter, EngineFailed)) as caught:
+            lb.table("visits.toml").sql(ASKED).release(epsilon=1)
+        assert words in str(caught.value)
+        owner.execute(mended.format(role))
+        assert lb.table("visits.toml").sql(ASKED).release(epsilon=1).record["rows"]
+        owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 @pytest.mark.parametrize("where", ["data and ledger", "data", "ledger"])
 def test_a_server_is_started_again_in_the_middle(where, folder, monkeypatch):
     """One remedy, that of the page: ask the same again; it is charged once."""
@@ -170,6 +222,35 @@ def test_rows_of_a_frame_are_lost_with_their_executor(spark, folder, monkeypatch
     answer = question().release(epsilon=1, ledger="visits.ledger")
     assert not answer.charged and answer.record["rows"]
     assert Ledger.existing("visits.ledger").spent("visits").epsilon == 1
+
+
+def test_sources_of_spark_that_cannot_be_read(spark, folder):
+    """Of each: how it is made, words of the remedy, and what is done then."""
+    spark.sql("CREATE TABLE base USING parquet AS SELECT id, id % 3 AS x FROM range(9)")
+    sources = [
+        ("CREATE VIEW looks AS TABLE base", "looks", "write the view's rows to one",
+         "DROP VIEW looks; CREATE TABLE looks USING parquet AS TABLE base"),
+        ("CREATE TABLE lines USING csv AS TABLE base", "lines", "write its rows as plain Parquet",
+         "DROP TABLE lines; CREATE TABLE lines USING parquet AS SELECT id, 1 AS x FROM base"),
+        ("CACHE TABLE base", "base", "spark.catalog.uncacheTable(...)", "UNCACHE TABLE base"),
+        ("CREATE TABLE nested USING parquet AS SELECT id, array(x) AS x FROM base", "nested",
+         "convert it to a number",
+         "DROP TABLE nested; ALTER TABLE base RENAME TO nested"),
+    ]  # fmt: skip
+    for broken, name, words, mended in sources:
+        spark.sql(broken)
+
+        def question(name=name):
+            columns = [lb.Column(name="x", type="integer", bounds=(0, 3))]
+            table = lb.table(f"spark:{name}", unit="id", max_rows=1, columns=columns)
+            return table.agg(n=lb.count(), s=lb.sum("x"))
+
+        with pytest.raises(InvalidParameter) as caught:
+            question().release(epsilon=1)
+        assert words in str(caught.value)
+        for sql in mended.split("; "):
+            spark.sql(sql)
+        assert question().release(epsilon=1).record["rows"]
 
 
 def test_a_temporary_view_is_passed_as_a_frame(spark, folder):
