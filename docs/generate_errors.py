@@ -285,16 +285,25 @@ def given_to(function: Function, call: ast.Call) -> dict[str, ast.expr]:
 # ---------------------------------------------------------------- messages
 
 
-def messages() -> list[Message]:
-    """Every family of messages that lastbit can raise, once for each room."""
-    found: dict[tuple[str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
+@cache
+def raised() -> tuple[tuple[str, str, str, str, str], ...]:
+    """Room, class, parameter, problem and remedy of every error, as far as they are written."""
+    found = []
     for kind in kinds():
         for scope, call in calls().get(kind, ()):
             room = scope[0].split(".")[1] if scope[0].count(".") else "lastbit"
-            for what, problem, remedy in _expanded(kind, call, scope, {}, 0):
-                whats, remedies = found.setdefault((room, kind, problem), ({}, {}))
-                whats[what] = None
-                remedies[remedy] = None
+            for told in _expanded(kind, call, scope, {}, 0):
+                found.append((room, kind, *told))
+    return tuple(found)
+
+
+def messages() -> list[Message]:
+    """Every family of messages that lastbit can raise, once for each room."""
+    found: dict[tuple[str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for room, kind, what, problem, remedy in raised():
+        whats, remedies = found.setdefault((room, kind, problem), ({}, {}))
+        whats[what] = None
+        remedies[remedy] = None
     return [
         Message(
             kind=kind,

@@ -103,19 +103,20 @@ class Address:
         found = _ADDRESS.fullmatch(text)
         if found is None or any(ord(c) <= 32 or ord(c) == 127 for c in unquote(text)):
             raise wrong("is not an address of PostgreSQL")
-        if ":" in (found["user"] or ""):
+        user, _, password = (found["user"] or "").partition(":")
+        if password:
             raise wrong("holds a password", _PASSWORD)
         options = [pair.partition("=")[::2] for pair in (found["options"] or "").split("&") if pair]
-        given = {"user": unquote(found["user"] or ""), "dbname": unquote(found["database"] or "")}
+        given = {"user": unquote(user), "dbname": unquote(found["database"] or "")}
         host = _HOST.fullmatch(found["host"] or "")
         if host is None:  # of several servers one may be behind the others
             raise wrong("names several servers, or none that can be read")
         given |= {"host": unquote(host[1] or host[2]), "port": host[3] or ""}
         extra: dict[str, str] = {}
         for name, value in ((unquote(name), unquote(value)) for name, value in options):
-            if name in _SECRETS:
+            if name in _SECRETS and value:
                 raise wrong("holds a password", _PASSWORD)
-            if not _KNOWN.fullmatch(name) and name not in own:
+            if not _KNOWN.fullmatch(name) and name not in (*own, *_SECRETS):
                 raise wrong("has an option that is not known here", f"leave it out; {_FORM}")
             (extra if name in own else given)[name] = value
         if "," in given["host"]:

@@ -160,7 +160,7 @@ class BudgetExceeded(LastbitError, RuntimeError):
     >>> visits.agg(n=lb.count()).release(epsilon=2)
     Traceback (most recent call last):
         ...
-    lastbit.errors.BudgetExceeded: the answer costs more than all of the budget of visits
+    lastbit.errors.BudgetExceeded: the answer costs more than all of the budget of visits; ask ...
     """
 
 

@@ -142,6 +142,23 @@ def test_types_of_columns(spark, tmp_path):
             engines.fingerprint(card_of(source, **{name: kind}))
 
 
+def test_what_another_session_writes_to_a_table_is_seen(spark):
+    """Each session remembers the files of a table: ours went on with those of its first look."""
+    spark.sql("CREATE TABLE growing USING parquet AS SELECT id AS user_id FROM range(9)")
+    question = lb.table("spark:growing", unit="user_id", max_rows=1).agg(n=lb.count())
+    for sql, count in (
+        ("INSERT INTO growing SELECT id + 9 FROM range(9)", 18),
+        ("INSERT OVERWRITE growing SELECT id FROM range(4)", 4),
+        ("DROP TABLE growing", 0),
+        ("CREATE TABLE growing USING parquet AS SELECT id AS user_id FROM range(7)", 7),
+    ):
+        before = engines.fingerprint(question.card) if "CREATE" not in sql else b""
+        spark.sql(sql)
+        if count:
+            assert engines.fingerprint(question.card) != before
+            assert list(raw(question)[1].values()) == [[count << 20]]  # in fixed point
+
+
 def test_what_may_be_another_one_at_the_next_look_is_refused(spark, visits, tmp_path):
     frame = spark.read.parquet(str(visits))
     frame.createOrReplaceTempView("temporary")

@@ -145,6 +145,28 @@ def test_users_who_are_not_on_the_card(folder: Path) -> None:
     assert not Path("visits.ledger").exists()
 
 
+REFUSED_FIRST: dict[str, dict[str, str]] = {
+    "a source that is not there": {'"visits.csv"': '"elsewhere.csv"'},
+    "a column that is not there": {"columns.age]": "columns.years]"},
+    "a budget that is too small": {"epsilon = 8": "epsilon = 0.5"},
+    "data that nobody accepted": {'"visits.ledger"': '"visits.ledger"\ndata = "accepted"'},
+}
+
+
+@pytest.mark.parametrize("what", REFUSED_FIRST)
+def test_a_first_question_that_is_refused_leaves_no_ledger(what: str, folder: Path) -> None:
+    write_card(folder, **REFUSED_FIRST[what])
+    question = "SELECT COUNT(*) AS n FROM visits"
+    with pytest.raises(LastbitError):
+        ask(question)
+    assert lastbit("query", "visits.toml", question, "--epsilon", "1").exit_code == 2
+    if "not there" in what:
+        assert lastbit("ledger", "accept", "visits.toml").exit_code == 2
+    assert not list(folder.glob("*.ledger*"))
+    write_card(folder)
+    assert ask(question).charged
+
+
 def test_a_ledger_by_any_name_is_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ask()
     (folder / "deep").mkdir()

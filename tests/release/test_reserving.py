@@ -271,6 +271,7 @@ def test_released_is_made_of_these(
     kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     card = read_card("visits.toml")
+    books()  # the very first question is tried before there is a ledger, too
     plan, told = plan_of(kind, card), Told(monkeypatch)
     paid = paying.paid_for(plan, ledger=None, who=None, fresh=False, sql=None)
     order = ["fingerprint", "recorded", "rehearse", "reserve", "aggregates", "noised"]

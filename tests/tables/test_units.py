@@ -119,7 +119,7 @@ REFUSED_JOINS = {
     "LEFT JOIN labs ON pid = labs.patient": "LEFT JOIN is an outer join",
     "CROSS JOIN labs": "not a plain join",
     "JOIN labs ON pid = labs.patient JOIN labs ON pid = labs.patient": "joined twice",
-    "JOIN visits b ON visits.pid = b.pid": "not a public table of the card, nor a private one",
+    "JOIN visits b ON visits.pid = b.pid": "is the table itself",
     "JOIN (SELECT * FROM labs) q ON pid = q.patient": "names no table",
 }
 

@@ -87,7 +87,7 @@ def check(
 
 def _read(path: Path) -> dict[str, Any]:
     if not exists(path) or path.is_dir():
-        raise refusal(str(path), "is not a file", "name one that lastbit verify wrote")
+        raise refusal(str(path), "is not a file", "name a certificate or a saved answer")
     try:
         return read(path)
     except InvalidParameter as error:

@@ -444,7 +444,7 @@ class Ledger:
 
     def _check_open(self, chain: Scan, reservation: Entry) -> None:
         if reservation not in chain.open_reservations(reservation.account):
-            raise damaged(self.path, "does not hold this reservation; was a backup restored?")
+            raise damaged(self.path, "does not hold this reservation; ask again")
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
@@ -458,12 +458,14 @@ class Ledger:
             found = self._chain(books).closing(books, reservation)
         return found if found is not None and found.kind == "settled" else None
 
-    def holds(self, entry: Entry) -> bool:
-        """Whether the file is there, whole, and has this entry."""
+    def holds(self, entry: Entry) -> bool | None:
+        """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
         try:
             with self._connected() as books:
                 self._chain(books)
                 row = next(stored(books, "WHERE hash = ?", entry.hash), None)
+        except InvalidParameter:
+            return None if isinstance(self.path, Address) else False
         except LastbitError:
             return False
         return row is not None and row.sequence == entry.sequence
@@ -630,7 +632,9 @@ class Ledger:
         with connected(self.path, patience=self.patience) as books:
             first = next(books.rows("WHERE sequence = 1"), None)
             if first is None or first[4] != self.opened:
-                raise damaged(self.path, "is not the one that was opened: it was exchanged")
+                raise damaged(
+                    self.path, "is not the one that was opened: it was exchanged; open it again"
+                )
             yield books
 
     def _chain(

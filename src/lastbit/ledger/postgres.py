@@ -288,7 +288,9 @@ class PostgresBooks:
             raise damaged(self.place, "has lost its head; restore a backup")
         layout, version, self.steward = found
         if layout > LAYOUT or version > NEWEST:
-            raise damaged(self.place, "is of a newer version than this lastbit knows: upgrade it")
+            raise damaged(
+                self.place, "is of a newer version than this lastbit knows; upgrade lastbit"
+            )
         self.checked = time.monotonic()
 
     @property

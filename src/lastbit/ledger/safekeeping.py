@@ -142,7 +142,9 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
         with connected(ledger.path, patience=ledger.patience) as books:
             row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
         if row is None:
-            raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
+            raise LedgerDamaged(
+                f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
+            )
         entry = intact(ledger.path, row, whole=True)
         record = None if row.record is None else json.loads(row.record)
         yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}

@@ -361,10 +361,12 @@ class SqliteBooks:
 def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise damaged(place, "is a database, but not a ledger of lastbit's")
+        raise damaged(place, "is a database, but not a ledger of lastbit's; name another")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > NEWEST:
-        raise damaged(place, f"is of version {version}; this lastbit knows {NEWEST}: upgrade it")
+        raise damaged(
+            place, f"is of version {version}, and this lastbit knows {NEWEST}; upgrade lastbit"
+        )
     rows = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )

@@ -167,15 +167,19 @@ def admissible(
             raise InvalidParameter(
                 "delta",
                 problem="is needed for this noise",
-                remedy='pass {delta}, or "cauchy"',
+                remedy="pass {delta}, or {noise}",
                 delta="1e-6",
+                noise="cauchy",
             )
         chance = level(delta, "delta", remedy='pass, say, "1e-6"')
     elif delta is None:
         chance = Fraction(0)
     else:
         raise InvalidParameter(
-            "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
+            "delta",
+            problem="is of no use to this noise",
+            remedy="leave it out, or pass {noise}",
+            noise="laplace",
         )
     degrees = _degrees(law)
     if degrees is not None:

@@ -364,8 +364,8 @@ def quantile_mechanism(
     """
     if isinstance(noise, str) and noise in ("auto", "exponential"):
         if delta is not None:
-            remedy = 'leave it out, or pass noise="laplace"'
-            raise InvalidParameter("delta", problem="is of no use to this noise", remedy=remedy)
+            problem, remedy = "is of no use to this noise", "leave it out, or pass {noise}"
+            raise InvalidParameter("delta", problem=problem, remedy=remedy, noise="laplace")
         try:
             pick = ExponentialQuantile(
                 level, epsilon=epsilon, lower=lower, upper=upper, grid=grid, neighbours=neighbours

@@ -68,7 +68,8 @@ def added(one: Guarantee, other: Guarantee) -> Any:
             return ZCDP(plus(one.rho, other.rho), neighbours=one.neighbours)
         case RenyiDP(), RenyiDP():
             if one.alpha != other.alpha:
-                raise IncompatibleGuarantees("Renyi guarantees of different orders do not add up")
+                words = "Renyi guarantees of different orders do not add up"
+                raise IncompatibleGuarantees(f"{words}; start from ZCDP or PureDP")
             loss = plus(one.epsilon, other.epsilon)
             return RenyiDP(one.alpha, loss, neighbours=one.neighbours)
         case MetricDP(), MetricDP():

@@ -51,6 +51,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lastbit.addresses import is_address
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -61,7 +62,9 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
+from lastbit.files import exists
 from lastbit.ledger import (
+    Account,
     Entry,
     Ledger,
     check_charging,
@@ -84,13 +87,15 @@ from lastbit.tables import (
 
 _NOT_MADE = "the answer could not be made; nothing was released"
 _NOT_ACCEPTED = "the data of {table} are not those that a steward has accepted"
+_UNREAD = "the source could not be read; check it"
 _ACCEPT = "let one look at them, and run lastbit ledger accept on the card"
 _CHARGED = (
     "the price stays charged; asking the same question again is free while the data are unchanged"
 )
+_SILENT = "the ledger does not answer now; ask the same again when it does: it is charged once"
 _UNKNOWN = (
-    "it is unclear whether you were charged: the ledger cannot be read or has lost the entry; run "
-    "`lastbit ledger verify` before asking again"
+    "it is unclear whether you were charged: the ledger is damaged or has lost the entry; run "
+    "lastbit ledger verify before you ask again"
 )
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotAllowed, NotCertified)
 MOST_LOOKED_AT = 200
@@ -226,13 +231,13 @@ def answered(
                 record = made(head=entry.hash)
             # else the record would name other data than it has
             if _fingerprint(books, card) != entry.fingerprint:
-                raise EngineFailed("the data changed while they were read")
+                raise EngineFailed("the data changed while they were read; ask when nobody writes")
         wait()
         with uncollected():
             return books.settle(entry, record, who=who, plan_digest=plan.digest)
 
     # sealed: its frames hold an answer that is not settled yet
-    answer = _charged(settled, lambda: books.holds(entry), wait)
+    answer = _charged(settled, partial(_state_of_charge, books, entry), wait)
     return Answer(dict(answer.record or {}), spared, charged=paid.charged)
 
 
@@ -247,11 +252,20 @@ class _Once:
             self.left.pop()()
 
 
-def _charged(work: Callable[[], Entry], held: Callable[[], bool], wait: _Once) -> Entry:
+def _state_of_charge(books: Ledger, entry: Entry) -> str:
+    """What is said of a reservation after a failure; one remedy, whatever the failure itself says.
+
+    A server that stopped keeps what was committed: only a ledger that is there can have lost it.
+    """
+    held = books.holds(entry)
+    return _SILENT if held is None else _CHARGED if held else _UNKNOWN
+
+
+def _charged(work: Callable[[], Entry], state: Callable[[], str], wait: _Once) -> Entry:
     """What `work` gives; its errors say that the price is paid, and how to come by the answer.
 
-    `held` says whether the ledger still has the reservation; if it does not, the message
-    claims nothing about the charge.
+    Where the ledger does not have the reservation any more, the message claims nothing about the
+    charge; and only there it does not say what else is to be done.
     """
     try:
         return sealed(work, words=_NOT_MADE)
@@ -259,12 +273,14 @@ def _charged(work: Callable[[], Entry], held: Callable[[], bool], wait: _Once) -
         failed = error
     with suppress(LastbitError):
         sealed(wait, words=_NOT_MADE)
-    paid = _CHARGED if held() else _UNKNOWN
+    paid = state()
     if isinstance(failed, InvalidParameter):
         wrong, problem = failed.parameter, failed.problem
-        raise InvalidParameter(wrong, problem=problem, remedy=f"{failed.remedy}; {paid}")
+        remedy = paid if paid != _CHARGED else f"{failed.remedy}; {paid}"
+        raise InvalidParameter(wrong, problem=problem, remedy=remedy)
     kind = type(failed) if type(failed) in _WORDED else EngineFailed
-    raise kind(f"{failed}; {paid}")
+    words = str(failed) if paid == _CHARGED else str(failed).partition("; ")[0]
+    raise kind(f"{words}; {paid}")
 
 
 @one_connection()
@@ -280,8 +296,11 @@ def paid_for(
     card, steps = plan.card, steps_of(plan)
     person = user_name()
     if card.users is not None and person not in card.users:
-        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+        words = f"the card of {card.name} does not name {person} among its users"
+        raise NotAllowed(f"{words}; let a steward add the name under [access]")
     steps.columns(plan)
+    if _is_missing(ledger, card):
+        _check_first(plan)
     books = opened_ledger(ledger, card)
     with one_database(card):
         if books is None:
@@ -302,10 +321,31 @@ def paid_for(
         return answered(plan, paid, books=books, who=label)
 
 
+def _is_missing(ledger: Any, card: DataCard) -> bool:
+    """Whether the ledger is a file that is not there yet."""
+    place = card.ledger if ledger is None else ledger
+    if not isinstance(place, str | os.PathLike) or is_address(place):
+        return False
+    return not exists(place)
+
+
+def _check_first(plan: Plan | MarginalsPlan) -> None:
+    """Refuse what a new ledger would refuse, so that a refused question leaves no file behind."""
+    card = plan.card
+    if card.accepted_data:
+        raise _waits(card)
+    with one_database(card):
+        sealed(partial(fingerprint, card), words=_UNREAD)
+        checked(plan)
+    account = Account(name=card.account_name, budget=None).with_budget(card.budget)
+    account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+
+
 def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) -> Answer:
     card = plan.card
     if card.budget is not None and not plan.cost.within(card.budget):
-        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+        words = f"the answer costs more than all of the budget of {card.name}"
+        raise BudgetExceeded(f"{words}; ask at a lower price")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
     made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
@@ -314,6 +354,9 @@ def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) ->
 
 def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     """Let the data be asked about as they are now; a steward's decision, which is recorded."""
+    if _is_missing(None, card):
+        with one_database(card):
+            sealed(partial(fingerprint, card), words=_UNREAD)
     books = opened_ledger(None, card)
     if books is None:
         raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
@@ -384,9 +427,7 @@ def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | 
 
 
 def _fingerprint(books: Ledger, card: DataCard) -> str:
-    return sealed(
-        lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
-    )
+    return sealed(lambda: books.keyed(fingerprint(card)), words=_UNREAD)
 
 
 def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:

@@ -180,7 +180,8 @@ class Table:
         names = [on] if isinstance(on, str) else on or []
         pairs = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
         if not all(isinstance(one, str) for one in (name, *pairs, *pairs.values())):
-            raise QueryRefused("join", problem="is given no names", remedy='pass on="region", say')
+            remedy = 'pass a table or its name, and on="region", say'
+            raise QueryRefused("join", problem="is given no names", remedy=remedy)
         return replace(self, rows=joined_with(rows, str(name), pairs))
 
     def per_unit(

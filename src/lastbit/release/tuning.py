@@ -310,8 +310,8 @@ def bounds_of(
     total = sum(clear)
     if not total or (not public and (clear[0] or clear[-1])):
         problem = "cannot be told from noise" if not total else "go beyond 2**40"
-        remedy = "pay more, or say which values are plausible: between=(0, 1_000)"
-        raise InvalidParameter("bounds", problem=problem, remedy=remedy)
+        remedy = "pay more, or say by {between} which values are plausible"
+        raise InvalidParameter("bounds", problem=problem, remedy=remedy, between=None)
     first, last = _with_zero(*_shortest(clear, edges, total * share), edges)
     inside = [first <= place <= last for place in range(len(counts))]
     bins = [(1.0 if one else 0.0, 1.0) for one in inside]

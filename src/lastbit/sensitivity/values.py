@@ -109,9 +109,8 @@ def bounds_of(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     """Two exact bounds, the lower one first."""
     least, greatest = rational(lower, "lower"), rational(upper, "upper")
     if least >= greatest:
-        raise InvalidParameter(
-            "lower", problem="is not below upper: unsorted bounds", remedy="pass lower < upper"
-        )
+        problem, remedy = "is not below {upper}: unsorted bounds", "pass {lower} < {upper}"
+        raise InvalidParameter("lower", problem=problem, remedy=remedy, lower=None, upper=None)
     return least, greatest
 
 

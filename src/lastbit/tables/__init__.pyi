@@ -8,7 +8,6 @@ from lastbit.tables.backends.duckdb.snapshot import (
     snapshot as snapshot,
 )
 from lastbit.tables.backends.engines import (
-    READ_ONLY as READ_ONLY,
     aggregates as aggregates,
     columns_of as columns_of,
     engine_record as engine_record,

@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias, cast
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.card.schema import DataCard, EngineName, Source
-from lastbit.tables.compile.dialect import Dialect, Part
+from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.limits import nameable
@@ -99,20 +99,6 @@ def dialect_of(name: EngineName) -> Dialect:
     return cast(Dialect, getattr(import_module(f"lastbit.tables.compile.{file}"), constant))
 
 
-READ_ONLY = ("bigquery", "snowflake", "trino", "databricks")
-"""Engines that lastbit does not run: their statements are translated, for reading only."""
-
-
-class _ToRead(Dialect):
-    """DuckDB's text without what only DuckDB needs."""
-
-    evens = False
-
-    def part(self, name: str, body: str, how: Part = "inline") -> str:
-        del how
-        return f"{name} AS (\n  {body})"
-
-
 _SHOWN = "lastbit_table stands for the table"
 _UNDRAWN = "drawn afresh for every answer"
 
@@ -125,19 +111,13 @@ def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> st
     """
     own = plan.card.source.engine
     name = name or own
-    dialect = _ToRead() if name in READ_ONLY else dialect_of(cast(EngineName, name))
+    dialect = dialect_of(cast(EngineName, name))
     if isinstance(plan, MarginalsPlan):
         sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect)
     else:
         asked = plan.query, plan.card, plan.measures
         sql = compiled(*asked, secret=_UNDRAWN, dialect=dialect)
-    if name in READ_ONLY:
-        import sqlglot  # slow to load, and needed here alone
-
-        ignored = sqlglot.ErrorLevel.IGNORE
-        (sql,) = sqlglot.transpile(sql, "duckdb", name, pretty=True, unsupported_level=ignored)
-        words = f"not certified, not run by lastbit: translated from {dialect.title}'s statement"
-    elif name == own:
+    if name == own:
         words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it; {_SHOWN}"
     else:
         words = f"{dialect.title}, dialect {dialect.version}: the source is on {own}"

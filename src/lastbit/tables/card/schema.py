@@ -280,7 +280,7 @@ class Budget:
             value = getattr(self, name)
             if (value > 0) != (name in _MEANT[self.kind]) or value < 0:
                 problem = f"does not suit a budget of kind {self.kind}"
-                remedy = f"declare {' and '.join(_MEANT[self.kind])}, above 0, and nothing else"
+                remedy = f"declare {' and '.join(_MEANT[self.kind])}, above 0, and no other price"
                 raise InvalidParameter(f"budget: {name}", problem=problem, remedy=remedy)
         probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
         if self.kind == "gaussian" and self.order is not None:

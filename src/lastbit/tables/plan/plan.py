@@ -35,7 +35,7 @@ from typing import Any, Literal
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, root_below
-from lastbit.tables.card.schema import DataCard
+from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
@@ -169,7 +169,7 @@ def planned(
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups
     measures, recipes = measures_of(query)
-    _check(query, measures, groups=groups, delta=asked.delta)
+    _check(query, measures, groups=groups, delta=asked.delta, budget=card.budget)
     if asked.rho is not None and groups is not None and asked.delta:
         problem = "has no meaning beside rho, as no keys must be found"
         raise InvalidParameter("delta", problem=problem, remedy="drop it")
@@ -211,19 +211,23 @@ def planned(
 
 
 def _check(
-    query: Query, measures: tuple[Measure, ...], *, groups: int | None, delta: Fraction
+    query: Query,
+    measures: tuple[Measure, ...],
+    *,
+    groups: int | None,
+    delta: Fraction,
+    budget: Budget | None,
 ) -> None:
     """Refuse what could not be answered, before anything is priced."""
     if groups is not None and groups > _MOST_GROUPS:
         remedy = "group by fewer columns, or leave keys undeclared to find them privately"
         raise refused("GROUP BY", "has more than 2**20 declared keys", remedy)
     if groups is None and not delta:
-        raise refused(
-            "GROUP BY",
-            "has undeclared keys, and to find them privately takes a delta",
-            "pass {delta}, or declare the keys",
-            delta="",
-        )
+        problem = "has undeclared keys, and to find them privately takes a delta"
+        if budget is not None and not budget.delta:  # one that is passed would be refused
+            remedy = "declare the keys, or let the steward give the budget an epsilon and a delta"
+            raise refused("GROUP BY", problem, remedy)
+        raise refused("GROUP BY", problem, "pass {delta}, or declare the keys", delta="")
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
         problem = "lie beyond 2**250, where answers might not be numbers"

@@ -244,9 +244,9 @@ def asked_price(
             "delta", problem="is more than a budget of rho allows", remedy=remedy
         )
     if kind == "pure" and asked.delta:
-        raise InvalidParameter(
-            "delta", problem="is more than this table's budget allows", remedy="leave it out"
-        )
+        problem = "is more than this table's budget allows"
+        remedy = "leave it out, or let the steward give the budget a delta"
+        raise InvalidParameter("delta", problem=problem, remedy=remedy)
     return asked
 
 

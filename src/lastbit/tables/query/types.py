@@ -204,7 +204,21 @@ def _ill_typed(function: str, problem: str) -> QueryRefused:
     remedy = "convert with CAST(... AS ...)"
     if function in ("-", "+") and any(kind in problem for kind in _DAYS):
         remedy = "count days with days_between(early, late)"
-    return refused(function, problem, remedy)
+    if function.startswith("to_"):  # it is a CAST already
+        remedy = "take a number out of it, such as year(d), or convert it to text first"
+    return refused(_CASTS.get(function, function), problem, remedy)
+
+
+_CASTS: Mapping[str, str] = MappingProxyType(
+    {
+        "to_integer": "CAST AS BIGINT",
+        "to_number": "CAST AS DOUBLE",
+        "to_text": "CAST AS TEXT",
+        "to_date": "CAST AS DATE",
+        "to_timestamp": "CAST AS TIMESTAMP",
+        "to_boolean": "CAST AS BOOLEAN",
+    }
+)
 
 
 _PARTS = (

@@ -144,16 +144,35 @@ def _check_size(tree: Any) -> None:
         raise refused("query", "has too many sub-queries", "ask several questions")
 
 
-_NEAREST: Mapping[str, str] = MappingProxyType(
+EQUAL_COLUMNS = "write JOIN t USING (a), or JOIN t ON visits.a = t.b"
+_FURTHER = "a further argument"
+_LISTED = "list the columns, each by its name"
+_SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "distinct": "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x",
-        "offset": "take the first rows with LIMIT",
-        "qualify": "use HAVING",
-        "recursive": "ask without it",
-        "sample": "ask about all rows",
-        "windows": "GROUP BY instead",
+        "catalog": ("a database", "write the name alone"),
+        "columns": ("a list of columns", "name them in SELECT with AS"),
+        "count": (_FURTHER, "leave it out"),
+        "db": ("a schema", "write the name alone"),
+        "direction": ("FETCH", "write LIMIT 10"),
+        "distinct": ("DISTINCT", "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x"),
+        "except": ("EXCLUDE", _LISTED),
+        "expression": (_FURTHER, "leave it out"),
+        "kind": ("what follows SELECT", "leave it out"),
+        "limit_options": ("a share of the rows", "write, say, LIMIT 10"),
+        "locks": ("FOR UPDATE", "leave it out"),
+        "method": ("the kind of JOIN", EQUAL_COLUMNS),
+        "offset": ("OFFSET", "take the first rows with LIMIT"),
+        "pivots": ("PIVOT", "GROUP BY the column instead"),
+        "position": ("one side alone", "use TRIM"),
+        "qualify": ("QUALIFY", "use HAVING"),
+        "recursive": ("RECURSIVE", "ask without it"),
+        "replace": ("REPLACE", _LISTED),
+        "sample": ("SAMPLE", "ask about all rows"),
+        "truncate": (_FURTHER, "leave it out"),
+        "windows": ("WINDOW", "GROUP BY instead"),
     }
 )
+"""What the parser calls a part of a statement: how people write it, and what comes nearest."""
 
 
 def kind_of(node: Any) -> str:
@@ -169,9 +188,9 @@ def taken(node: Any, *wanted: str, ignored: tuple[str, ...] = ()) -> list[Any]:
     for name, value in node.args.items():
         empty = value is None or value is False or value == "" or value == []
         if not empty and name not in wanted and name not in ignored:
-            problem = f"has no meaning here (in {written(node)})"
-            remedy = _NEAREST.get(name, "leave it out")
-            raise refused(name.strip("_").upper().replace("_", " "), problem, remedy)
+            plain = name.strip("_")
+            said, remedy = _SAID.get(plain, (plain.upper().replace("_", " "), "leave it out"))
+            raise refused(said, f"has no meaning here (in {written(node)})", remedy)
     return [node.args.get(name) for name in wanted]
 
 
@@ -208,7 +227,9 @@ def number_of(node: Any) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         raise refused("number", "is not understood", "write digits") from None
     if abs(power) > limits.LARGEST_EXPONENT:
-        raise refused("number", "is too large or too small", "write one that a double can hold")
+        power = limits.LARGEST_EXPONENT
+        remedy = f"write one from 1e-{power} to 1e{power}"
+        raise refused("number", "is too large or too small", remedy)
     return sign * number * Fraction(10) ** power
 
 

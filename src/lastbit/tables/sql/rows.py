@@ -23,7 +23,7 @@ from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.units import PerUnit, UnitJoin
 from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
-from lastbit.tables.sql.parse import kind_of, name_of, names, taken
+from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
 from lastbit.tables.sql.words import written
 
@@ -129,6 +129,8 @@ class SelectedRows:
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        if name.lower() in lowered:  # in another table than the one that stands before it
+            meant = "join the table that has it first, or name another table; there are"
         listed = ", ".join(map(quoted, known))
         missing = {one.lower(): one for one in (name, *others)}
         several = len(missing) > 1
@@ -181,7 +183,7 @@ def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -
         remedy = "write JOIN, which leaves such rows out"
         raise refused(f"{side} JOIN".strip().upper(), problem, remedy)
     if str(kind or "INNER").upper() != "INNER" or not (on or using):
-        raise refused("JOIN", "is not a plain join on equal columns", "write JOIN t ON a = t.b")
+        raise refused("JOIN", "is not a plain join on equal columns", EQUAL_COLUMNS)
     identifier, alias = table_named(target, "JOIN", "join with another table of the card")
     if name_of(identifier).lower() in defined:
         raise refused("JOIN", "is with rows of units", "join with another table of the card")
@@ -203,6 +205,9 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
+_BY_UNIT = "SELECT ... FROM (SELECT unit, COUNT(*) AS n FROM ... GROUP BY unit)"
+
+
 def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> OtherTable:
     tables: list[OtherTable] = [*rows.base.public.values(), *rows.base.private.values()]
     for table in tables:
@@ -210,6 +215,9 @@ def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> Othe
         if names(identifier, table.name) if identifier is not None else same:
             break
     else:
+        if name.lower() == rows.base.name.lower():
+            problem = "is the table itself, and would bring rows of other units together"
+            raise refused(f"JOIN {name}", problem, "ask of its rows alone, or by unit: " + _BY_UNIT)
         problem = "is not a public table of the card, nor a private one"
         remedy = "declare it under [public], if everybody may see it, or under [private]"
         raise refused(f"JOIN {name}", problem, remedy)
@@ -264,10 +272,10 @@ def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Express
             case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
                 pass
             case _:
-                raise refused("JOIN ... ON", "is not an equality of columns", "write ON a = t.b")
+                raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
         sides = {column.table for column in columns_in(own)}
         if not sides or table.name in sides:
-            raise refused("JOIN ... ON", "is not an equality of columns", "write ON a = t.b")
+            raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
         found.append((typed(own, card_types(rows.card)), other))
     return found
 

@@ -58,6 +58,8 @@ from lastbit.tables.sql.parse import (
 )
 from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
 
+_SELECTED = "add it to SELECT, or leave it out"
+
 
 @dataclass(frozen=True, slots=True)
 class Released:
@@ -427,7 +429,7 @@ def _check_group(
         if key.expression not in found:
             raise refused(key.name, "is selected row by row", "add it to GROUP BY, or aggregate it")
     if found - {key.expression for key in keys}:
-        raise refused("GROUP BY", "has a key that is not selected", "add it to SELECT")
+        raise refused("GROUP BY", "has a key that is not selected", _SELECTED)
     if len({key.expression for key in keys}) < len(keys):
         raise refused("GROUP BY", "has one key under two names", "select it once")
 

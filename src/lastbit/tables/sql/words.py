@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from sqlglot import ErrorLevel
+
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {
         "Anonymous": "",
@@ -74,7 +76,8 @@ def written(node: Any) -> str:
     if kind in _WRITTEN:
         return _WRITTEN[kind]
     try:  # functions have names of their own inside the parser: DuckDB's is what it would write
-        name = str(node.sql(dialect="duckdb")).partition("(")[0]
+        quiet = ErrorLevel.IGNORE  # it would say on stderr what DuckDB cannot write
+        name = str(node.sql(dialect="duckdb", unsupported_level=quiet)).partition("(")[0]
     except Exception:  # a writer that is surprised may raise anything
         name = ""
     return name.upper() if _FUNCTION.fullmatch(name) else _HUMP.sub("_", kind).upper()

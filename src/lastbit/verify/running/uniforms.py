@@ -105,7 +105,8 @@ class Grid:
         most = 52 if shift == Fraction(1, 2) else 53
         if not 1 <= whole(bits, "bits") <= most:
             problem = f"is not from 1 to {most}"
-            raise InvalidParameter("bits", problem=problem, remedy=f"pass {most} or less")
+            remedy = f"pass a whole number from 1 to {most}"
+            raise InvalidParameter("bits", problem=problem, remedy=remedy)
         if whole(first, "first") > 1:
             raise InvalidParameter("first", problem="is above 1", remedy="pass 0 or 1")
         object.__setattr__(self, "bits", int(bits))

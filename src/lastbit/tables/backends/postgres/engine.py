@@ -254,7 +254,7 @@ def _told(state: str, *, lost: bool) -> str:
         case _, "42501":
             return "the table may not be read by this user; GRANT SELECT on it"
         case _, "42P01" | "3F000":
-            return "a table of the source is not there any more"
+            return "a table of the source is not there any more; name one that is"
         case _, "57014":
             return "the statement took longer than the server allows; raise statement_timeout"
         case _, "57P05":
@@ -266,7 +266,9 @@ def _told(state: str, *, lost: bool) -> str:
         case _, "55P03":
             return "another transaction holds a lock on the table; ask again later"
         case "53", _:
-            return "the server ran out of memory, disk or connections; ask for fewer groups"
+            return (
+                "the server ran out of memory, disk or connections; ask later, or for fewer groups"
+            )
         case "54", _:
             return "the statement is too large for the server; simplify the question"
         case "40", _:

@@ -154,7 +154,8 @@ class Found:
     place: str
     tree: frozenset[int]
     columns: Mapping[str, tuple[str, Family]]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, tuple[str, str]]
+    """Columns that cannot be read: what is wrong with each, and what to do."""
 
     def shown(self, *, empty: bool = False) -> Shown:
         """As a statement names it; `empty`: without its rows."""
@@ -181,22 +182,26 @@ def found(connection: Any, source: Source, wanted: Mapping[str, ColumnType]) -> 
         raise EngineFailed("the table was redefined while it was looked at; ask again")
     number, tree = seen
     columns: dict[str, tuple[str, Family]] = {}
-    left_out: dict[str, str] = {}
+    left_out: dict[str, tuple[str, str]] = {}
+    unreadable: dict[str, str] = {}
     for column, generated, known, family, readable in connection.execute(_COLUMNS, [number] * 2):
         lower, kind = column.lower(), _FAMILIES.get(family) if known else None
         if family == "enum":
             kind = "enum"
         if lower in columns or lower in left_out:
-            left_out[lower] = "is there twice, in different cases"
+            left_out[lower] = "is there twice, in different cases", "rename one of them"
         elif not readable:
-            left_out[lower] = "may not be read by this user"
+            unreadable[lower] = column
         elif generated == "v":
-            left_out[lower] = "is computed as it is read"
+            left_out[lower] = "is computed as it is read", _STORE
         elif kind is None:
-            left_out[lower] = "is of a type that is not read here"
+            left_out[lower] = "is of a type that is not read here", _STORE
         else:
             columns[lower] = column, kind
     columns = {lower: value for lower, value in columns.items() if lower not in left_out}
+    missing = [unreadable[name.lower()] for name in wanted if name.lower() in unreadable]
+    for lower in unreadable:
+        left_out[lower] = _UNREADABLE, _grant(connection, place, missing) if missing else ""
     there = Found(place=place, tree=tree, columns=columns, left_out=left_out)
     _check_columns(there, wanted)
     return there
@@ -218,8 +223,30 @@ def _looked_up(connection: Any, schema: str, name: str) -> tuple[int, frozenset[
         problem = "has row security, which would hide rows from this user"
         raise _no_table(problem, "use a role with BYPASSRLS, or the table's owner")
     if not usable or not readable:
-        raise _no_table("may not be read by this user", "GRANT SELECT on it, USAGE on its schema")
+        user, place = _user(connection), POSTGRES.identifier(schema)
+        grants = [] if usable else [f"GRANT USAGE ON SCHEMA {place} TO {user}"]
+        if not readable:
+            grants.append(f"GRANT SELECT ON {place}.{POSTGRES.identifier(name)} TO {user}")
+        raise _no_table(_UNREADABLE, "; ".join(grants))
     return number, frozenset(one for one, _ in tree)
+
+
+_UNREADABLE = "may not be read by this user"
+_STORE = "store its values in a plain column"
+_OF_ROWS = ("ctid", "tableoid", "xmin")  # by which changes are noticed
+
+
+def _grant(connection: Any, place: str, columns: Iterable[str]) -> str:
+    """The statement that lets this user read these columns, and what tells rows apart."""
+    sql = "SELECT name FROM unnest(%s::text[]) AS name WHERE NOT has_column_privilege(%s, name, %s)"
+    hidden = [name for (name,) in connection.execute(sql, [list(_OF_ROWS), place, "SELECT"])]
+    names = ", ".join(map(POSTGRES.identifier, (*dict.fromkeys(columns), *hidden)))
+    return f"GRANT SELECT ({names}) ON {place} TO {_user(connection)}" if names else ""
+
+
+def _user(connection: Any) -> str:
+    (name,) = connection.execute("SELECT current_user::text").fetchone()
+    return POSTGRES.identifier(name)
 
 
 def _no_table(problem: str, remedy: str) -> InvalidParameter:
@@ -230,9 +257,8 @@ def _check_columns(there: Found, wanted: Mapping[str, ColumnType]) -> None:
     for column, kind in wanted.items():
         lower, what = column.lower(), f"column {column[:60]}"
         if lower not in there.columns:
-            reason = there.left_out.get(lower, "is not in the source")
-            remedy = "store its values in a plain column" if lower in there.left_out else ""
-            raise InvalidParameter(what, problem=reason, remedy=remedy or "check its name")
+            problem, remedy = there.left_out.get(lower, ("is not in the source", "check its name"))
+            raise InvalidParameter(what, problem=problem, remedy=remedy)
         family = there.columns[lower][1]
         if family not in READ_FROM[kind]:
             problem = f"is {_STATED[family]} in the source, which is not read as {kind} there"
@@ -250,6 +276,12 @@ def contents(connection: Any, tables: Iterable[Found]) -> list[tuple[Any, ...]]:
              ctid) as long as the transaction that wrote it (xmin) can be told from another
     """
     hashed = "hash_record_extended(ROW(tableoid, ctid, xmin), 0)"
+    tables = list(tables)
+    for there in tables:
+        remedy = _grant(connection, there.place, ())
+        if remedy:
+            what = f"which rows of {there.place[:120]} have changed"
+            raise InvalidParameter(what, problem=_UNREADABLE, remedy=remedy)
     return [
         (
             connection.execute(f"SELECT count(*), sum({hashed}) FROM {there.place}").fetchone(),

@@ -26,6 +26,7 @@ import os
 import shutil
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
@@ -36,7 +37,7 @@ from typing import Any, TypeVar
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
@@ -106,6 +107,10 @@ _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
 _NO_SECRET = "0" * 64
 _GROUPS = count(1)
+_CONNECT = "is reached by Spark Connect in this process, whose plans cannot be looked at"
+_NOT_REMOTE = (
+    "start Python again without SPARK_REMOTE, and with SparkSession.builder.master(...) for .remote"
+)
 
 Result = TypeVar("Result")
 
@@ -313,6 +318,8 @@ def connected() -> Any:
 
 def _active() -> Any:
     """The user's session, or one that is made: without pages and log, and with enough memory."""
+    if is_remote():
+        raise InvalidParameter("Spark", problem=_CONNECT, remedy=_NOT_REMOTE)
     active = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if active is not None and active.sparkContext._jsc is not None:
         return active
@@ -325,13 +332,12 @@ def _active() -> Any:
     if "PYSPARK_SUBMIT_ARGS" not in os.environ:
         conf.set("spark.driver.memory", f"{most}m")
     gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.DEVNULL})
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    with warnings.catch_warnings():  # PySpark's about pandas, of which nothing is used here
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
 def _session(active: Any) -> Any:
-    if not isinstance(active, SparkSession) or not hasattr(active, "_jsparkSession"):
-        problem, remedy = "is a session of Spark Connect", "use one with Spark in its own process"
-        raise InvalidParameter("Spark", problem=problem, remedy=remedy)
     if int(active.version.partition(".")[0]) < _OLDEST:
         problem = f"is older than version {_OLDEST}"
         raise InvalidParameter("Spark", problem=problem, remedy="pip install 'pyspark>=4'")
@@ -414,21 +420,42 @@ def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
     return sealed(caught, words=words or _told(""))
 
 
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+
+
 def _condition(error: Exception) -> str:
     """The class of an error of Spark, which holds no value; else the type of the error."""
     try:
+        if _LOST in str(error):  # a task's own error is quoted in that of its job
+            return _LOST
         return str(error.getCondition())  # type: ignore[attr-defined]
     except Exception:
         return type(error).__name__
 
 
 def _told(kind: str) -> str:
+    """What is said of an error of this class; no word of Spark's own."""
     if kind.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND")):
-        return "the source is not there; check its name: spark:catalog.db.table or spark:/a/path"
-    if kind.startswith(("FAILED_READ_FILE", "CANNOT_READ_FILE", "UNABLE_TO_INFER_SCHEMA")):
-        return "a file of the source could not be read; check that it is whole and readable"
-    if kind == "JAVA_GATEWAY_EXITED":
-        return "Spark did not start; check that Java 17 or newer is here (java -version)"
-    if kind.startswith("Py4J") or kind in ("ConnectionRefusedError", "ConnectionResetError"):
-        return "Spark stopped, or cannot be reached; start it again; nothing was released"
-    return "Spark could not run the statement; nothing was released"
+        words = (
+            "the source is not there; check its name: spark:catalog.db.table or spark:/a/path; of "
+            "a temporary view pass the frame: spark.table(...)"
+        )
+    elif kind.startswith(("FAILED_READ_FILE", "CANNOT_READ_FILE", "UNABLE_TO_INFER_SCHEMA")):
+        words = "a file of the source could not be read; check that it is whole and readable"
+    elif kind == _LOST:
+        words = (
+            "rows of a frame were lost with an executor of Spark; declare the table again by "
+            "lb.table(frame, ...), or write the frame as Parquet and name that"
+        )
+    elif kind == "JAVA_GATEWAY_EXITED":
+        words = "Spark did not start; check that Java 17 or newer is here (java -version)"
+    elif kind in (
+        "Py4JNetworkError",
+        "Py4JError",
+        "ConnectionRefusedError",
+        "ConnectionResetError",
+    ):
+        words = "Spark stopped, or cannot be reached; start it again; nothing was released"
+    else:
+        words = "Spark could not run the statement; nothing was released"
+    return words

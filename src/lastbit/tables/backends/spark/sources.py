@@ -243,6 +243,8 @@ def _table(session: Any, source: Source) -> Opened:
     parts = session._jsparkSession.sessionState().sqlParser()
     parsed = parts.parseMultipartIdentifier(source.table)
     name = ".".join(SPARK.identifier(part) for part in _each(parsed))
+    # each session remembers tables by name: what others write or make anew would not be seen
+    session._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
     frame = session.table(name)
     relation = _relation(source, frame)
     return _of_files(session, source, frame, relation)
