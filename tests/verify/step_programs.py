@@ -518,6 +518,7 @@ def generated(random_: random.Random) -> tuple[str, bool]:
             f"if {name} <= {low}:\n    {name} = {low}\nelif {name} >= {high}:\n    {name} = {high}",
             f"{name} = {low} if {name} < {low} else {high} if {name} > {high} else {name}",
             f"{name} = clamp({name}, {low}, {high})",
+            *[f"{name} = np.clip({name}, {low}, {high})"] * (2 if name == "y" else 0),
         ]
 
     maybe(0.3, "assert u > 0", "assert 0.0 < u < 1.0", "if u == 0:\n    raise ValueError('0')")

@@ -9,7 +9,6 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from functools import reduce
 from itertools import pairwise, product
 from typing import Any
 
@@ -361,12 +360,21 @@ def test_steps_of_other_code_are_rejected():
 # ---------------------------------------------------------------- what cannot be asked
 
 HUGE = Constant(10**400)
+
+
+def deep(steps: int) -> Expression:
+    expression: Expression = U
+    for _ in range(steps):
+        expression = Negate(expression)
+    return expression
+
+
 STRANGE: list[Any] = [
     Sqrt(Subtract(U, Constant(2))), Ln(Subtract(U, Constant(2))), HUGE, Add(HUGE, U),
     Add(HUGE, Constant(1)), Divide(U, Constant(0)), RoundTo(HUGE, Fraction(1)),
     Clamp(U, Fraction(10**400), None), Absolute(HUGE), Negate(HUGE), Variable("x"), None, "u",
     Piecewise(Condition("u", "<", Fraction(10**400)), U, VALUE), Exp(Multiply(HUGE, U)), U,
-    RoundTo(U, Fraction(1, 10**400)), reduce(lambda below, _: Negate(below), range(3000), U),
+    RoundTo(U, Fraction(1, 10**400)), deep(3000),
 ]  # fmt: skip
 NUMBERS: list[Any] = [0.0, 1, math.nan, math.inf, -math.inf, None, "1", 10**400, True, 1j]
 STRETCHES: list[Any] = [(0.25, 0.75), (0.75, 0.25), (-1.0, 2.0), (math.nan, 0.5), (None, "a")]

@@ -24,7 +24,7 @@ import pytest
 
 from lastbit.checker import code as checker
 from lastbit.errors import Untraceable
-from lastbit.verify.language.expressions import Variable
+from lastbit.verify.language.expressions import Condition, Variable
 from lastbit.verify.tracing.agreement import agree, recorded
 from lastbit.verify.tracing.markers import Run, Split, Traced, marked, marker
 from lastbit.verify.tracing.screening import _INSTRUCTIONS, screened
@@ -289,7 +289,9 @@ def test_the_same_instructions_run_for_the_same_answers():
     assert len(found.paths) == 2
     codes = frozenset(found.screen.codes)
     for known, path in found.paths:
-        x = 2.0 if known[0][0].holds(Fraction(2)) == known[0][1] else 0.5
+        (condition, holds), *_ = known
+        assert isinstance(condition, Condition)
+        x = 2.0 if condition.holds(Fraction(2)) == holds else 0.5
         assert recorded(functools.partial(doubled, x), codes)[1] == path
 
 
