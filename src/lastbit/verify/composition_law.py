@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -58,8 +58,9 @@ def law_plan(parts: Sequence[Part], delta: Fraction, order: Fraction) -> LawPlan
     about_samples = (SubsampledGaussianLoss, SubsampledLaplaceLoss)
     if len(losses) < len(parts) or any(isinstance(loss, about_samples) for loss, _ in losses):
         return None
-    if any(_is_narrow(loss) for loss, _ in losses) and order >= 1:
-        order = Fraction(round(order))
+    far = math.lcm(*(loss.distance for loss, _ in losses if _is_narrow(loss)))
+    if any(_is_narrow(loss) for loss, _ in losses) and far:
+        order = Fraction(max(round(order * far), 1), far)
     chosen = sum(n for loss, n in losses if isinstance(loss, BoundedRangeLoss))
     first, few = [_first_way(loss) for loss, _ in losses], chosen <= _FEW_RANGES
     if few:
@@ -76,7 +77,8 @@ def law_plan(parts: Sequence[Part], delta: Fraction, order: Fraction) -> LawPlan
     return None
 
 
-def _is_narrow(loss: PrivacyLoss) -> bool:
+def _is_narrow(loss: PrivacyLoss) -> TypeGuard[DiscreteGaussianLoss]:
+    """Whether ln M(c) is what is known of it only where c times the distance is whole."""
     return isinstance(loss, DiscreteGaussianLoss) and loss.variance < _WHOLE_ORDERS_BELOW
 
 
