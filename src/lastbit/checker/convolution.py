@@ -361,8 +361,8 @@ def upper_tail(x: Fraction) -> Interval:
     """Around P[N > x].
 
     >>> low, high = upper_tail(Fraction(1))
-    >>> low < Fraction("0.158655253931457051414767454367962") < high
-    True
+    >>> f"{float(low):.15f}", high - low < Fraction(1, 10**38)
+    ('0.158655253931457', True)
     """
     if x < 0:
         low, high = upper_tail(-x)
