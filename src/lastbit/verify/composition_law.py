@@ -40,7 +40,6 @@ _WINDOW = 19.0  # deviations: beyond 9 of them a tilted mass is below 2**-48 of 
 _PARTS = (24, 8, 4)  # cells to the deviation of a loss that is on no lattice
 _FEW_RANGES = 12  # so many releases of bounded range have less on a lattice than as spread
 _GREATEST_LATTICE_VARIANCE = 100
-_WHOLE_ORDERS_BELOW = 2  # the variance from which on moments at all orders are nearly those known
 _LARGEST_SPREAD = 8
 
 
@@ -58,8 +57,6 @@ def law_plan(parts: Sequence[Part], delta: Fraction, order: Fraction) -> LawPlan
     about_samples = (SubsampledGaussianLoss, SubsampledLaplaceLoss)
     if len(losses) < len(parts) or any(isinstance(loss, about_samples) for loss, _ in losses):
         return None
-    if any(_is_narrow(loss) for loss, _ in losses) and order >= 1:
-        order = Fraction(round(order))
     chosen = sum(n for loss, n in losses if isinstance(loss, BoundedRangeLoss))
     first, few = [_first_way(loss) for loss, _ in losses], chosen <= _FEW_RANGES
     if few:
@@ -74,10 +71,6 @@ def law_plan(parts: Sequence[Part], delta: Fraction, order: Fraction) -> LawPlan
             body = {"form": "lattice", "order": str(order), "step": str(step), "ways": ways}
             return LawPlan(Fraction(high), body) if math.isfinite(high) else None
     return None
-
-
-def _is_narrow(loss: PrivacyLoss) -> bool:
-    return isinstance(loss, DiscreteGaussianLoss) and loss.variance < _WHOLE_ORDERS_BELOW
 
 
 def _first_way(loss: PrivacyLoss) -> str:
