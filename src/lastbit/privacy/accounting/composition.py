@@ -20,7 +20,7 @@ from lastbit.privacy.accounting.component import (
     Normal,
     Response,
 )
-from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNoise
+from lastbit.privacy.accounting.subsampling import SampledNoise
 
 _FINEST = Fraction(1, 10**40)
 _MOST_FACTORS = 1000
@@ -68,11 +68,6 @@ class Composition:
     def is_sampled(part: Component) -> bool:
         """Whether a component is about a sample."""
         return isinstance(part, SampledNoise)
-
-    @property
-    def only_rough_samples(self) -> bool:
-        """Whether all components are samples with Laplace noise, whose moments hardly decay."""
-        return all(isinstance(part, SampledLaplace) for part, _ in self.parts)
 
     def furthest(self, order: float) -> float:
         """The largest time at which moments can be computed in reasonable time."""

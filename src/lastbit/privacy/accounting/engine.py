@@ -6,8 +6,6 @@
 | near the greatest loss of a lattice | the largest losses one by one, `top.py` |
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
 | two releases, one at least about a sample | an integral of a closed form, `pair.py` |
-| few releases about samples, Laplace noise | polynomials in cells, `splines.py` |
-| few atoms beside samples | the sum over the atoms |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | samples, where the line sum does not close | noise in cells, `cells.py` |
 | all others | the line sum, `contour.py` |
@@ -30,7 +28,7 @@ from flint import acb, arb
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
 from lastbit.privacy.accounting.cells import Cells, Target, in_cells
-from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
+from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
     TooManyTerms,
@@ -44,7 +42,6 @@ from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
-from lastbit.privacy.accounting.splines import splines
 from lastbit.privacy.accounting.thresholds import MOST_KEYS, Threshold
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
@@ -54,10 +51,8 @@ Excess: TypeAlias = Callable[[Fraction], Bounds]
 # From this distance on discrete Laplace noise is bounded by continuous noise.
 FINE = 1 << 12
 _PRECISION = 192
-FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
 _SOME_ORDERS = [4.0**n for n in range(-2, 16)]
-_FEW_ATOMS = 12
 _OVERFLOW = 700.0
 # Bounds of cells that are this close are not tried again.
 _GOOD_ENOUGH = 1e-3
@@ -222,72 +217,20 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
 def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
     if _has_cells(composition):
         return smoothed_floats(composition, order, x, size).bounds
-    if not composition.exact_lines and composition.releases <= FEW_SAMPLES:
-        few = pair(composition, size) or splines(composition, order, x)
-        if few is not None:
-            return few.bounds
-        apart = _atoms_apart(composition, x)
-        if apart is not None:
-            return apart
-    if composition.releases > FEW_SAMPLES or not composition.only_rough_samples:
-        try:
-            return contour(composition, order, x, size).bounds
-        except TooManyTerms:
-            if not composition.exact_lines:
-                raise
-    elif not composition.exact_lines:
-        raise TooManyTerms
+    both = None if composition.exact_lines else pair(composition, size)
+    if both is not None:
+        return both.bounds
+    try:
+        return contour(composition, order, x, size).bounds
+    except TooManyTerms:
+        if not composition.exact_lines:
+            raise
     if size > _OVERFLOW:  # a chance of exp(700): the floats that look for an order have failed
         raise PrecisionExhausted(
             "these releases are too many, each with next to no loss, for the accountant; "
             "pass fewer, or ask at a larger epsilon"
         )
     return smoothed(composition, order, x, size).bounds
-
-
-def _atoms_apart(composition: Composition, x: float) -> Excess | None:
-    """Samples beside few atoms: D(x) is the sum of P[A = a] D_rest(x - a), D_rest falling.
-
-    An atom at an irrational place is taken between two rational ones.
-    """
-    atoms: list[tuple[Component, int]] = []
-    rest: list[tuple[Component, int]] = []
-    for part, count in composition.parts:
-        found = None if composition.is_sampled(part) else part.pieces()
-        finite = found is not None and not any(piece.poles for piece in found)
-        (atoms if finite else rest).append((part, count))
-    listed = pieces(Composition.of(atoms), _PRECISION) if atoms and rest else None
-    if listed is None or len(listed.entries) > _FEW_ATOMS:
-        return None
-    samples, shares = Composition.of(rest), []
-    for entry in listed.entries:
-        with working_precision(_PRECISION):
-            places = (
-                (entry.shift,) * 2 if isinstance(entry.shift, Fraction) else _about(entry.shift)
-            )
-            here = x - nearest(places[0])
-        order = _capped(samples, samples.guide.for_epsilon(here))
-        size = samples.guide.size(order, here)[0]
-        shares.append((entry.weight, places, _excess(samples, order, here, size)))
-
-    def bounds(at: Fraction) -> Bounds:
-        low, high = arb(0), arb(0)
-        for weight, (least, most), excess in shares:
-            below, above = excess(at - least)[0], excess(at - most)[1]
-            with working_precision(_PRECISION):
-                low, high = low + weight * below, high + weight * above
-        with working_precision(_PRECISION):
-            constant = composition.constant()
-            return (constant * low).lower(), (constant * high).upper()
-
-    return bounds
-
-
-def _about(place: arb) -> tuple[Fraction, Fraction]:
-    scale = arb(2) ** 120
-    ends = (place * scale).lower().floor(), (place * scale).upper().ceil()
-    low, high = (Fraction(int(end.unique_fmpz()), 1 << 120) for end in ends)  # type: ignore[arg-type]
-    return low, high
 
 
 def _in_pieces(composition: Composition, x: float) -> Excess | None:
