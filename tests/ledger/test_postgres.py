@@ -222,7 +222,9 @@ def test_each_role_may_do_its_own(ledger):
     analyst, steward = person(ledger, "analyst"), person(ledger, "steward")
     auditor = person(ledger, "auditor")
     charged(analyst, "q9", price("1/8"))
-    analyst.account("stays", ONE)  # the first budget is the card's
+    with pytest.raises(InvalidParameter, match=r"stays is not open; let a steward run .* --set"):
+        analyst.account("stays", ONE)
+    assert steward.account("stays", ONE).budget == ONE
     analyst.settle(reserved(analyst, "q10", price("1/16")), record("q10"))
     for nobody_decides in (analyst, auditor):
         with pytest.raises(InvalidParameter, match="does not give you the right"):
@@ -446,10 +448,13 @@ def test_a_text_that_lastbit_would_not_read_again_is_not_let_in(ledger):
         with pytest.raises(Malformed):
             Entry.read(entry.text.replace(old, new))
         with pytest.raises(psycopg.Error):
-            forged(ledger, path, like=entry, text=lambda text, o=old, n=new: text.replace(o, n))
+            forged(ledger, ledger.path, like=entry, by="decide",
+                   text=lambda text, o=old, n=new: text.replace(o, n))  # fmt: skip
         assert everything(ledger) == before, new
     forged(ledger, path, like=like)
-    forged(ledger, path, like=opening)
+    with pytest.raises(psycopg.Error, match="a steward decides this"):
+        forged(ledger, path, like=opening)
+    forged(ledger, ledger.path, like=opening, by="decide")
     assert ledger.problems() == []
 
 
