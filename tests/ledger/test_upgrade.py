@@ -91,7 +91,9 @@ def test_only_the_owner_upgrades_and_all_or_nothing(old, monkeypatch):
     monkeypatch.setattr(room, "UPGRADES", {**UPGRADES, **broken})
     with pytest.raises(LedgerDamaged):
         Ledger.upgrade(place)
-    monkeypatch.setattr(room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2]})  # something is left out
+    monkeypatch.setattr(
+        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2]}
+    )  # something is left out
     with pytest.raises(LedgerDamaged, match="changed"):
         Ledger.upgrade(place)
     monkeypatch.undo()

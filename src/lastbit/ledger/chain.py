@@ -16,10 +16,10 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number given out
 Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
          the charges in the file (or more: `entry.py`) and was within its budget at every entry;
          every answer (`records.py`) has a charge of its own, made before it, of the price and the
-         plan that it names; every charge, once there are principals, is in the name of one who might ask, and
-         within the allowance of an analyst as `principals.py` counts it; and whoever knows the
-         hash of one entry knows that no entry up to it was changed, dropped, added or moved since,
-         unless they know two texts of one SHA-256
+         plan that it names; every charge, once there are principals, is in the name of one who
+         might ask, and within the allowance of an analyst as `principals.py` counts it; and whoever
+         knows the hash of one entry knows that no entry up to it was changed, dropped, added or
+         moved since, unless they know two texts of one SHA-256
 Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
@@ -32,10 +32,10 @@ Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then as
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256 as hashed
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LastbitError
@@ -61,6 +61,8 @@ _PRINCIPAL = re.compile(rb'"principal":("(?:[^"\\]|\\.)*")')
 _WHEN = re.compile(rb'"when":"([^"\\]*)"')
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
+IsAnswer: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""What the caller takes for an answer, of records that name the right question, price and plan."""
 _MOST_TRIED = 20  # answers to one question that are no answers, before it is asked anew
 
 
@@ -237,11 +239,11 @@ class Scan:
         """The entry that answers a reservation, with the answer, or that makes it void."""
         return self._whole(books, self.closed.get(reservation.hash.encode()))
 
-    def newest_answer(self, books: Books) -> Entry | None:
+    def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
         """The newest answer to the question that was looked for; None: there is none."""
         for number in self.answers[: -_MOST_TRIED - 1 : -1]:
             entry = self._whole(books, number)
-            if entry is not None and entry.record is not None:
+            if entry is not None and entry.record is not None and is_answer(entry.record):
                 return entry
         return None
 
@@ -570,4 +572,3 @@ class _Rights:
         if before is None or entry.cost is None:
             return before
         return before.at(moment).charged(entry.cost)
-

@@ -35,8 +35,8 @@ Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of th
          `charged` refuses what the filter does; kind, order and delta_kept never change.
          `reopened` counts the charges of plain sums again: the same theorem holds if the answers
          until then had no say in whether and how the account was reopened
-Theorem  (one promise) all charges since an account states its neighbours are of these neighbours, as
-         far as those say so who charge; and a charge that says others is refused
+Theorem  (one promise) once an account states its neighbours, a charge that says it is of others is
+         refused
 Proof    `with_neighbours` changes what is stated only while nothing is spent; `Ledger.reserve`
          compares in the transaction that charges
 Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.

@@ -34,6 +34,7 @@ from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.files import exists, same_place
 from lastbit.ledger.chain import (
+    IsAnswer,
     Scan,
     answered,
     chain_problems,
@@ -148,18 +149,17 @@ class Ledger:
         with self._connected() as books:
             return books.user()
 
-    def account(
-        self, name: str, budget: Budget | None, neighbours: str | None = None
-    ) -> Account:
+    def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit.
 
         The same for `neighbours` (`neighbours_of` a card), if they are given: prices of other ones
-        do not add up. Where a database keeps the ledger, a steward opens accounts.
+        do not add up. Ledgers of old do not state them; the next charge does. Where a database
+        keeps the ledger, a steward opens accounts.
         """
         _check_name(name)
         with self._connected() as books:
             found = self._chain(books).account(name)
-            if found is None or (neighbours is not None and found.neighbours is None):
+            if found is None:
                 with books.transaction():
                     chain = self._chain(books)  # another process may have been first
                     found = chain.account(name)
@@ -167,11 +167,6 @@ class Ledger:
                         check_budget(budget)
                         new = Account(name=name, budget=None).with_budget(budget)
                         found = self._decided(books, chain, new.with_neighbours(neighbours))
-                    elif None is found.neighbours != neighbours and budgets_agree(
-                        found.budget, budget
-                    ):
-                        self._check_claims(books, found, neighbours)
-                        found = self._decided(books, chain, found.with_neighbours(neighbours))
         if not budgets_agree(found.budget, budget):
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -179,7 +174,7 @@ class Ledger:
                 remedy="put the old one back on the card, or let the steward change the ledger's "
                 "by lastbit budget card.toml --set",
             )
-        if neighbours not in (None, found.neighbours):
+        if found.neighbours is not None and neighbours not in (None, found.neighbours):
             raise found.other_neighbours()
         return found
 
@@ -191,6 +186,18 @@ class Ledger:
             raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=_ONCE)
         chain.append(books, _budget_entry(state, who=None))
         return state
+
+    def _with_neighbours(
+        self, books: Books, chain: Scan, name: str, neighbours: str | None
+    ) -> Account | None:
+        """An account that is charged a price of these neighbours; it states them from now on."""
+        found = chain.account(name)
+        if found is None or neighbours in (None, found.neighbours):
+            return found
+        if found.neighbours is not None:
+            raise found.other_neighbours()
+        self._check_claims(books, found, neighbours)
+        return self._decided(books, chain, found.with_neighbours(neighbours))
 
     def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
         """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
@@ -378,11 +385,16 @@ class Ledger:
             raise _not_open(account)
         return found.remaining
 
-    def recorded(self, account: str, question: str) -> dict[str, Any] | None:
-        """The newest answer to this very question, to be shown again at no charge."""
+    def recorded(
+        self, account: str, question: str, *, is_answer: IsAnswer = bool
+    ) -> dict[str, Any] | None:
+        """The newest answer to this very question, to be shown again at no charge.
+
+        Whoever may charge may have written a record: `is_answer` says which to believe.
+        """
         with self._connected() as books:
             chain = self._chain(books, account, question)
-            found = chain.newest_answer(books)
+            found = chain.newest_answer(books, is_answer)
         return None if found is None or found.record is None else dict(found.record)
 
     def reserve(
@@ -400,12 +412,13 @@ class Ledger:
         gaussian_noise: bool = False,
         principal: str | None = None,
         neighbours: str | None = None,
+        is_answer: IsAnswer = bool,
     ) -> Entry:
         """Charge an answer that is still to be made; or raise, and change nothing.
 
         Nothing of the data may be read for it before this returns. What comes back is
-        - an entry with a `record`, if the same was answered before and `fresh` is not asked for:
-          show that, nothing is charged;
+        - an entry with a `record`, if the same was answered before (by a record that `is_answer`
+          takes for one) and `fresh` is not asked for: show that, nothing is charged;
         - else a reservation to `settle`: an open one of the same question and price, which was
           charged then and which nobody has seen an answer to, or a new one, charged now.
 
@@ -431,7 +444,8 @@ class Ledger:
             principal=principal,
             neighbours=neighbours,
         )
-        return self._charge(draft, fresh=fresh, gaussian_noise=gaussian_noise)
+        earlier = None if fresh else is_answer
+        return self._charge(draft, earlier=earlier, gaussian_noise=gaussian_noise)
 
     def settle(
         self,
@@ -583,12 +597,21 @@ class Ledger:
             query=None if told.get("query") is None else digest_of(told["query"]),
             principal=principal,
         )
-        return self._charge(draft, written, fresh=fresh, gaussian_noise=gaussian_noise)
+        earlier = None if fresh else bool
+        return self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
 
     def _charge(
-        self, draft: Entry, written: str | None = None, *, fresh: bool, gaussian_noise: bool
+        self,
+        draft: Entry,
+        written: str | None = None,
+        *,
+        earlier: IsAnswer | None,
+        gaussian_noise: bool,
     ) -> Entry:
-        """Append a reservation, or a charge with its answer; or what answers the same already."""
+        """Append a reservation, or a charge with its answer; or what answers the same already.
+
+        `earlier` says which answers of before will do; None: none.
+        """
         account, cost, allowance = draft.account, draft.cost, None
         assert account is not None and cost is not None
         with self._connected() as books, books.transaction():
@@ -597,12 +620,10 @@ class Ledger:
                 allowance = _allowed(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
-            earlier = None if fresh else chain.newest_answer(books)
-            if earlier is not None:
-                return earlier
-            found = chain.account(account)
-            if found is not None and draft.neighbours not in (None, found.neighbours):
-                raise found.other_neighbours()
+            known = None if earlier is None else chain.newest_answer(books, earlier)
+            if known is not None:
+                return known
+            found = self._with_neighbours(books, chain, account, draft.neighbours)
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
                     # without a steward's rights, one answers what is paid for in the own name

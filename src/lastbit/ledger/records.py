@@ -2,8 +2,9 @@
 
 Whoever may charge writes a record beside the charge, and may write anything. So a record is an
 *answer* only if it is plain JSON within the bounds below, names no other price, plan or neighbours
-than its entry, and no steward has withdrawn it. Everything else is kept as it was written, since its digest
-is in the chain, and is nowhere an answer: it is not shown, not served again, and decides nothing.
+than its entry, and no steward has withdrawn it. Everything else is kept as it was written, since
+its digest is in the chain, and is nowhere an answer: it is not shown, not served again, and decides
+nothing.
 
 Law      `record_of` gives a dict of at most `MOST_PARTS` values, `DEEPEST` levels and `MOST_DIGITS`
          digits a number, whose numbers are finite and whose texts are Unicode; or None
@@ -69,12 +70,9 @@ def _is_plain(record: dict[str, Any]) -> bool:
                 if kind is dict or kind is list:
                     inner.append(value)
                 elif (
-                    kind is str
-                    and not _is_unicode(value)
-                    or kind is float
-                    and not isfinite(value)
-                    or kind is int
-                    and not -most < value < most
+                    (kind is str and not _is_unicode(value))
+                    or (kind is float and not isfinite(value))
+                    or (kind is int and not -most < value < most)
                 ):
                     return False
         if not inner:

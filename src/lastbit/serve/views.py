@@ -233,7 +233,7 @@ def answer_line(line: Any) -> dict[str, Any]:
     """An answer in a list."""
     return {
         "entry": line.entry,
-        "table": line.table,
+        "table": line.table or "",
         "title": line.title,
         "price": price(line.cost),
         "when": when_words(line.when),
