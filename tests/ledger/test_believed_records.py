@@ -1,4 +1,4 @@
-"""An analyst with SQL at hand: what they write beside a charge decides nothing, and stops nothing."""
+"""An analyst with SQL at hand: what they write decides nothing, and stops nothing."""
 
 from __future__ import annotations
 
