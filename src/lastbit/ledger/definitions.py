@@ -6,8 +6,8 @@ number, names the hash before, fits its own hash, and its record the digest it s
 that was paid and the plan; it says when it is written, by the server's clock; a charge adds at
 least its price to what was spent, and stays within a budget of plain sums; a reservation is
 answered once; no sum goes down; an account's neighbours stay once something is spent; what opens
-an account, or changes a budget, a role or an allowance, voids a reservation or withdraws an answer,
-goes through `decide`. Once there are principals (`principals.py`), a charge names one who may ask:
+an account, or changes a budget, a role or an allowance, voids a reservation, withdraws an answer or
+notes the head of another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names one who may ask:
 by `append` whoever is signed in, who alone then answers it, by `decide` anybody; and that of an
 analyst states `since` as the server's clock and the entry before have it, and at least what is used
 of the limit. `well_formed` and `readable` let nothing in that lastbit would not read again. Whoever
@@ -170,24 +170,23 @@ BEGIN
 END
 """
 
-# every number in a record, and every bracket: what stands between two quotation marks is text
+# what stands between two quotation marks is text, and may have any digits
 _LONG = "".join(f"[0-9]{{{n}}}" for n in (250, 250, 250, MOST_DIGITS - 749))
 _READABLE = rf"""
 DECLARE
-    outside text;
-    brackets text;
+    outside text := '';
+    record jsonb;
 BEGIN
     IF octet_length($1) > {LONGEST_RECORD} OR octet_length($1) <> length($1)
        OR length($1) - length(replace($1, ',', '')) > {MOST_PARTS} THEN RETURN false; END IF;
-    SELECT string_agg(part, ' ' ORDER BY i) INTO outside
-        FROM unnest(string_to_array(replace(replace($1, '\\', ''), '\"', ''), '"'))
-            WITH ORDINALITY AS parts (part, i) WHERE i % 2 = 1;
-    IF outside ~ '{_LONG}' OR outside ~ '[eE][-+]?[0-9]{{{{4}}}}' THEN RETURN false; END IF;
-    brackets := regexp_replace(outside, '[^][}}{{]+', '', 'g');
-    FOR level IN 1..{DEEPEST} LOOP
-        brackets := replace(replace(brackets, '[]', ''), '{{}}', '');
-    END LOOP;
-    RETURN brackets = '' AND json_typeof($1::json) = 'object';
+    IF $1 ~ '{_LONG}' THEN
+        SELECT string_agg(part, ' ' ORDER BY i) INTO outside
+            FROM unnest(string_to_array(replace(replace($1, '\\', ''), '\"', ''), '"'))
+                WITH ORDINALITY AS parts (part, i) WHERE i % 2 = 1;
+    END IF;
+    record := {{s}}.read($1)::jsonb;  -- halves of letters and numbers beyond all are errors
+    RETURN outside !~ '{_LONG}' AND jsonb_typeof(record) = 'object'
+        AND NOT jsonb_path_exists(record, 'strict $.**{{{DEEPEST} to last}}');
 END
 """
 _CLOCK = "SELECT clock_timestamp()"
@@ -362,7 +361,8 @@ BEGIN
         RAISE EXCEPTION 'an entry breaks the rules of its account' USING ERRCODE = 'LB001';
     END IF;
     IF NOT given_steward
-       AND kind IN ('budget', 'voided', 'principal', 'allowance', 'withdrawn') THEN
+       AND (kind IN ('budget', 'voided', 'principal', 'allowance', 'withdrawn')
+            OR kind = 'note' AND (entry -> 'words')::text LIKE '"anchor of %') THEN
         RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
     END IF;
     IF kind = 'settled' THEN named := {s}.field({s}.read(paid.text), 'principal'); END IF;
@@ -497,7 +497,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
     {
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
-        "d43f170fcca231bd7c2caa98ab3d01928ba1b60327753f36a9274413a35a3f07": LAYOUT,
+        "36473de0dbf1df5a4160a4c40cb9e70af91db8ebf7747987c7abb70e3a7eca39": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

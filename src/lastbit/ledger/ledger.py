@@ -627,7 +627,8 @@ class Ledger:
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
                     # without a steward's rights, one answers what is paid for in the own name
-                    if paid.cost == cost and (books.decides or paid.principal == draft.principal):
+                    own = books.decides or paid.principal == draft.principal
+                    if own and (paid.cost, paid.fingerprint) == (cost, draft.fingerprint):
                         return replace(paid, resumed=True)
             books.check_writable()
             if found is None:

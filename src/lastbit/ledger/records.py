@@ -27,7 +27,7 @@ from lastbit.canonical import digest_of
 from lastbit.ledger.entry import NEIGHBOURS, Entry
 from lastbit.tables import Cost
 
-LONGEST_RECORD = 1 << 29
+LONGEST_RECORD = 1 << 28
 MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 DEEPEST = 100  # twice what a question may be nested
 MOST_DIGITS = 1_000  # a question has numbers of 400

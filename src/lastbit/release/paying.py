@@ -138,6 +138,8 @@ class Paid:
     """The record of the earlier answer."""
     shown: dict[str, Any] | None = None
     """What of that record the question asks for, if not all of it."""
+    sql: str | None = None
+    """As it was asked now; None: as the reservation has it, which may be somebody else's."""
     charged: bool = False
     """Whether this very call has charged: not for what is recorded, nor for what is resumed."""
 
@@ -196,7 +198,7 @@ def reserved(
     )
     if entry.record is not None:  # another process was quicker
         return Paid(recorded=dict(entry.record))
-    return Paid(entry=entry, charged=not entry.resumed)
+    return Paid(entry=entry, sql=sql, charged=not entry.resumed)
 
 
 def answered(
@@ -222,7 +224,8 @@ def answered(
     if steps.question(plan, entry.fingerprint) != entry.question:
         problem, remedy = "is for another question or card", "pass what reserved gave for this plan"
         raise InvalidParameter("paid", problem=problem, remedy=remedy)
-    made = partial(steps.made, plan, question=entry.question, sql=entry.words)
+    sql = entry.words if paid.sql is None else paid.sql
+    made = partial(steps.made, plan, question=entry.question, sql=sql)
 
     def settled() -> Entry:
         with one_database(card):
