@@ -58,7 +58,8 @@ def appended(ledger: Ledger, path: Any, record: str | None, *, by: str = "append
 def charge_of(ledger: Ledger, account: str, **fields: Any) -> dict[str, Any]:
     """The fields of a charge of next to nothing, as the rules want them."""
     state = next(one for one in ledger.accounts() if one.name == account)
-    spent = state.spent + TINY  # type: ignore[operator]
+    before: Any = state.spent
+    spent = before + TINY
     now = ledger.entries(last=1)[0].when
     return {
         "kind": "charge", "account": account, "question": "made up", "cost": TINY, "spent": spent,
@@ -69,7 +70,8 @@ def charge_of(ledger: Ledger, account: str, **fields: Any) -> dict[str, Any]:
 
 def visits(neighbours: str) -> Any:
     rows = duckdb.sql("SELECT range AS ward FROM range(100)")
-    return table(rows, each_row=True, name="visits", budget=ONE, neighbours=neighbours)
+    how: Any = {"neighbours": neighbours}
+    return table(rows, each_row=True, name="visits", budget=ONE, **how)
 
 
 def asks(ledger: Ledger, neighbours: str, sql: str, epsilon: str = "1/8") -> Any:
@@ -221,7 +223,7 @@ def rewritten(ledger: Ledger, entry: Entry, record: str) -> None:
 
 
 def check_that_all_goes_on(ledger: Ledger, numbers: list[int], tmp_path: Any) -> None:
-    spent = ledger.spent("visits")
+    spent: Any = ledger.spent("visits")
     assert ledger.problems() == [] and list(ledger.no_answers()) == numbers
     assert ledger.recorded("visits", "made up") is None
     assert asks(ledger, "add-remove", ABOVE).charged
@@ -258,7 +260,7 @@ def test_a_steward_withdraws_an_answer_and_nobody_else(ledger: Ledger) -> None:
     for again in (number, number + 1, 999):
         with pytest.raises(InvalidParameter, match="has no answer, or one that is withdrawn"):
             ledger.withdraw(again, words="twice")
-    spent = ledger.spent("visits")
+    spent: Any = ledger.spent("visits")
     answer = asks(ledger, "add-remove", COUNT)  # the same question: the old answer is not shown
     assert answer.charged and answer.record["entry"]["hash"] != first.hash
     assert ledger.spent("visits") == spent + price("1/8")
@@ -297,7 +299,8 @@ def test_the_period_is_that_of_the_servers_clock(address: str, monkeypatch) -> N
         ben = Ledger.existing(str(ledger.path).replace("postgres@", "ben@")).path
         clock_shows(monkeypatch, "2024-05-15")
         yesterday, state = ledger.entries(last=1)[0], next(iter(ledger.accounts()))
-        spent = state.spent + price("3/4")
+        before: Any = state.spent
+        spent = before + price("3/4")
         like = {**charge_of(ledger, "visits"), "principal": "ben", "limit": DAILY, "spent": spent,
                 "cost": price("3/4"), "used": Total(epsilon=Fraction(1))}  # fmt: skip
         ledger.allowances()  # the server's clock shows the new day

@@ -1,4 +1,4 @@
-"""Records that anybody may have written: the checker's verdict, and what is shown of accepted ones."""
+"""Records that anybody may have written: what is believed, and that it can be shown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_certificate_of_an_answer_is_no_answer(record) -> None:
 
 def test_whatever_is_accepted_can_be_shown(asked, extent) -> None:
     """Before, what was not accepted was shown as well, as far as it went: pages answered 500."""
-    question, genuine = asked
+    _question, genuine = asked
     drawn, accepted = random.Random(31), 0
     many = extent.generated(400, 20_000)
     for _ in range(many):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.cli.report import _judged
+from lastbit.release import record_problem as _judged
 from lastbit.ledger import Account, Ledger
 from lastbit.report.deployment import (
     Deployment,

@@ -3,15 +3,17 @@
 `{s}` stands for the schema, `{steward}` and the like for its roles. Nobody but the owner may write
 to a table. `append` and `decide` run as the owner, and let `entered` decide: an entry has the next
 number, names the hash before, fits its own hash, and its record the digest it states, the price
-that was paid and the plan; it says when it is written, by the server's clock; a charge adds at
-least its price to what was spent, and stays within a budget of plain sums; a reservation is
+that was paid and the plan; it says when it is written, by the server's clock; a charge adds
+its price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked
+out here: such an account is charged through `decide` alone); a reservation is
 answered once; no sum goes down; an account's neighbours stay once something is spent; what opens
 an account, or changes a budget, a role or an allowance, voids a reservation, withdraws an answer or
-notes the head of another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names one who may ask:
-by `append` whoever is signed in, who alone then answers it, by `decide` anybody; and that of an
-analyst states `since` as the server's clock and the entry before have it, and at least what is used
-of the limit. `well_formed` and `readable` let nothing in that lastbit would not read again. Whoever
-breaks a rule gets an error, and nothing is written.
+notes the head of another ledger, goes through `decide`. Once there are principals
+(`principals.py`), a charge names one who may ask: by `append` whoever is signed in, who alone then
+answers it, by `decide` anybody; and that of an analyst states `since` as the server's clock and the
+entry before have it, and at least what is used of the limit. `well_formed` and `readable` let
+nothing in that lastbit would not read again. Whoever breaks a rule gets an error, and nothing is
+written.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from types import MappingProxyType
 
 from lastbit.ledger.entry import LONGEST_ENTRY
 from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS, MOST_PARTS
+from lastbit.tables import GRID
 
 LAYOUT = 3
 """Of tables and functions; a lastbit that needs others says so. 1 knew no principals; 2 let those
@@ -36,6 +39,16 @@ SELECT (n[1] * d[2] + n[2] * d[1]) * d[3] <= n[3] * d[1] * d[2] FROM (
     SELECT array_agg(split_part(part, '/', 1)::numeric ORDER BY i) AS n,
            array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric ORDER BY i) AS d
     FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions
+"""
+
+# whether c is a + b, or, if that is off the grid of prices, the next number on it
+_ADDS = f"""
+SELECT over = 0 OR mod({GRID}, d[3]) = 0 AND over > 0 AND over * {GRID} < d[1] * d[2] * d[3] FROM (
+    SELECT d, n[3] * d[1] * d[2] - (n[1] * d[2] + n[2] * d[1]) * d[3] AS over FROM (
+        SELECT array_agg(split_part(part, '/', 1)::numeric ORDER BY i) AS n,
+               array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric
+                         ORDER BY i) AS d
+        FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions) AS sums
 """
 
 # PostgreSQL stops at a NUL that somebody asked about, wherever it is; no field that matters has one
@@ -233,7 +246,7 @@ BEGIN
         fits := fits AND {s}.field($1, 'since') IS NOT DISTINCT FROM day;
     END LOOP;
     FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
-        fits := fits AND {s}.at_most(
+        fits := fits AND {s}.adds(
             CASE WHEN started IS NOT DISTINCT FROM day
                  THEN {s}.field(share -> 'used', currency) ELSE '0' END,
             {s}.field($1 -> 'cost', currency), {s}.field($1 -> 'used', currency));
@@ -253,7 +266,8 @@ WHERE e.principal = $1 AND e.account IS NULL ORDER BY e.sequence DESC LIMIT 1
 # a half of a letter, without the other one beside it
 _FIRST, _SECOND = r"\\ud[89ab][0-9a-f]{2}", r"\\ud[c-f][0-9a-f]{2}"
 _HALVES = f"{_FIRST}(?!{_SECOND})|(?<!{_FIRST}){_SECOND}"
-_ENTERED = r"""
+_ENTERED = (
+    r"""
 #variable_conflict use_column
 DECLARE
     entry json := {s}.read(given_text);
@@ -297,10 +311,15 @@ BEGIN
     fits := true;
     IF before IS NOT NULL AND kind IN ('charge', 'reserved', 'budget') THEN
         FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
-            fits := fits AND {s}.at_most(
-                {s}.field(before -> 'spent', currency),
-                CASE kind WHEN 'budget' THEN '0' ELSE {s}.field(entry -> 'cost', currency) END,
-                {s}.field(entry -> 'spent', currency));
+            IF kind = 'budget' THEN
+                fits := fits AND {s}.at_most({s}.field(before -> 'spent', currency), '0',
+                    {s}.field(entry -> 'spent', currency));
+            ELSE
+                fits := fits AND {s}.adds({s}.field(before -> 'spent', currency),
+                    {s}.field(entry -> 'cost', currency), {s}.field(entry -> 'spent', currency))
+                    AND mod(%GRID%, coalesce(nullif(split_part(
+                        {s}.field(entry -> 'cost', currency), '/', 2), ''), '1')::numeric) = 0;
+            END IF;
             IF limits IN ('pure', 'approx', 'zcdp') THEN
                 fits := fits AND {s}.at_most({s}.field(entry -> 'spent', currency), '0',
                     {s}.field(entry -> 'budget', currency));
@@ -365,6 +384,10 @@ BEGIN
             OR kind = 'note' AND (entry -> 'words')::text LIKE '"anchor of %') THEN
         RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
     END IF;
+    IF NOT given_steward AND kind IN ('charge', 'reserved')
+       AND limits NOT IN ('none', 'pure', 'approx', 'zcdp') THEN
+        RAISE EXCEPTION 'a filter''s sums are not checked here' USING ERRCODE = 'LB003';
+    END IF;
     IF kind = 'settled' THEN named := {s}.field({s}.read(paid.text), 'principal'); END IF;
     IF NOT given_steward AND named <> session_user THEN
         RAISE EXCEPTION 'a charge in the name of somebody else' USING ERRCODE = 'LB002';
@@ -375,7 +398,10 @@ BEGIN
     UPDATE {s}.head SET last = given_sequence, hash = given_hash,
         version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
 END
-""".replace("%LONGEST%", str(LONGEST_ENTRY)).replace("%HALVES%", _HALVES)
+""".replace("%LONGEST%", str(LONGEST_ENTRY))
+    .replace("%HALVES%", _HALVES)
+    .replace("%GRID%", str(GRID))
+)
 
 
 def _function(name: str, given: str, gives: str, language: str, body: str, how: str) -> str:
@@ -399,6 +425,7 @@ _FUNCTIONS = (
     _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
     _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
     _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
+    _function("adds", "text, text, text", "boolean", "sql", _ADDS, "IMMUTABLE"),
     _function("well_formed", "json", "boolean", "plpgsql", _WELL_FORMED, f"IMMUTABLE {_SAFE}"),
     _function("readable", "text", "boolean", "plpgsql", _READABLE, f"IMMUTABLE {_SAFE}"),
     _function("clock", "", "timestamptz", "sql", _CLOCK, f"VOLATILE {_SAFE}"),
@@ -497,7 +524,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
     {
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
-        "36473de0dbf1df5a4160a4c40cb9e70af91db8ebf7747987c7abb70e3a7eca39": LAYOUT,
+        "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

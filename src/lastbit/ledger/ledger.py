@@ -863,9 +863,9 @@ def _written(
     if told is None:
         problem, remedy = "is larger or deeper than a ledger keeps", "ask for fewer groups at once"
         raise WrongType("answer", problem=problem, remedy=remedy)
-    problem = price_problem(told, cost, plan)
-    if problem is not None:
-        raise WrongType("answer", problem=problem, remedy="pass the one that was reserved")
+    other = price_problem(told, cost, plan)
+    if other is not None:
+        raise WrongType("answer", problem=other, remedy="pass the one that was reserved")
     return written, told
 
 

@@ -589,6 +589,10 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "lets you charge in your own name alone, which is that of your database user",
             "ask as the principal of that name, or let a steward's role ask for you",
         ),
+        "LB003": (
+            "keeps this account by a filter, whose sums its server cannot check",
+            "ask through lastbit serve, or as a steward",
+        ),
         "LB001": ("refuses an entry that does not follow from those before", "ask again"),
     }
 )

@@ -13,7 +13,7 @@ Theorem  whatever is appended as a record, every reading of the ledger ends, wit
 Proof    no digest but its own entry's depends on it, and `record_of` raises nothing
 Differs  the server of a shared ledger checks size, depth, digits, price and plan before it lets a
          record in (`definitions.py`); in a file that is lastbit's own doing
-Checked  tests/ledger/test_records.py; tests/serve/test_hostile_entries.py
+Checked  tests/ledger/test_believed_records.py; tests/serve/test_hostile_entries.py
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LONGEST_RECORD = 1 << 28
 MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 DEEPEST = 100  # twice what a question may be nested
 MOST_DIGITS = 1_000  # a question has numbers of 400
+_MOST = 10**MOST_DIGITS
 UNREADABLE = "has no record that lastbit would have written"
 WITHDRAWN = "was withdrawn by a steward"
 
@@ -56,29 +57,35 @@ def _refuse(_: str) -> None:
 
 def _is_plain(record: dict[str, Any]) -> bool:
     """Level by level: a record of any depth is looked at without recursion."""
-    most, level = 10**MOST_DIGITS, [record]
+    level: list[Any] = [record]
     for _ in range(DEEPEST):
         inner: list[Any] = []
         for part in level:
-            values = part
-            if isinstance(part, dict):
+            values: Any = part
+            if type(part) is dict:
                 values = part.values()
                 if not all(map(_is_unicode, part)):
                     return False
             for value in values:
-                kind = type(value)
-                if kind is dict or kind is list:
+                if type(value) in (dict, list):
                     inner.append(value)
-                elif (
-                    (kind is str and not _is_unicode(value))
-                    or (kind is float and not isfinite(value))
-                    or (kind is int and not -most < value < most)
-                ):
+                elif not _is_plain_value(value):
                     return False
         if not inner:
             return True
         level = inner
     return False
+
+
+def _is_plain_value(value: Any) -> bool:
+    match value:
+        case str():
+            return _is_unicode(value)
+        case float():
+            return isfinite(value)
+        case int():
+            return bool(abs(value) < _MOST)
+    return value is None
 
 
 def _is_unicode(text: str) -> bool:
