@@ -11,7 +11,8 @@ Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost wh
          allowance, answer a reservation twice, or one of another principal, withdraw an answer,
          write what lastbit does not read or say another time than the server's clock, take an
          account of plain sums over its budget, or charge in the name of anybody but its own
-         principal, or more than the allowance of that has left in the server's period
+         principal, or more than the allowance of that has left in the server's period, or charge
+         an account that is kept by a filter
 Proof    (a) under READ COMMITTED each statement sees all that was committed before it began. The
          lock is given when whoever held it has committed or aborted; every charge holds it; so what
          is read after it is the last state until the commit; `entered` refuses what was read
