@@ -18,6 +18,7 @@ from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import Limit, Total
+from lastbit.ledger.safekeeping import anchor_noted, anchored
 from lastbit.release import table
 from tests.engines import servers
 from tests.ledger.books import ONE, changed, charged, clock_shows, person, price, signed_in
@@ -279,6 +280,67 @@ def test_another_record_of_the_same_question_is_not_shown_for_it(ledger: Ledger)
             appended(ledger, person(ledger, "analyst").path, text, **fields)
     again = asks(ledger, "add-remove", COUNT)
     assert not again.charged and again.record == true.record
+
+
+# ---------------------------------------------------------------- reservations and notes
+
+
+def test_a_reservation_of_other_data_is_not_resumed(ledger: Ledger) -> None:
+    """Before, who asked that question resumed it, and could never be answered."""
+    first = asks(ledger, "add-remove", ABOVE)
+    entry = next(one for one in ledger.entries() if one.kind == "reserved" and one.words == ABOVE)
+    ledger.withdraw(first.record["entry"]["sequence"], words="to ask it again")
+    state: Any = next(iter(ledger.accounts())).spent
+    fields = charge_of(ledger, "visits", kind="reserved", cost=price("1/8"), who="eve")
+    fields |= {"spent": state + price("1/8"), "question": entry.question, "plan": entry.plan}
+    path = person(ledger, "analyst").path
+    appended(ledger, path, None, **{**fields, "fingerprint": "0" * 64, "words": "SELECT 'lies'"})
+    again = asks(ledger, "add-remove", ABOVE)
+    assert again.charged and again.record["asked"]["sql"] == ABOVE
+    assert ledger.spent("visits") == price("1/2") and ledger.problems() == []
+
+
+def test_what_a_reservation_of_somebody_else_says_was_asked_is_not_shown(ledger: Ledger) -> None:
+    question = asks(ledger, "add-remove", ABOVE).record
+    paid = next(one for one in ledger.entries() if one.kind == "reserved" and one.words == ABOVE)
+    ledger.withdraw(question["entry"]["sequence"], words="to ask it again")
+    state: Any = next(iter(ledger.accounts())).spent
+    fields = charge_of(ledger, "visits", kind="reserved", cost=price("1/8"), plan="p" * 64)
+    fields |= {"spent": state + price("1/8"), "question": paid.question}
+    fields |= {"fingerprint": paid.fingerprint, "words": "SELECT 'lies'"}
+    appended(ledger, person(ledger, "analyst").path, None, **fields)
+    again = asks(ledger, "add-remove", ABOVE)
+    assert not again.charged and again.record["asked"]["sql"] == ABOVE
+
+
+def test_nobody_answers_for_another_principal(address: str) -> None:
+    ledger = Ledger.init(address)
+    ledger.account("visits", ONE)
+    analysts = [person(ledger, "analyst") for _ in range(2)]
+    ledger.set_principal("ada", "steward", by="root")
+    for one in analysts:
+        ledger.set_principal(one.user, "analyst", by="ada")
+        ledger.set_allowance("visits", one.user, DAILY, by="ada")
+    how: Any = {"question": "q", "cost": price("1/8")}
+    mine = asked(analysts[0], principal=analysts[0].user, **how)
+    with pytest.raises(InvalidParameter, match="in your own name alone"):
+        analysts[1].settle(mine, {"rows": []})
+    theirs = asked(analysts[1], principal=analysts[1].user, **how)  # it is not resumed either
+    assert theirs.sequence != mine.sequence and not theirs.resumed
+    for one, paid in zip(analysts, (mine, theirs), strict=True):
+        one.settle(paid, {"rows": []})
+    assert ledger.problems() == [] and ledger.spent("visits") == price("1/4")
+
+
+def test_a_steward_alone_notes_the_heads_of_another_ledger(ledger: Ledger, tmp_path) -> None:
+    """Before, an analyst of the anchor could note a head that no ledger has."""
+    other, forged = Ledger.open(tmp_path / "other"), "0" * 64
+    words = f"anchor of {other.opened}: entry 1 is {forged}"
+    with pytest.raises(InvalidParameter, match="does not give you the right"):
+        person(ledger, "analyst").note(words)
+    person(ledger, "analyst").note("an anchor of hope")
+    anchor_noted(other, ledger.path)
+    assert anchored(other, ledger.path) == [other.head]
 
 
 # ---------------------------------------------------------------- the clock
