@@ -518,11 +518,9 @@ def money(
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
     """The entries, and beside those of questions without SQL their answers, to say what it was."""
     found = []
-    for entry in entries:
+    for entry in books.with_answers(entries):
         told = entry
-        if entry.result is not None:
-            told = books.entry(entry.sequence)
-        elif entry.kind == "reserved" and not entry.words:
+        if entry.kind == "reserved" and not entry.words:
             answer = books.answer_to(entry)
             told = entry if answer is None else replace(entry, record=answer.record)
         if told.record is not None and record_problem(told.record) is not None:

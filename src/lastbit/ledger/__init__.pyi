@@ -1,3 +1,4 @@
+from lastbit.ledger.chain import Known as Known
 from lastbit.ledger.entry import (
     Account as Account,
     Entry as Entry,

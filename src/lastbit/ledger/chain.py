@@ -114,33 +114,54 @@ def stored(
         yield StoredEntry(*row)
 
 
-def numbered(books: Books, sequence: int, withdrawn: Collection[str]) -> Entry | None:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What other entries say of records: looked up once, for many of them."""
+
+    withdrawn: set[str] = field(default_factory=set)
+    """The hashes of entries whose answer is withdrawn."""
+    costs: dict[str, Cost | None] = field(default_factory=dict)
+    """By their hashes: what reservations cost; those that are not here are looked up."""
+
+    def take(self, entry: Entry, hash_: str) -> None:
+        """An entry that was read, and its hash."""
+        if entry.kind == "reserved":
+            self.costs[hash_] = entry.cost
+        elif entry.kind == "withdrawn":
+            self.withdrawn.add(entry.reservation or "")
+
+
+def known_by(books: Books) -> Known:
+    """What was withdrawn in this ledger."""
+    # most entries are charges and answers: to parse all of them would take long
+    rows = list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%'))
+    known = Known()
+    for row in rows:
+        known.take(intact(books.place, row), row.hash)
+    return known
+
+
+def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
     """The entry of this number, with its answer; one that does not fit means damage."""
     row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-    return None if row is None else answered(books, row, withdrawn)
+    return None if row is None else answered(books, row, known)
 
 
-def answered(books: Books, row: StoredEntry, withdrawn: Collection[str]) -> Entry:
+def answered(books: Books, row: StoredEntry, known: Known) -> Entry:
     """The entry of a row, with its answer, or with why what is kept is none."""
     entry = intact(books.place, row, whole=True)
     if entry.record is None:
         return entry
-    if entry.hash in withdrawn:
+    if row.hash in known.withdrawn:
         return entry.without_answer(WITHDRAWN)
-    cost = entry.cost
-    if entry.reservation is not None:
-        paid = next(stored(books, "WHERE hash = ?", entry.reservation), None)
-        cost = None if paid is None else intact(books.place, paid).cost
+    cost, paid = entry.cost, entry.reservation
+    if paid is not None:
+        if paid not in known.costs:
+            found = next(stored(books, "WHERE hash = ?", paid), None)
+            known.costs[paid] = None if found is None else intact(books.place, found).cost
+        cost = known.costs[paid]
     problem = answer_problem(entry.record, entry, cost)
     return entry if problem is None else entry.without_answer(problem)
-
-
-def withdrawals(books: Books) -> set[str]:
-    """The hashes of entries whose answers were withdrawn."""
-    # most entries are charges and answers: to parse all of them would take long
-    rows = list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%'))
-    entries = (intact(books.place, row) for row in rows)
-    return {entry.reservation or "" for entry in entries if entry.kind == "withdrawn"}
 
 
 def written(books: Books, entry: Entry, record: str | None) -> None:
@@ -276,7 +297,7 @@ class Scan:
     def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
             return None
-        found = numbered(books, number, self.withdrawn)
+        found = numbered(books, number, Known(self.withdrawn))
         if found is None:
             raise _broken(self.place, number)
         return found

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,15 +35,15 @@ from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongT
 from lastbit.files import exists, same_place
 from lastbit.ledger.chain import (
     IsAnswer,
+    Known,
     Scan,
-    answered,
     chain_problems,
     charges_by,
     intact,
+    known_by,
     numbered,
     scanned,
     stored,
-    withdrawals,
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.principals import (
@@ -58,7 +58,7 @@ from lastbit.ledger.principals import (
     counted,
     moment_of,
 )
-from lastbit.ledger.records import claimed_neighbours, price_problem, record_of
+from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
 from lastbit.ledger.storage import (
     SECRET_BYTES,
     Books,
@@ -207,10 +207,14 @@ class Ledger:
         """
         if neighbours is None or account.unused:
             return
-        withdrawn = withdrawals(books)
-        rows = stored(books, "WHERE account = ? ORDER BY sequence", account.name, records=True)
-        for row in [row for row in rows if row.record is not None]:
-            record = answered(books, row, withdrawn).record or {}
+        known = known_by(books)
+        for row in list(stored(books, "WHERE account = ? ORDER BY sequence", account.name)):
+            entry = intact(self.path, row)
+            known.take(entry, row.hash)
+            if entry.result is None:
+                continue
+            found = numbered(books, row.sequence, known)
+            record = {} if found is None else found.record or {}
             if claimed_neighbours(record) not in (None, neighbours):
                 problem = f"{account.name} has answers about other neighbours or units"
                 problem += f": entry {row.sequence}"
@@ -712,20 +716,26 @@ class Ledger:
 
         Records that are no answers (`records.py`) are left out.
         """
-        with self._connected() as books:
-            withdrawn = withdrawals(books)
-        for entry in reversed(self.entries(account, last=last)):
-            if entry.result is None:
-                continue
-            with self._connected() as books:
-                found = numbered(books, entry.sequence, withdrawn)
-            if found is not None and found.record is not None:
-                yield found
+        entries = self.entries(account, last=last)
+        return (one for one in self.with_answers(reversed(entries)) if one.record is not None)
 
-    def entry(self, sequence: int) -> Entry:
-        """One entry, with its answer if it has one; else `unreadable` may say why it has none."""
+    def with_answers(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Entries of this ledger, with their answers where they have some."""
+        listed = list(entries)
         with self._connected() as books:
-            found = numbered(books, sequence, withdrawals(books))
+            known = known_by(books)
+        for entry in listed:
+            known.take(entry, entry.hash)
+        for entry in listed:
+            yield entry if entry.result is None else self.entry(entry.sequence, known=known)
+
+    def entry(self, sequence: int, *, known: Known | None = None) -> Entry:
+        """One entry, with its answer if it has one; else `unreadable` may say why it has none.
+
+        `known` is for those who follow the ledger, and know what other entries say of it.
+        """
+        with self._connected() as books:
+            found = numbered(books, sequence, known_by(books) if known is None else known)
         if found is None:
             raise InvalidParameter(
                 "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
@@ -905,9 +915,7 @@ def _check_texts(*, who: object = None, **texts: object) -> None:
 
 
 def _is_text(text: object) -> bool:
-    if not isinstance(text, str) or not text:
-        return False
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return isinstance(text, str) and bool(text) and is_unicode(text)
 
 
 def _given(**texts: object) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _is_plain(record: dict[str, Any]) -> bool:
             values: Any = part
             if type(part) is dict:
                 values = part.values()
-                if not all(map(_is_unicode, part)):
+                if not all(map(is_unicode, part)):
                     return False
             for value in values:
                 if type(value) in (dict, list):
@@ -80,7 +80,7 @@ def _is_plain(record: dict[str, Any]) -> bool:
 def _is_plain_value(value: Any) -> bool:
     match value:
         case str():
-            return _is_unicode(value)
+            return is_unicode(value)
         case float():
             return isfinite(value)
         case int():
@@ -88,7 +88,7 @@ def _is_plain_value(value: Any) -> bool:
     return value is None
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Whether there is no half of a letter in it, which no file and no page can hold."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 

@@ -22,9 +22,9 @@ from lastbit.ledger.chain import (
     Scan,
     answered,
     intact,
+    known_by,
     scanned,
     stored,
-    withdrawals,
     written,
 )
 from lastbit.ledger.entry import Entry
@@ -147,13 +147,14 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     checked without lastbit. Of a record that is no answer, `unreadable` says why it is none.
     """
     with connected(ledger.path, patience=ledger.patience) as books:
-        withdrawn = withdrawals(books)
+        known = known_by(books)
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
         with connected(ledger.path, patience=ledger.patience) as books:
             row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
             if row is None:
                 raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
-            entry = answered(books, row, withdrawn)
+            entry = answered(books, row, known)
+        known.take(entry, row.hash)
         record = None if entry.record is None or row.record is None else json.loads(row.record)
         why = {} if entry.unreadable is None else {"unreadable": entry.unreadable}
         yield {"fields": json.loads(entry.text), "hash": entry.hash, "record": record, **why}

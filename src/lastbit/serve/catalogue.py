@@ -30,7 +30,15 @@ from types import MappingProxyType
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text
-from lastbit.ledger import Account, Allowance, Entry, Ledger, neighbours_of, one_connection
+from lastbit.ledger import (
+    Account,
+    Allowance,
+    Entry,
+    Known,
+    Ledger,
+    neighbours_of,
+    one_connection,
+)
 from lastbit.release import record_problem
 from lastbit.report import title_of
 from lastbit.serve.identity import Identity
@@ -151,6 +159,7 @@ class Reading:
         self._answers: dict[int, Entry] = {}
         self._questions: dict[tuple[str | None, str | None], int] = {}
         self._lines: dict[int, AnswerLine] = {}
+        self._known = Known()
         self._accepted: dict[tuple[str, str], str | None] = {}
         self._allowances: tuple[tuple[str, int], tuple[Allowance, ...]] = (("", -1), ())
 
@@ -193,6 +202,7 @@ class Reading:
         state = entry.state
         if state is not None:
             self._accounts[state.name] = state
+        self._known.take(entry, entry.hash)
         match entry.kind:
             case "reserved":
                 self._charges[entry.hash] = entry
@@ -285,7 +295,7 @@ class Reading:
         found = self._lines.get(entry.sequence)
         if found is None:
             paid = self._charges.get(entry.reservation or "", entry)
-            record = self.ledger.entry(entry.sequence).record or {}
+            record = self.ledger.entry(entry.sequence, known=self._known).record or {}
             readable = record_problem(record) is None
             found = AnswerLine(
                 entry=entry.sequence,
