@@ -31,7 +31,14 @@ from tests.cli.running import lastbit
 from tests.engines import servers
 from tests.evidence import Extent
 from tests.ledger.books import person, signed_in
-from tests.ledger.hostile import WHOLE, hostile_entry, hostile_record, hostile_text
+from tests.ledger.hostile import (
+    VALUES,
+    WHOLE,
+    hostile_entry,
+    hostile_record,
+    hostile_text,
+    written as hostile_json,
+)
 from tests.serve.asking import asking
 from tests.serve.desks import CARD, write_rows, written
 from tests.serve.serving import Serving, served
@@ -145,12 +152,26 @@ def test_hostile_records_in_a_file_stop_no_page_and_no_command(tmp_path, monkeyp
                 assert (page.status == 200) == (good and record["table"] == "visits"), n
                 refused += not good
             seen += check_pages(server, numbers)
+            check_questions(server, drawn)
             check_commands(card, tmp_path, turn)
             again = answered(server, PLAIN)  # whose record was spoiled: found behind, no charge
             assert again["rows"] == first["rows"] and again["cost"] == first["cost"]
             new = answered(server, COUNT.format(turn + 1))
             assert record_problem(new) is None and new["entry"]["sequence"] > numbers[-1]
     assert refused > many / 2 and seen[200] > many and seen[404] > many, seen
+
+
+def check_questions(server: Serving, drawn: random.Random) -> None:
+    """Questions with hostile words and prices, by every role; none is taken, none stops a page."""
+    for token in server.tokens.values():
+        for path in ("questions", "preview"):
+            for _ in range(5):
+                names = drawn.sample(("sql", "epsilon", "delta", "rho", "within", "weights"), 3)
+                body = hostile_json({name: drawn.choice(VALUES) for name in names}).encode()
+                said = {"Content-Type": "application/json"}
+                where = f"/api/v1/tables/visits/{path}"
+                answer = server.request("POST", where, token=token, body=body, headers=said)
+                assert 400 <= answer.status < 500, answer.text[:300]
 
 
 def write(
