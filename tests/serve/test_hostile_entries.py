@@ -159,7 +159,7 @@ def test_hostile_records_in_a_file_stop_no_page_and_no_command(tmp_path, monkeyp
             assert again["rows"] == first["rows"] and again["cost"] == first["cost"]
             new = answered(server, COUNT.format(turn + 1))
             assert record_problem(new) is None and new["entry"]["sequence"] > numbers[-1]
-    assert refused > many / 2 and seen[200] > many and seen[404] > many, seen
+    assert refused > many / 2 and seen[200] > 100 and seen[404] > many, seen
 
 
 def check_questions(server: Serving, drawn: random.Random) -> None:
