@@ -51,7 +51,11 @@ class NotJson(ValueError):
 
 
 def parse_json(
-    content: bytes | str, *, most_bytes: int = MOST_BYTES, most_values: int = MOST_VALUES
+    content: bytes | str,
+    *,
+    most_bytes: int = MOST_BYTES,
+    most_values: int = MOST_VALUES,
+    deepest: int = DEEPEST,
 ) -> Any:
     """The value that a JSON text in UTF-8 stands for.
 
@@ -64,7 +68,7 @@ def parse_json(
     """
     try:
         data = content.encode() if isinstance(content, str) else content
-        _check_size(data, most_bytes, most_values)
+        _check_size(data, most_bytes, most_values, deepest)
         return json.loads(
             data.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
         )
@@ -75,13 +79,13 @@ def parse_json(
     raise NotJson("is not JSON in UTF-8")
 
 
-def _check_size(data: bytes, most_bytes: int, most_values: int) -> None:
+def _check_size(data: bytes, most_bytes: int, most_values: int, deepest: int) -> None:
     values = sum(map(data.count, (b",", b":", b"[", b"{")))
     if len(data) > most_bytes or values > most_values or data.count(b'"') > 4 * most_values:
         raise NotJson("is longer, or has more values, than lastbit reads")
     bare = _TEXT.sub(b"", data)
     steps = array("b", bare.translate(_STEPS, _NOT_BRACKETS))
-    if max(accumulate(steps), default=0) > DEEPEST:
+    if max(accumulate(steps), default=0) > deepest:
         raise NotJson("is nested too deeply")
     if b"0" * (MOST_DIGITS + 1) in bare.translate(_DIGITS):
         raise NotJson("has a number of too many digits")

@@ -34,6 +34,7 @@ def test_verify_accepts_and_shows_the_head(ledger):
         "ledger": "a.ledger",
         "problems": [],
         "head": ledger.head,
+        "no_answers": {},
     }
 
 

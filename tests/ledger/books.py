@@ -55,10 +55,23 @@ def small_ledger(place: Path | str) -> Ledger:
 
 def clock_shows(monkeypatch, day: str) -> None:
     """From now on it is noon of this day, for whatever keeps the ledger."""
-    for storage in ("sqlite.SqliteBooks", "postgres.PostgresBooks"):
-        if storage.startswith("sqlite") or importlib.util.find_spec("psycopg"):
-            name = f"lastbit.ledger.{storage}.now"
-            monkeypatch.setattr(name, lambda _: f"{day}T12:00:00.000+00:00")
+    moment = f"{day}T12:00:00.000+00:00"
+    monkeypatch.setattr("lastbit.ledger.sqlite.SqliteBooks.now", lambda _: moment)
+    if importlib.util.find_spec("psycopg"):
+
+        def on_a_server(books: Any) -> str:
+            """Its own clock too, by which it decides; that this was changed is overlooked."""
+            body = f"SELECT '{moment}'::timestamptz"
+            with signed_in(books.place, user="postgres") as connection:
+                connection.execute(
+                    f"CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql "
+                    f"VOLATILE SET search_path = pg_catalog, pg_temp AS $clock${body}$clock$"
+                )
+            books.raw.execute("SELECT count(*) FROM pg_language")  # a new lock: it hears of it
+            return moment
+
+        monkeypatch.setattr("lastbit.ledger.postgres._check_made", lambda *_: None)
+        monkeypatch.setattr("lastbit.ledger.postgres.PostgresBooks.now", on_a_server)
 
 
 def everything(ledger: Ledger) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -277,7 +278,7 @@ ALLOWANCE: dict[str, Any] = dict(
 )  # fmt: skip
 def test_a_server_refuses_decisions_in_the_name_of_others(shared, fields):
     ledger, *_ = shared
-    like = Entry(kind="note", when="2026-01-01T00:00:00.000+00:00")
+    like = Entry(kind="note", when=datetime.now(UTC).isoformat(timespec="milliseconds"))
     before = everything(ledger)
     path = person(ledger, "steward").path
     with pytest.raises(psycopg.Error):

@@ -222,7 +222,9 @@ def test_each_role_may_do_its_own(ledger):
     analyst, steward = person(ledger, "analyst"), person(ledger, "steward")
     auditor = person(ledger, "auditor")
     charged(analyst, "q9", price("1/8"))
-    analyst.account("stays", ONE)  # the first budget is the card's
+    with pytest.raises(InvalidParameter, match=r"stays is not open; let a steward run .* --set"):
+        analyst.account("stays", ONE)
+    assert steward.account("stays", ONE).budget == ONE
     analyst.settle(reserved(analyst, "q10", price("1/16")), record("q10"))
     for nobody_decides in (analyst, auditor):
         with pytest.raises(InvalidParameter, match="does not give you the right"):
@@ -446,10 +448,13 @@ def test_a_text_that_lastbit_would_not_read_again_is_not_let_in(ledger):
         with pytest.raises(Malformed):
             Entry.read(entry.text.replace(old, new))
         with pytest.raises(psycopg.Error):
-            forged(ledger, path, like=entry, text=lambda text, o=old, n=new: text.replace(o, n))
+            forged(ledger, ledger.path, like=entry, by="decide",
+                   text=lambda text, o=old, n=new: text.replace(o, n))  # fmt: skip
         assert everything(ledger) == before, new
     forged(ledger, path, like=like)
-    forged(ledger, path, like=opening)
+    with pytest.raises(psycopg.Error, match="a steward decides this"):
+        forged(ledger, path, like=opening)
+    forged(ledger, ledger.path, like=opening, by="decide")
     assert ledger.problems() == []
 
 
@@ -515,22 +520,45 @@ def small_like(ledger: Ledger) -> Ledger:
     return made
 
 
-def test_under_a_filter_the_server_checks_plain_sums_and_verify_the_rest(address):
+def test_under_a_filter_only_a_steward_charges_and_verify_checks_the_moments(address):
+    """Before, an analyst's charge could understate them, and later charges believed it."""
     kept = Budget(kind="filter", epsilon=ONE.epsilon, delta=price("1e-6").epsilon)
     ledger = Ledger.init(address)
     ledger.account("visits", kept)
     first = charged(ledger, "q1", price("1/8"))
-    path = person(ledger, "analyst").path
+    analyst = person(ledger, "analyst")
+    with pytest.raises(InvalidParameter, match=r"by a filter.*ask through lastbit serve"):
+        charged(analyst, "q2", price("1/8"))
     like = replace(first, record=None, result=EMPTY, question="q2")
-    with pytest.raises(psycopg.Error):
-        forged(ledger, path, like=like)  # its sum is the old one
     spent: Any = first.spent
     doubled = replace(like, spent=replace(spent, epsilon=price("1/4").epsilon))
+    with pytest.raises(psycopg.Error, match="a filter's sums are not checked here"):
+        forged(ledger, analyst.path, like=doubled)
+    with pytest.raises(psycopg.Error):
+        forged(ledger, ledger.path, like=like, by="decide")  # its sum is the old one
     with pytest.raises(psycopg.Error):  # moments never go down
         fewer = replace(spent, epsilon=price("1/4").epsilon, moment=ZERO.epsilon)
-        forged(ledger, path, like=replace(like, spent=fewer))
-    forged(ledger, path, like=doubled)  # the moment is not counted: seen by whoever verifies
+        forged(ledger, ledger.path, like=replace(like, spent=fewer), by="decide")
+    forged(ledger, ledger.path, like=doubled, by="decide")  # not counted: seen by who verifies
     assert any("states the wrong total" in words for words in ledger.problems())
+
+
+@pytest.mark.parametrize("stated", ["99999/100000", "15/16", "9/10", "7/8"])
+def test_a_charge_states_the_sum_and_nothing_else(ledger, stated):
+    """Before, more than the sum was let in, and from then on verify, copy and restore refused."""
+    path = person(ledger, "analyst").path
+    like = replace(
+        charged(small_like(ledger), "never", price("1/8")), record=None, result=EMPTY, budget=ONE
+    )
+    if stated == "7/8":
+        forged(ledger, path, like=like, spent=price(stated))
+    else:
+        with pytest.raises(psycopg.Error):
+            forged(ledger, path, like=like, spent=price(stated))
+    with pytest.raises(psycopg.Error):  # a price off the grid, whose sums would grow for ever
+        off = price("1/101")
+        forged(ledger, path, like=like, cost=off, spent=price("3/4") + off)
+    assert ledger.problems() == []
 
 
 # ---------------------------------------------------------------- the lock

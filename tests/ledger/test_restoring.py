@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from lastbit.errors import LastbitError, LedgerDamaged, WrongType
+from lastbit.addresses import Address
+from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger import safekeeping
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import restored
@@ -105,15 +106,28 @@ def test_an_answer_of_another_price_or_plan_is_refused(ledger, named):
 
 @pytest.mark.parametrize("named", OTHER)
 @pytest.mark.parametrize("at_once", [False, True])
-def test_verify_compares_prices_too(ledger, monkeypatch, named, at_once):
+def test_a_record_of_another_price_is_let_in_by_no_server_and_is_no_answer(
+    ledger, monkeypatch, named, at_once
+):
     monkeypatch.setattr("lastbit.ledger.ledger.price_problem", lambda *_: None)
     answer = {**record("q"), **named}
-    if at_once:
-        charged(ledger, "q", QUARTER, record=answer)
-    else:
-        ledger.settle(reserved(ledger, "q"), answer)
-    (problem,) = ledger.problems()
-    assert problem.startswith("the answer of entry") and "another p" in problem
+
+    def written():
+        if at_once:
+            return charged(ledger, "q", QUARTER, record=answer)
+        return ledger.settle(reserved(ledger, "q"), answer)
+
+    if isinstance(ledger.path, Address):
+        with pytest.raises(InvalidParameter, match="does not follow"):
+            written()
+        return
+    number = written().sequence
+    (problem,) = ledger.no_answers().items()
+    assert problem[0] == number and "another p" in problem[1]
+    assert ledger.problems() == [] and ledger.entry(number).record is None
+    assert ledger.recorded("visits", "q") is None and ledger.spent("visits") == QUARTER
+    ledger.withdraw(number, words="of another price")
+    assert ledger.no_answers() == {} and ledger.problems() == []
 
 
 def test_what_is_held_is_known(tmp_path):

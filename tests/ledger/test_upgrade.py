@@ -19,22 +19,22 @@ from tests.ledger.test_principals import asked
 pytest.importorskip("psycopg", reason=servers.MISSING)
 from lastbit.ledger import postgres as room
 
-LAYOUT_1 = json.loads((Path(__file__).parent / "data" / "layout-1.json").read_text())
-"""The statements that made one, as they were."""
+DATA = Path(__file__).parent / "data"
 
 
-@pytest.fixture
-def old(address, tmp_path):
-    """The small ledger, in the layout that knew no principals."""
+@pytest.fixture(params=[1, 2])
+def old(request, address, tmp_path):
+    """The small ledger in an older layout: 1 knew no principals, 2 let analysts open accounts."""
+    statements = json.loads((DATA / f"layout-{request.param}.json").read_text())
     file = small_ledger(tmp_path)
     place = place_of(address)
     names = room._names(place)
     with signed_in(place) as connection, connection.transaction():
         room._make_roles(place, connection, names)
-        for statement in LAYOUT_1:
+        for statement in statements:
             connection.execute(filled(statement, names))
         last = file.entries(last=1)[0]
-        head = f"INSERT INTO {names['s']}.head VALUES (1, 1, 1, %s, %s)"
+        head = f"INSERT INTO {names['s']}.head VALUES (1, {request.param}, 1, %s, %s)"
         connection.execute(head, (last.sequence, last.hash))
         connection.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (file.secret,))
         for number in range(1, last.sequence + 1):
@@ -79,6 +79,7 @@ def test_an_upgrade_keeps_the_chain(old):
     assert ledger.spent("visits") == price(1) and ledger.problems() == []
 
 
+@pytest.mark.parametrize("old", [1], indirect=True)
 def test_only_the_owner_upgrades_and_all_or_nothing(old, monkeypatch):
     _, place = old
     with signed_in(place) as connection:
@@ -87,10 +88,12 @@ def test_only_the_owner_upgrades_and_all_or_nothing(old, monkeypatch):
     with pytest.raises(InvalidParameter, match="does not give you the right"):
         Ledger.upgrade(str(place).replace("postgres@", "nearly@"))
     broken = {1: (*UPGRADES[1], "CREATE TABLE {s}.entries ()")}
-    monkeypatch.setattr(room, "UPGRADES", broken)
+    monkeypatch.setattr(room, "UPGRADES", {**UPGRADES, **broken})
     with pytest.raises(LedgerDamaged):
         Ledger.upgrade(place)
-    monkeypatch.setattr(room, "UPGRADES", {1: UPGRADES[1][:-2]})  # something is left out
+    monkeypatch.setattr(
+        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2]}
+    )  # something is left out
     with pytest.raises(LedgerDamaged, match="changed"):
         Ledger.upgrade(place)
     monkeypatch.undo()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lastbit.cli.report import _judged
 from lastbit.ledger import Account, Ledger
+from lastbit.release import record_problem as _judged
 from lastbit.report.deployment import (
     Deployment,
     checklist,

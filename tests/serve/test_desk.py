@@ -384,7 +384,7 @@ def test_cards_of_one_account_promise_the_same_and_data_have_one_account(tmp_pat
         cards[1].write_text(wrong)
         with pytest.raises(InvalidParameter, match="sums of the two would promise nothing"):
             Catalogue(settings, store)
-        cards[1].write_text(wrong.replace('"patients"', '"others"'))
+        cards[1].write_text(wrong.replace('"patients"', f'"others {len(new)}"'))
         assert len(Catalogue(settings, store).tables) == 2
     assert "two accounts" not in caplog.text
     cards[1].write_text(text.replace('"patients"', '"more"').replace("costs.parq", "visits.parq"))

@@ -24,7 +24,7 @@ from lastbit.cli.ledger import (
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.cli.remote import OrRemote, show_budget, token_option
-from lastbit.ledger import Account, Allowance, Ledger
+from lastbit.ledger import Account, Allowance, Ledger, neighbours_of
 from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
@@ -71,7 +71,8 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
         raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
         kept = Ledger.open(card.ledger)
-        kept.set_budget(card.account_name, card.budget, who=kept.user)
+        neighbours = neighbours_of(card)
+        kept.set_budget(card.account_name, card.budget, who=kept.user, neighbours=neighbours)
     ledger, account = account_of(card)
     agrees = budgets_agree(account.budget, card.budget)
     _show(ledger, (account,), as_json=as_json, agrees=agrees)

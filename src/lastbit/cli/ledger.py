@@ -44,7 +44,7 @@ from lastbit.ledger import (
     user_name,
 )
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
-from lastbit.release import accept_data
+from lastbit.release import accept_data, record_problem
 from lastbit.report import (
     amount,
     answers_left,
@@ -153,7 +153,8 @@ def verify(
         problems = books.problems(heads)
     if as_json:
         head = None if problems else books.head
-        show_json({"ledger": str(file), "problems": problems, "head": head})
+        told = {str(number): why for number, why in books.no_answers().items()}
+        show_json({"ledger": str(file), "problems": problems, "head": head, "no_answers": told})
     elif problems:
         show(Heading(str(file), "DOES NOT FIT"), *(f"- {words}." for words in problems))
     else:
@@ -165,6 +166,7 @@ def verify(
             ("head", entries[-1].hash),
         )
         parts = [Heading(str(file), "every entry fits"), Facts(facts), *_unanswered(books, heads)]
+        parts += _no_answers(books)
         if not heads:
             parts.append(OLDER_COPY)
         if isinstance(file, Path) and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -219,7 +221,7 @@ def export(file: Path | Address, out: Path | None, format: str) -> None:
                     click.echo(json.dumps(entry, sort_keys=True), file=target)
             else:
                 told = register_page if format == "html" else register_csv
-                click.echo(str(told(books)), file=target, nl=False)
+                click.echo(str(told(books, record_problem)), file=target, nl=False)
     except OSError as error:
         raise refusal(
             "--out", f"cannot be written ({error.strerror})", "name another file"
@@ -306,6 +308,21 @@ def accept(card: Path) -> None:
     show(*([facts, note] if note else [facts]))
 
 
+@ledger.command(example='withdraw hospital.ledger 12 --why "not an answer of ours"')
+@ledger_argument
+@click.argument("entry", type=click.IntRange(1))
+@option("--why", "The reason, for everybody to read.", str, required=True)
+def withdraw(file: Path | Address, entry: int, why: str) -> None:
+    """Use the answer of an entry no more; a steward decides it.
+
+    For what somebody made up, or what cannot be read. Its price stays charged, since an answer may
+    have been seen. To ask the same question again costs again.
+    """
+    books = Ledger.existing(file)
+    done = books.withdraw(entry, words=why, who=books.user)
+    show(Facts((("withdrawn", f"the answer of entry {entry}"), ("entry", str(done.sequence)))))
+
+
 @ledger.command(example="anchor hospital.ledger /mnt/elsewhere/heads.txt")
 @ledger_argument
 @click.argument("anchor", type=PLACE)
@@ -349,6 +366,20 @@ def restore(copy: Path | Address, file: Path | Address, heads: tuple[str, ...]) 
             "somebody may have seen their answers; to ask the same again costs again."
         )
     show(*parts, *_unanswered(books, heads))
+
+
+def _no_answers(books: Ledger) -> list[Part]:
+    """Entries that are charged as answers and hold none, and what a steward can do about them."""
+    found = books.no_answers()
+    if not found:
+        return []
+    lines = [f"- entry {number} {why}." for number, why in list(found.items())[:MOST_OPEN]]
+    more = [f"- and {len(found) - MOST_OPEN:,} more."] if len(found) > MOST_OPEN else []
+    return [
+        "Charged, and no answer: somebody wrote a record that lastbit did not make. Nobody is\n"
+        "shown it. A steward can close it for good: lastbit ledger withdraw.",
+        "\n".join([*lines, *more]),
+    ]
 
 
 def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
@@ -487,13 +518,13 @@ def money(
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
     """The entries, and beside those of questions without SQL their answers, to say what it was."""
     found = []
-    for entry in entries:
+    for entry in books.with_answers(entries):
         told = entry
-        if entry.kind == "charge" and not entry.words:
-            told = books.entry(entry.sequence)
-        elif entry.kind == "reserved" and not entry.words:
+        if entry.kind == "reserved" and not entry.words:
             answer = books.answer_to(entry)
             told = entry if answer is None else replace(entry, record=answer.record)
+        if told.record is not None and record_problem(told.record) is not None:
+            told = replace(told, record=None)
         found.append(told)
     return found
 
@@ -535,6 +566,10 @@ def _what(entry: Entry, room: int) -> str:
             return printable(entry.words or "", 60)
         case "budget":
             return _new_budget(entry.budget, entry.words)
+        case "charge" | "settled" if entry.unreadable:
+            return printable(f"unreadable entry, stays charged: {entry.unreadable}", 60)
+        case "withdrawn":
+            return printable(f"answer withdrawn, stays charged: {entry.words}", 60)
         case "charge" | "reserved":
             price = f"{'reserved ' if entry.kind == 'reserved' else ''}{_price(entry)}: "
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
@@ -583,7 +618,6 @@ def _asked(entry: Entry, most: int) -> str:
     """The SQL as it was written; of a question in Python what it asks for, else its digest."""
     if entry.words:
         return printable(entry.words, most)
-    try:
-        return printable(f"(Python) {title_of(entry.record or {})}", most)
-    except (KeyError, TypeError):  # no answer beside it, or one of a stranger's making
-        return printable(f"(query {(entry.query or entry.question or '')[:8]})", most)
+    if entry.record is not None:
+        return printable(f"(Python) {title_of(entry.record)}", most)
+    return printable(f"(query {(entry.query or entry.question or '')[:8]})", most)

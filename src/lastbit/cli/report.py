@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
-from lastbit.checker import problem_of
 from lastbit.cli.files import save
 from lastbit.cli.ledger import account_of, reopened_after, reopened_words
 from lastbit.cli.options import FILE, command, flag, option, refusal
 from lastbit.cli.output import waiting
 from lastbit.ledger import check_output, spared_by
+from lastbit.release import record_problem
 from lastbit.report import checklist_markdown, checklist_page, deployment_of, registry_entry
 from lastbit.tables import budgets_agree, read_card
 
@@ -45,7 +43,7 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
     before = 0 if ledger is None else reopened_after(ledger.entries(account.name))
     cautions = (reopened_words(before),) if before else ()
     with waiting("checking"):
-        about = deployment_of(read, account, ledger, _judged, cautions)
+        about = deployment_of(read, account, ledger, record_problem, cautions)
     if checklist:
         page = out is not None and out.suffix.lower() in (".html", ".htm")
         words = str(checklist_page(about)) if page else checklist_markdown(about)
@@ -58,11 +56,3 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
         click.echo(words, nl=False)
     else:
         save(out, words)
-
-
-def _judged(record: Mapping[str, Any]) -> str | None:
-    """The independent checker's verdict on an answer; any other kind could name code to run."""
-    inner = record.get("certificate") if "rows" in record else None
-    if not isinstance(inner, Mapping) or inner.get("kind") not in ("release", "marginals"):
-        return "it has no certificate of an answer"
-    return problem_of(record)

@@ -33,6 +33,7 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | file | holds |
 |---|---|
 | `entry.py` | an entry, its canonical text and its hash; an account, and the rules that change it |
+| `records.py` | what of an answer is read, and believed, whoever wrote it |
 | `principals.py` | who may charge what: roles, allowances, and their rules |
 | `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |

@@ -1,4 +1,9 @@
-from lastbit.ledger.entry import Account as Account, Entry as Entry
+from lastbit.ledger.chain import Known as Known
+from lastbit.ledger.entry import (
+    Account as Account,
+    Entry as Entry,
+    neighbours_of as neighbours_of,
+)
 from lastbit.ledger.ledger import Ledger as Ledger
 from lastbit.ledger.principals import (
     PERIODS as PERIODS,

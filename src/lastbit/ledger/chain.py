@@ -15,11 +15,11 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number given out
          that can only be that field: in canonical JSON, a quotation mark inside a text is `\"`
 Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
          the charges in the file (or more: `entry.py`) and was within its budget at every entry;
-         every answer has a charge of its own, made before it, of the price and the plan that it
-         names; every charge, once there are principals, is in the name of one who might ask, and
-         within the allowance of an analyst as `principals.py` counts it; and whoever knows the
-         hash of one entry knows that no entry up to it was changed, dropped, added or moved since,
-         unless they know two texts of one SHA-256
+         every answer (`records.py`) has a charge of its own, made before it, of the price and the
+         plan that it names; every charge, once there are principals, is in the name of one who
+         might ask, and within the allowance of an analyst as `principals.py` counts it; and whoever
+         knows the hash of one entry knows that no entry up to it was changed, dropped, added or
+         moved since, unless they know two texts of one SHA-256
 Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
@@ -32,14 +32,14 @@ Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then as
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256 as hashed
-from typing import Any
+from typing import Any, TypeAlias
 
-from lastbit.canonical import canonical_json, digest_of, sha256
-from lastbit.errors import LastbitError
-from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
+from lastbit.canonical import canonical_json, sha256
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.ledger.entry import FIRST, LONGEST_ENTRY, Account, Entry, Malformed
 from lastbit.ledger.principals import (
     Allowance,
     Principal,
@@ -50,17 +50,20 @@ from lastbit.ledger.principals import (
     is_time,
     moment_of,
 )
+from lastbit.ledger.records import UNREADABLE, WITHDRAWN, answer_problem, record_of
 from lastbit.ledger.storage import Books, Place, damaged
-from lastbit.reading import MOST_RECORDED, parse_json
 from lastbit.tables import Cost
 
 _KIND = re.compile(
-    rb'"format":"lastbit ledger ([12345])","kind":"([a-z]+)"'
+    rb'"format":"lastbit ledger ([123456])","kind":"([a-z]+)"'
 )  # a budget has a kind too
 _PRINCIPAL = re.compile(rb'"principal":("(?:[^"\\]|\\.)*")')
 _WHEN = re.compile(rb'"when":"([^"\\]*)"')
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
+IsAnswer: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""What the caller takes for an answer, of records that name the right question, price and plan."""
+_MOST_TRIED = 20  # answers to one question that are no answers, before it is asked anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,11 @@ class StoredEntry:
         return entry
 
     def read_whole(self) -> Entry:
-        """The entry, if the answer beside it too is the one that it was written with."""
+        """The entry, if what is kept beside it is what it was written with.
+
+        What no lastbit would have written is no answer, and no damage: whoever may charge may have
+        written it.
+        """
         entry, text = self.read(), self.record
         if (text is None) != (entry.result is None):
             raise Malformed("has lost its answer, or has one that is not its own")
@@ -95,13 +102,8 @@ class StoredEntry:
             return entry
         if not isinstance(text, str) or not text.isascii() or sha256(text) != entry.result:
             raise Malformed("has an answer that was changed")
-        try:
-            record = parse_json(text, most_bytes=len(text), most_values=MOST_RECORDED)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise Malformed("has an answer that is not a record")
-        return entry.with_record(record)
+        record = record_of(text)
+        return entry.without_answer(UNREADABLE) if record is None else entry.with_record(record)
 
 
 def stored(
@@ -112,10 +114,54 @@ def stored(
         yield StoredEntry(*row)
 
 
-def numbered(books: Books, sequence: int) -> Entry | None:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What other entries say of records: looked up once, for many of them."""
+
+    withdrawn: set[str] = field(default_factory=set)
+    """The hashes of entries whose answer is withdrawn."""
+    costs: dict[str, Cost | None] = field(default_factory=dict)
+    """By their hashes: what reservations cost; those that are not here are looked up."""
+
+    def take(self, entry: Entry, hash_: str) -> None:
+        """An entry that was read, and its hash."""
+        if entry.kind == "reserved":
+            self.costs[hash_] = entry.cost
+        elif entry.kind == "withdrawn":
+            self.withdrawn.add(entry.reservation or "")
+
+
+def known_by(books: Books) -> Known:
+    """What was withdrawn in this ledger."""
+    # most entries are charges and answers: to parse all of them would take long
+    rows = list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%'))
+    known = Known()
+    for row in rows:
+        known.take(intact(books.place, row), row.hash)
+    return known
+
+
+def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
     """The entry of this number, with its answer; one that does not fit means damage."""
     row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-    return None if row is None else intact(books.place, row, whole=True)
+    return None if row is None else answered(books, row, known)
+
+
+def answered(books: Books, row: StoredEntry, known: Known) -> Entry:
+    """The entry of a row, with its answer, or with why what is kept is none."""
+    entry = intact(books.place, row, whole=True)
+    if entry.record is None:
+        return entry
+    if row.hash in known.withdrawn:
+        return entry.without_answer(WITHDRAWN)
+    cost, paid = entry.cost, entry.reservation
+    if paid is not None:
+        if paid not in known.costs:
+            found = next(stored(books, "WHERE hash = ?", paid), None)
+            known.costs[paid] = None if found is None else intact(books.place, found).cost
+        cost = known.costs[paid]
+    problem = answer_problem(entry.record, entry, cost)
+    return entry if problem is None else entry.without_answer(problem)
 
 
 def written(books: Books, entry: Entry, record: str | None) -> None:
@@ -154,8 +200,12 @@ class Scan:
     """By account and principal, as they are written: their newest entry. Roles have no account."""
     when: str = ""
     """The time of the last entry."""
-    answers: int | None = None
-    """The number of the newest answer to the question that was looked for."""
+    answers: list[int] = field(default_factory=list)
+    """The numbers of answers to the question that was looked for."""
+    answered: set[bytes] = field(default_factory=set)
+    """The hashes of entries with an answer that is not withdrawn."""
+    withdrawn: set[str] = field(default_factory=set)
+    """The hashes of entries whose answer is."""
 
     def account(self, name: str) -> Account | None:
         """The account after its newest entry."""
@@ -210,16 +260,22 @@ class Scan:
         """The entry that answers a reservation, with the answer, or that makes it void."""
         return self._whole(books, self.closed.get(reservation.hash.encode()))
 
-    def newest_answer(self, books: Books) -> Entry | None:
-        """The newest answer to the question that was looked for."""
-        return self._whole(books, self.answers)
+    def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
+        """The newest answer to the question that was looked for; None: there is none."""
+        for number in self.answers[: -_MOST_TRIED - 1 : -1]:
+            entry = self._whole(books, number)
+            if entry is not None and entry.record is not None and is_answer(entry.record):
+                return entry
+        return None
 
     def drafted(self, **fields: Any) -> Entry:
         """A draft of an entry that states its account as it is now, if that is open."""
         name = fields["account"]
         state = None if name is None else self.account(name)
         if state is not None:
-            fields |= {"spent": state.spent, "budget": state.budget}
+            fields |= {
+                "spent": state.spent, "budget": state.budget, "neighbours": state.neighbours
+            }  # fmt: skip
         return Entry(**fields)
 
     def append(self, books: Books, draft: Entry, record: str | None = None) -> Entry:
@@ -227,6 +283,9 @@ class Scan:
         # the number orders the entries; the clock is only quoted, since clocks go back
         when = draft.when or books.now()
         entry = replace(draft, sequence=self.last + 1, when=when, previous=self.head)
+        if len(entry.text) > LONGEST_ENTRY:
+            problem, remedy = "is longer than entries may be", "write it in fewer words"
+            raise InvalidParameter("entry", problem=problem, remedy=remedy)
         Entry.read(entry.text)  # what could not be read again is never written
         written(books, entry, record)
         self.last, self.head, self.when = entry.sequence, entry.hash, when
@@ -238,7 +297,7 @@ class Scan:
     def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
             return None
-        found = numbered(books, number)
+        found = numbered(books, number, Known(self.withdrawn))
         if found is None:
             raise _broken(self.place, number)
         return found
@@ -263,11 +322,12 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         previous = hash_
         version, kind, name = told[1], told[2], text[: text.find(_AFTER_ACCOUNT)]
         found.newest[name] = (number, text)
-        if version == b"5":
+        if version in (b"5", b"6"):
             principal = _PRINCIPAL.search(text)
-            if principal is None:
+            if principal is not None:
+                found.named[name, principal[1]] = (number, text)
+            elif version == b"5":
                 raise _broken(place, number)
-            found.named[name, principal[1]] = (number, text)
         if kind == b"reserved":
             found.open[hash_] = (number, text)
         elif kind in (b"settled", b"voided"):
@@ -275,8 +335,16 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
             if named is None or found.open.pop(named[1], None) is None:
                 raise _broken(place, number)
             found.closed[named[1]] = number
-        if sought and kind in (b"settled", b"charge") and name == sought[0] and letters in text:
-            found.answers = number
+        elif kind == b"withdrawn":
+            named = _NAMED.search(text)
+            if named is None or named[1] not in found.answered:
+                raise _broken(place, number)
+            found.answered.remove(named[1])
+            found.withdrawn.add(named[1].decode())
+        if kind in (b"settled", b"charge"):
+            found.answered.add(hash_)
+            if sought and name == sought[0] and letters in text:
+                found.answers.append(number)
     if number == 0 or given_out != number:
         raise damaged(
             place, "has lost its last entries, or its count of them; look at lastbit ledger verify"
@@ -342,13 +410,22 @@ def _broken(place: Place, number: int, how: str = "does not follow the one befor
 
 
 def chain_problems(
-    rows: Iterable[StoredEntry], *, secret: str, last: int | None, heads: Collection[str] = ()
+    rows: Iterable[StoredEntry],
+    *,
+    secret: str,
+    last: int | None,
+    heads: Collection[str] = (),
+    no_answers: dict[int, str] | None = None,
 ) -> Iterator[str]:
     """Each problem in words, none of them with anything from a record.
 
     `secret` is the digest of the ledger's secret, `last` the highest number that the file says it
-    ever gave out, `heads` are hashes noted elsewhere, which must be in the chain.
+    ever gave out, `heads` are hashes noted elsewhere, which must be in the chain. At the end
+    `no_answers` has the numbers of entries whose record is no answer, and is not withdrawn, and why
+    it is none.
     """
+    unread: dict[int, str] = {} if no_answers is None else no_answers
+    answers: dict[str, int] = {}
     missing = dict.fromkeys(heads)
     accounts: dict[str, Account] = {}
     charges: dict[str, list[Cost]] = {}
@@ -375,7 +452,14 @@ def chain_problems(
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts, charges)
-        yield from _settling_problems(entry, open_)
+        yield from _settling_problems(entry, open_, unread)
+        if entry.result is not None:
+            answers[row.hash] = number
+        elif entry.kind == "withdrawn":
+            withdrawn = answers.pop(entry.reservation or "", None)
+            if withdrawn is None:
+                yield f"entry {number} withdraws no answer"
+            unread.pop(withdrawn or 0, None)
         yield from rights.problems(entry)
     if number == 0:
         yield "there is no entry"
@@ -393,7 +477,7 @@ def _account_problems(
     The charges so far are those that a filter counts again when it takes an account over.
     """
     if entry.account is None:
-        if entry.kind in ("charge", "budget", "reserved", "settled", "voided", "allowance"):
+        if entry.kind not in ("opened", "note", "principal"):
             yield f"entry {entry.sequence} has no account"
         return
     before = accounts.get(entry.account)
@@ -406,8 +490,9 @@ def _account_problems(
                 expected = opened.reopened(entry.budget, charges.get(entry.account, []))
             else:
                 expected = opened.with_budget(entry.budget)
+            expected = expected.with_neighbours(entry.neighbours)
         except LastbitError:
-            yield f"entry {entry.sequence} exceeds the budget"
+            yield f"entry {entry.sequence} exceeds the budget, or is of other neighbours"
     elif entry.kind in ("charge", "reserved"):
         if before is None or entry.cost is None:
             yield f"entry {entry.sequence} charges an account that is not open, or nothing"
@@ -425,8 +510,10 @@ def _account_problems(
         accounts[entry.account] = stated
 
 
-def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
-    """Whether an answer has a reservation of its own: open, of its account, question and price."""
+def _settling_problems(
+    entry: Entry, open_: dict[str, Entry], no_answers: dict[int, str]
+) -> Iterator[str]:
+    """Whether an answer has a reservation of its own: open, of its account and question."""
     paid: Entry | None = None
     if entry.kind == "reserved":
         open_[entry.hash] = entry
@@ -442,10 +529,11 @@ def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
             yield f"entry {entry.sequence} answers a reservation for something else"
         if (entry.result is None) != (entry.kind == "voided"):
             yield f"entry {entry.sequence} settles without an answer, or voids with one"
+    problem = entry.unreadable
     if paid is not None and entry.record is not None:
-        problem = price_problem(entry.record, paid.cost, entry.plan)
-        if problem is not None:
-            yield f"the answer of entry {entry.sequence} {problem}"
+        problem = answer_problem(entry.record, entry, paid.cost)
+    if problem is not None:
+        no_answers[entry.sequence] = problem
 
 
 @dataclass(slots=True)
@@ -505,20 +593,3 @@ class _Rights:
         if before is None or entry.cost is None:
             return before
         return before.at(moment).charged(entry.cost)
-
-
-def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:
-    """How the price or plan an answer states differs from what was paid; None if they match.
-
-    An answer need not name them: then there is nothing to compare.
-    """
-    price = None if cost is None else cost.to_json()
-    if "cost" in record and record["cost"] != price:
-        return "names another price than was charged for it"
-    if "plan" in record:
-        told = record["plan"]
-        if not isinstance(told, Mapping) or told.get("cost") != price:
-            return "has a plan of another price than was charged for it"
-        if digest_of(told) != plan:
-            return "has another plan than its entry"
-    return None

@@ -2,14 +2,17 @@
 
 `{s}` stands for the schema, `{steward}` and the like for its roles. Nobody but the owner may write
 to a table. `append` and `decide` run as the owner, and let `entered` decide: an entry has the next
-number, names the hash before, fits its own hash, and its record the digest it states; a charge adds
-at least its price to what was spent, and stays within a budget of plain sums; a reservation is
-answered once; no sum goes down; what changes a budget, a role or an allowance, or voids a
-reservation, goes through `decide`. Once there are principals (`principals.py`), a charge names one
-who may ask: by `append` whoever is signed in, by `decide` anybody; and that of an analyst states
-`since` as the server's clock and the entry before have it, and at least what is used of the limit.
-`well_formed` lets no text in that lastbit would not read again. Whoever breaks a rule gets an
-error, and nothing is written.
+number, names the hash before, fits its own hash, and its record the digest it states, the price
+that was paid and the plan; it says when it is written, by the server's clock; a charge adds its
+price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked out
+here: such an account is charged through `decide` alone); a reservation is answered once; no sum
+goes down; an account's neighbours stay once something is spent; what opens an account, or changes a
+budget, a role or an allowance, voids a reservation, withdraws an answer or notes the head of
+another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names
+one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide` anybody;
+and that of an analyst states `since` as the server's clock and the entry before have it, and what
+is used of the limit. `well_formed` and `readable` let nothing in that lastbit would not read again.
+Whoever breaks a rule gets an error, and nothing is written.
 """
 
 from __future__ import annotations
@@ -18,8 +21,13 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-LAYOUT = 2
-"""Of tables and functions; a lastbit that needs others says so. 1 knew no principals."""
+from lastbit.ledger.entry import LONGEST_ENTRY
+from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS, MOST_PARTS
+from lastbit.tables import GRID
+
+LAYOUT = 3
+"""Of tables and functions; a lastbit that needs others says so. 1 knew no principals; 2 let those
+who ask open accounts, say any time that has been, and write any record."""
 ROLES = ("steward", "analyst", "auditor")
 
 GIVEN = "bigint, text, text, text, text, text"
@@ -30,6 +38,16 @@ SELECT (n[1] * d[2] + n[2] * d[1]) * d[3] <= n[3] * d[1] * d[2] FROM (
     SELECT array_agg(split_part(part, '/', 1)::numeric ORDER BY i) AS n,
            array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric ORDER BY i) AS d
     FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions
+"""
+
+# whether c is a + b, or, if that is off the grid of prices, the next number on it
+_ADDS = f"""
+SELECT over = 0 OR mod({GRID}, d[3]) = 0 AND over > 0 AND over * {GRID} < d[1] * d[2] * d[3] FROM (
+    SELECT d, n[3] * d[1] * d[2] - (n[1] * d[2] + n[2] * d[1]) * d[3] AS over FROM (
+        SELECT array_agg(split_part(part, '/', 1)::numeric ORDER BY i) AS n,
+               array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric
+                         ORDER BY i) AS d
+        FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions) AS sums
 """
 
 # PostgreSQL stops at a NUL that somebody asked about, wherever it is; no field that matters has one
@@ -66,10 +84,11 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
         "budget": rf'^(null|\{{"delta":{_F},("delta_kept":{_F},)?"epsilon":{_F},"kind":"[a-z]+",'
         rf'("order":{_F},)?"rho":{_F}\}})$',
         "cost": _PRICE,
-        "format": '^"lastbit ledger [1-5]"$',
+        "format": '^"lastbit ledger [1-6]"$',
         "kind": '^"[a-z]+"$',
         "limit": rf'^(null|\{{"delta":{_N},"epsilon":{_N},'
         rf'"period":(null|"(day|week|month|year)"),"rho":{_N}\}})$',
+        "neighbours": '^(null|"(add-remove|change-one) of (rows|units)")$',
         "previous": '^"[0-9a-f]{64}"$',
         "principal": _TEXT,
         "reservation": '^(null|"[0-9a-f]{64}")$',
@@ -83,7 +102,11 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
     }
 )
 _IN: Mapping[str, int] = MappingProxyType(
-    {"reservation": 2, **dict.fromkeys(("limit", "principal", "role", "since", "used"), 5)}
+    {
+        "reservation": 2,
+        "neighbours": 6,
+        **dict.fromkeys(("limit", "principal", "role", "since", "used"), 5),
+    }
 )
 _FIELDS = ", ".join(
     f"('{name}', '{_SHAPES[name]}', {_IN.get(name, 1)})" for name in sorted(_SHAPES)
@@ -108,8 +131,9 @@ BEGIN
                                         ORDER BY name COLLATE "C") || '}}'
            AND bool_and(coalesce(($1 -> name)::text ~ shape, false)) INTO fits
     FROM (VALUES {_FIELDS}) AS fields (name, shape, needs)
-    WHERE needs = 1 OR needs = 5 AND version = '5'
-       OR needs = 2 AND kind IN ('reserved', 'settled', 'voided');
+    WHERE needs = 1 OR needs = 5 AND ($1 -> 'principal') IS NOT NULL
+       OR needs = 2 AND kind IN ('reserved', 'settled', 'voided', 'withdrawn')
+       OR needs = 6 AND version = '6';
     IF fits IS NOT TRUE THEN RETURN false; END IF;
     -- fractions in lowest terms, of a length that is read
     IF EXISTS (SELECT FROM regexp_matches(amounts, '"([0-9]+)(?:/([0-9]+))?"', 'g') AS found (part)
@@ -121,7 +145,11 @@ BEGIN
        OR counted ~ '"epsilon":"[1-9][0-9/]*","rho":"[1-9]'
        OR (counted ~ '"moment"') <> (limits IS NOT DISTINCT FROM 'filter')
        OR (counted ~ '"mu_squared"') <> (limits IS NOT DISTINCT FROM 'gaussian')
-       OR version <> (CASE WHEN ($1 -> 'principal')::text <> 'null' THEN '5'
+       OR ($1 -> 'principal')::text = 'null'
+       OR ($1 -> 'neighbours')::text <> 'null' AND (counted = 'null'
+                                                    OR ($1 -> 'account')::text = 'null')
+       OR version <> (CASE WHEN kind = 'withdrawn' OR ($1 -> 'neighbours')::text <> 'null' THEN '6'
+                          WHEN ($1 -> 'principal') IS NOT NULL THEN '5'
                           WHEN counted ~ '"mu_squared"' THEN '4' WHEN counted ~ '"moment"' THEN '3'
                           WHEN kind IN ('reserved', 'settled', 'voided') THEN '2' ELSE '1' END)
     THEN RETURN false; END IF;
@@ -140,7 +168,9 @@ BEGIN
         AND (place IS NULL OR place <> '0'
              AND (SELECT max(part::numeric) FROM regexp_split_to_table(place, '/') AS part)
                  <= 1000000000000);
-    IF version <> '5' THEN RETURN fits AND kind NOT IN ('principal', 'allowance'); END IF;
+    IF ($1 -> 'principal') IS NULL THEN
+        RETURN fits AND kind NOT IN ('principal', 'allowance');
+    END IF;
     -- roles, allowances, and charges in a principal's name
     RETURN fits AND kind IN ('charge', 'reserved', 'principal', 'allowance')
         AND (kind = 'principal' OR ($1 -> 'role')::text = 'null')
@@ -152,6 +182,27 @@ BEGIN
 END
 """
 
+# what stands between two quotation marks is text, and may have any digits
+_LONG = "".join(f"[0-9]{{{n}}}" for n in (250, 250, 250, MOST_DIGITS - 749))
+_READABLE = rf"""
+DECLARE
+    outside text := '';
+    record jsonb;
+BEGIN
+    IF octet_length($1) > {LONGEST_RECORD} OR octet_length($1) <> length($1)
+       OR length($1) - length(replace($1, ',', '')) > {MOST_PARTS} THEN RETURN false; END IF;
+    IF $1 ~ '{_LONG}' THEN
+        SELECT string_agg(part, ' ' ORDER BY i) INTO outside
+            FROM unnest(string_to_array(replace(replace($1, '\\', ''), '\"', ''), '"'))
+                WITH ORDINALITY AS parts (part, i) WHERE i % 2 = 1;
+    END IF;
+    record := {{s}}.read($1)::jsonb;  -- halves of letters and numbers beyond all are errors
+    RETURN outside !~ '{_LONG}' AND jsonb_typeof(record) = 'object'
+        AND NOT jsonb_path_exists(record, 'strict $.**{{{DEEPEST} to last}}');
+END
+"""
+_CLOCK = "SELECT clock_timestamp()"
+
 _ALLOWED = r"""
 DECLARE
     kind text := {s}.field($1, 'kind');
@@ -160,10 +211,10 @@ DECLARE
     role text := {s}.role_of(named);
     decides boolean := {s}.role_of({s}.field($1, 'who')) = 'steward';
     already boolean := EXISTS (SELECT FROM {s}.entries AS e WHERE e.principal IS NOT NULL);
-    moment text := {s}.field($1, 'when');
+    started text;
+    moment text;
     share json;
     day text;
-    started text;
     currency text;
     fits boolean;
 BEGIN
@@ -183,15 +234,18 @@ BEGIN
             WHERE r.principal = named AND r.account IS NULL)
         ORDER BY e.sequence DESC LIMIT 1;
     started := {s}.field(share, 'since');
-    IF $2 ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}\+00:00$' THEN
-        moment := greatest(moment, $2 COLLATE "C");
-    END IF;
-    day := greatest(started, to_char(date_trunc({s}.field($1 -> 'limit', 'period'),
-        moment::timestamptz AT TIME ZONE 'UTC'), 'YYYY-MM-DD') COLLATE "C");
-    fits := ($1 -> 'limit')::text <> 'null' AND ($1 -> 'limit')::text = (share -> 'limit')::text
-        AND {s}.field($1, 'since') IS NOT DISTINCT FROM day;
+    fits := ($1 -> 'limit')::text <> 'null' AND ($1 -> 'limit')::text = (share -> 'limit')::text;
+    -- by the server's clock, and by what the entry says of it
+    FOREACH moment IN ARRAY ARRAY[$3, {s}.field($1, 'when')] LOOP
+        IF $2 ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}\+00:00$' THEN
+            moment := greatest(moment, $2 COLLATE "C");
+        END IF;
+        day := greatest(started, to_char(date_trunc({s}.field($1 -> 'limit', 'period'),
+            moment::timestamptz AT TIME ZONE 'UTC'), 'YYYY-MM-DD') COLLATE "C");
+        fits := fits AND {s}.field($1, 'since') IS NOT DISTINCT FROM day;
+    END LOOP;
     FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
-        fits := fits AND {s}.at_most(
+        fits := fits AND {s}.adds(
             CASE WHEN started IS NOT DISTINCT FROM day
                  THEN {s}.field(share -> 'used', currency) ELSE '0' END,
             {s}.field($1 -> 'cost', currency), {s}.field($1 -> 'used', currency));
@@ -208,13 +262,19 @@ SELECT {s}.field({s}.read(e.text), 'role') FROM {s}.entries AS e
 WHERE e.principal = $1 AND e.account IS NULL ORDER BY e.sequence DESC LIMIT 1
 """
 
-_ENTERED = r"""
+# a half of a letter, without the other one beside it
+_FIRST, _SECOND = r"\\ud[89ab][0-9a-f]{2}", r"\\ud[c-f][0-9a-f]{2}"
+_HALVES = f"{_FIRST}(?!{_SECOND})|(?<!{_FIRST}){_SECOND}"
+_ENTERED = (
+    r"""
 #variable_conflict use_column
 DECLARE
     entry json := {s}.read(given_text);
     kind text := {s}.field(entry, 'kind');
     answered text := {s}.field(entry, 'reservation');
     named text := {s}.field(entry, 'principal');
+    now timestamptz := {s}.clock();
+    stated text := {s}.field(entry, 'neighbours');
     now_head {s}.head%ROWTYPE;
     paid {s}.entries%ROWTYPE;
     before json;
@@ -222,6 +282,8 @@ DECLARE
     currency text;
     fits boolean;
     steady boolean;
+    price json;
+    answer json;
 BEGIN
     SELECT * INTO STRICT now_head FROM {s}.head WHERE one = 1 FOR UPDATE;
     IF given_sequence IS DISTINCT FROM now_head.last + 1
@@ -233,23 +295,30 @@ BEGIN
        OR {s}.field(entry, 'question') IS DISTINCT FROM given_question
        OR {s}.field(entry, 'result')
           IS DISTINCT FROM encode(sha256(convert_to(given_record, 'UTF8')), 'hex')
-       OR octet_length(given_record) <> length(given_record)
-       OR json_typeof(given_record::json) <> 'object'
+       OR octet_length(given_text) > %LONGEST%
+       OR given_record IS NOT NULL AND {s}.readable(given_record) IS NOT TRUE
        OR {s}.well_formed(entry) IS NOT TRUE
-       OR {s}.field(entry, 'when')::timestamptz > clock_timestamp()
+       OR replace(given_text, '\\', '') ~ '%HALVES%'
+       OR {s}.field(entry, 'when')::timestamptz NOT BETWEEN now - interval '5 minutes' AND now
     THEN RAISE EXCEPTION 'an entry does not follow the last one' USING ERRCODE = 'LB001';
     END IF;
     SELECT {s}.read(e.text) INTO before FROM {s}.entries AS e
         WHERE e.account = given_account ORDER BY e.sequence DESC LIMIT 1;
-    steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false);
+    steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false)
+        AND stated IS NOT DISTINCT FROM {s}.field(before, 'neighbours');
     limits := coalesce({s}.field(entry -> 'budget', 'kind'), 'none');
     fits := true;
     IF before IS NOT NULL AND kind IN ('charge', 'reserved', 'budget') THEN
         FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
-            fits := fits AND {s}.at_most(
-                {s}.field(before -> 'spent', currency),
-                CASE kind WHEN 'budget' THEN '0' ELSE {s}.field(entry -> 'cost', currency) END,
-                {s}.field(entry -> 'spent', currency));
+            IF kind = 'budget' THEN
+                fits := fits AND {s}.at_most({s}.field(before -> 'spent', currency), '0',
+                    {s}.field(entry -> 'spent', currency));
+            ELSE
+                fits := fits AND {s}.adds({s}.field(before -> 'spent', currency),
+                    {s}.field(entry -> 'cost', currency), {s}.field(entry -> 'spent', currency))
+                    AND mod(%GRID%, coalesce(nullif(split_part(
+                        {s}.field(entry -> 'cost', currency), '/', 2), ''), '1')::numeric) = 0;
+            END IF;
             IF limits IN ('pure', 'approx', 'zcdp') THEN
                 fits := fits AND {s}.at_most({s}.field(entry -> 'spent', currency), '0',
                     {s}.field(entry -> 'budget', currency));
@@ -273,11 +342,18 @@ BEGIN
         fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
             AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
             AND (kind = 'settled') = (given_record IS NOT NULL);
+    ELSIF kind = 'withdrawn' THEN
+        SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
+        fits := fits AND steady AND given_record IS NULL AND paid.record IS NOT NULL
+            AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question);
     ELSIF kind = 'note' THEN
         fits := fits AND given_record IS NULL AND (steady OR given_account IS NULL);
     ELSIF kind = 'budget' THEN
         fits := fits AND given_record IS NULL AND given_account IS NOT NULL
-            AND (before IS NOT NULL OR (entry -> 'spent')::text !~ 'null|:"[1-9]');
+            AND (before IS NOT NULL OR (entry -> 'spent')::text !~ 'null|:"[1-9]')
+            AND coalesce(stated = {s}.field(before, 'neighbours')
+                         OR (before -> 'spent')::text !~ ':"[1-9]',
+                         {s}.field(before, 'neighbours') IS NULL);
     ELSIF kind = 'allowance' THEN
         fits := fits AND given_record IS NULL AND steady;
     ELSIF kind = 'principal' THEN
@@ -285,25 +361,46 @@ BEGIN
     ELSIF kind NOT IN ('charge', 'reserved') THEN
         fits := false;
     END IF;
+    -- a record may name its price and plan, which are those of its entry
+    IF given_record IS NOT NULL THEN
+        price := CASE kind WHEN 'settled' THEN {s}.read(paid.text) ELSE entry END -> 'cost';
+        answer := {s}.read(given_record);
+        fits := fits
+            AND (answer -> 'cost' IS NULL OR (answer -> 'cost')::text = price::text)
+            AND (answer -> 'plan' IS NULL OR (answer -> 'plan' -> 'cost')::text = price::text
+                 AND (strpos(given_record, '\u0000') > 0
+                      OR encode(sha256(convert_to((answer -> 'plan')::text, 'UTF8')), 'hex')
+                         IS NOT DISTINCT FROM {s}.field(entry, 'plan')));
+    END IF;
     fits := fits AND {s}.allowed(entry, (SELECT {s}.field({s}.read(e.text), 'when')
-        FROM {s}.entries AS e WHERE e.sequence = now_head.last));
+        FROM {s}.entries AS e WHERE e.sequence = now_head.last),
+        to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"+00:00"'));
     IF fits IS NOT TRUE THEN
         RAISE EXCEPTION 'an entry breaks the rules of its account' USING ERRCODE = 'LB001';
     END IF;
-    IF NOT given_steward AND (kind IN ('voided', 'principal', 'allowance')
-                              OR kind = 'budget' AND before IS NOT NULL) THEN
+    IF NOT given_steward
+       AND (kind IN ('budget', 'voided', 'principal', 'allowance', 'withdrawn')
+            OR kind = 'note' AND (entry -> 'words')::text LIKE '"anchor of %') THEN
         RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
     END IF;
+    IF NOT given_steward AND kind IN ('charge', 'reserved')
+       AND limits NOT IN ('none', 'pure', 'approx', 'zcdp') THEN
+        RAISE EXCEPTION 'a filter''s sums are not checked here' USING ERRCODE = 'LB003';
+    END IF;
+    IF kind = 'settled' THEN named := {s}.field({s}.read(paid.text), 'principal'); END IF;
     IF NOT given_steward AND named <> session_user THEN
         RAISE EXCEPTION 'a charge in the name of somebody else' USING ERRCODE = 'LB002';
     END IF;
     INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record,
         principal) VALUES (given_sequence, given_account, given_question, given_text, given_hash,
-        answered, given_record, named);
+        answered, given_record, {s}.field(entry, 'principal'));
     UPDATE {s}.head SET last = given_sequence, hash = given_hash,
         version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
 END
-"""
+""".replace("%LONGEST%", str(LONGEST_ENTRY))
+    .replace("%HALVES%", _HALVES)
+    .replace("%GRID%", str(GRID))
+)
 
 
 def _function(name: str, given: str, gives: str, language: str, body: str, how: str) -> str:
@@ -327,9 +424,12 @@ _FUNCTIONS = (
     _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
     _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
     _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
+    _function("adds", "text, text, text", "boolean", "sql", _ADDS, "IMMUTABLE"),
     _function("well_formed", "json", "boolean", "plpgsql", _WELL_FORMED, f"IMMUTABLE {_SAFE}"),
+    _function("readable", "text", "boolean", "plpgsql", _READABLE, f"IMMUTABLE {_SAFE}"),
+    _function("clock", "", "timestamptz", "sql", _CLOCK, f"VOLATILE {_SAFE}"),
     _function("role_of", "text", "text", "sql", _ROLE_OF, "STABLE"),
-    _function("allowed", "json, text", "boolean", "plpgsql", _ALLOWED, f"STABLE {_SAFE}"),
+    _function("allowed", "json, text, text", "boolean", "plpgsql", _ALLOWED, f"STABLE {_SAFE}"),
     _function("entered", _NAMED, "void", "plpgsql", _ENTERED, f"{_SAFE} SET {BY_INDEX[0]} = on"),
 )
 _OURS_ALONE = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC"
@@ -376,7 +476,10 @@ SCHEMA = (
 )
 
 UPGRADES: Mapping[int, tuple[str, ...]] = MappingProxyType(
-    {1: (*_PRINCIPALS, *_FUNCTIONS, _OURS_ALONE)}
+    {
+        1: _PRINCIPALS,
+        2: ("DROP FUNCTION IF EXISTS {s}.allowed(json, text)", *_FUNCTIONS, _OURS_ALONE),
+    }
 )
 """By the layout that is there: what makes the next one of it. No entry is touched."""
 
@@ -419,7 +522,8 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
 AS_MADE: Mapping[str, int] = MappingProxyType(
     {
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
-        "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": LAYOUT,
+        "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
+        "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

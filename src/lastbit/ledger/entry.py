@@ -8,11 +8,12 @@ total that `chain.py` computes again from the charges alone.
 | kind | says |
 |---|---|
 | opened | the ledger was made |
-| budget | an account has this budget from now on |
+| budget | an account has this budget, and these neighbours, from now on |
 | reserved | this price is charged for an answer that is to come; no row has been read for it |
 | settled | the answer to an earlier reservation, which costs nothing more |
 | voided | an earlier reservation stays charged and is never answered: its `words` say why, or a
   backup was restored |
+| withdrawn | the answer of an earlier entry is used no more; what it cost stays charged |
 | charge | a price and its answer at once |
 | principal | somebody has this role from now on, or none (`principals.py`) |
 | allowance | an analyst may charge so much to an account from now on, or nothing |
@@ -34,6 +35,10 @@ Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of th
          `charged` refuses what the filter does; kind, order and delta_kept never change.
          `reopened` counts the charges of plain sums again: the same theorem holds if the answers
          until then had no say in whether and how the account was reopened
+Theorem  (one promise) once an account states its neighbours, a charge that says it is of others is
+         refused
+Proof    `with_neighbours` changes what is stated only while nothing is spent; `Ledger.reserve`
+         compares in the transaction that charges
 Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
          Prices off the grid are refused; ledgers that were written before there was one may hold
          some, and their sums, however long, are moved up at the next charge
@@ -55,7 +60,15 @@ from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.ledger.principals import CURRENCIES, ROLES, Allowance, Limit, Role, Total, in_words
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
-from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price, suggested
+from lastbit.tables import (
+    FILTERS,
+    Budget,
+    Cost,
+    DataCard,
+    on_grid,
+    rounded_up as next_price,
+    suggested,
+)
 
 Kind: TypeAlias = Literal[
     "opened",
@@ -67,13 +80,24 @@ Kind: TypeAlias = Literal[
     "voided",
     "principal",
     "allowance",
+    "withdrawn",
 ]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 6))
+_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 7))
 _RESERVATIONS = ("reserved", "settled", "voided")
+_LINKED = (*_RESERVATIONS, "withdrawn")
+"""Kinds of entries that may name an earlier one."""
+NEIGHBOURS = tuple(
+    f"{relation} of {unit}"
+    for relation in ("add-remove", "change-one")
+    for unit in ("rows", "units")
+)
+"""What an account may sum up prices of."""
+LONGEST_ENTRY = 1 << 21
+"""Letters of an entry's text: those of the longest question, and its amounts."""
 _KINDS = get_args(Kind)
 _NAMED = ("charge", "reserved", "principal", "allowance")
 """Kinds of entries that may name a principal; the last two always do."""
@@ -106,6 +130,8 @@ class Account:
     name: str
     budget: Budget | None
     spent: Cost | FilterCost = _NOTHING
+    neighbours: str | None = None
+    """Of which neighbours the prices are (`NEIGHBOURS`); None: nobody has said so yet."""
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -208,7 +234,7 @@ class Account:
         return (
             cost != _NOTHING
             and isinstance(after.spent, Cost)
-            and (after.name, after.budget) == (self.name, self.budget)
+            and after == replace(self, spent=after.spent)
             and after.spent in (exact, _moved_up(exact))
             and (self.budget is None or after.spent.within(self.budget))
         )
@@ -232,6 +258,29 @@ class Account:
             remedy = "set it to that to close the account, or higher; spent stays spent"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return replace(self, budget=budget)
+
+    def with_neighbours(self, neighbours: str | None) -> Account:
+        """The account, stated to be of these neighbours; None leaves it as it is.
+
+        Prices of other neighbours never come into one sum: once something is spent, it stays so.
+        """
+        if neighbours is None or neighbours == self.neighbours:
+            return self
+        if neighbours not in NEIGHBOURS:
+            remedy = f"pass one of {', '.join(NEIGHBOURS)}"
+            raise InvalidParameter("neighbours", problem="are unknown", remedy=remedy)
+        if self.neighbours is not None and not self.unused:
+            raise self.other_neighbours()
+        return replace(self, neighbours=neighbours)
+
+    def other_neighbours(self) -> InvalidParameter:
+        """The refusal of a card, or of a price, that is of other neighbours."""
+        problem = f"{self.name} has answers about other neighbours or units"
+        remedy = "let cards that share an account declare the same neighbours and units"
+        if self.unused:
+            problem = f"{self.name} is kept for other neighbours or units"
+            remedy += ", or let a steward run lastbit budget card.toml --set"
+        return InvalidParameter("account", problem=problem, remedy=remedy)
 
     def _with_filter(self, spent: FilterCost, budget: Budget | None) -> Account:
         kept = self.budget
@@ -283,7 +332,7 @@ class Account:
             if spent.delta > kept.delta_kept:
                 remedy = f"declare delta_kept = {exact_text(spent.delta, 16)} or more, and delta"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        return Account(name=self.name, budget=budget, spent=spent)
+        return replace(self, budget=budget, spent=spent)
 
     def _check_currency(self, cost: Cost) -> None:
         """In rho, or in epsilon and delta: the two do not add up, but under a filter."""
@@ -314,6 +363,11 @@ def _counted_by(budget: Budget | None) -> type[Cost | FilterCost]:
         case "gaussian":
             return GaussianCost
     return Cost
+
+
+def neighbours_of(card: DataCard) -> str:
+    """Of which neighbours the prices of answers about a table are: one of `NEIGHBOURS`."""
+    return f"{card.neighbours.relation} of {'rows' if card.unit is None else 'units'}"
 
 
 class Malformed(ValueError):
@@ -350,7 +404,7 @@ class Entry:
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
     reservation: str | None = None
-    """In a settled or voided entry: the hash of the reservation that it answers, or closes."""
+    """The hash of the reservation that is answered or closed, or of the answer withdrawn."""
     principal: str | None = None
     """In whose name is charged; or whose role or allowance it is."""
     role: Role | None = None
@@ -361,13 +415,19 @@ class Entry:
     """Of the limit, this entry included."""
     since: str | None = None
     """The first day of the period in which it is used; None if it is for good."""
+    neighbours: str | None = None
+    """Of which neighbours the account's prices are, from here on (`NEIGHBOURS`)."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    unreadable: str | None = field(default=None, repr=False, compare=False)
+    """Why an entry that has a `result` has no record: what is kept is no answer of lastbit's."""
     resumed: bool = field(default=False, repr=False, compare=False)
     """Of a reservation that `reserve` gives: whether it was charged by an earlier call."""
 
     @property
     def version(self) -> int:
         """The version of lastbit's ledgers that first had entries like this one."""
+        if self.neighbours is not None or self.kind == "withdrawn":
+            return 6
         if self.principal is not None:
             return 5
         if isinstance(self.spent, _FILTERED):
@@ -378,8 +438,10 @@ class Entry:
     def text(self) -> str:
         """The canonical JSON of all fields; the record is in it by its digest."""
         late: dict[str, Any] = {}
-        if self.kind in _RESERVATIONS:
+        if self.kind in _LINKED:
             late["reservation"] = self.reservation
+        if self.version == 6:
+            late["neighbours"] = self.neighbours
         if self.principal is not None:
             amounts = {name: _amounts(getattr(self, name)) for name in ("limit", "used")}
             named = {name: getattr(self, name) for name in ("principal", "role", "since")}
@@ -407,7 +469,9 @@ class Entry:
         """The account as it was after this entry."""
         if self.account is None or self.spent is None:
             return None
-        return Account(name=self.account, budget=self.budget, spent=self.spent)
+        return Account(
+            name=self.account, budget=self.budget, spent=self.spent, neighbours=self.neighbours
+        )
 
     @property
     def allowance(self) -> Allowance | None:
@@ -427,6 +491,10 @@ class Entry:
         place = {"hash": self.hash, "sequence": self.sequence}
         return replace(self, record={**record, "entry": place})
 
+    def without_answer(self, why: str) -> Entry:
+        """The entry, whose record is no answer."""
+        return replace(self, record=None, unreadable=why)
+
     @staticmethod
     def read(text: str) -> Entry:
         """The entry that this text is; any other text, also of the same meaning, is refused."""
@@ -437,7 +505,7 @@ class Entry:
         if not isinstance(data, dict) or data.get("format") not in _FORMATS:
             raise Malformed("is of another format")
         try:
-            late = ("reservation",) if data["kind"] in _RESERVATIONS else ()
+            late = ("reservation",) if data["kind"] in _LINKED else ()
             texts: dict[str, Any] = {name: data[name] for name in (*_TEXTS, *late)}
             if data["kind"] not in _KINDS or type(data["sequence"]) is not int:
                 raise ValueError
@@ -453,8 +521,13 @@ class Entry:
                 spent=_read_spent(data["spent"]),
                 budget=_read_budget(data["budget"]),
                 **texts,
-                **(_read_allowance(data) if data["format"] == _FORMATS[4] else {}),
+                **(_read_allowance(data) if "principal" in data else {}),
+                **({"neighbours": data["neighbours"]} if "neighbours" in data else {}),
             )
+            if entry.neighbours is not None and (
+                entry.neighbours not in NEIGHBOURS or entry.state is None
+            ):
+                raise ValueError
             if entry.principal is None and entry.kind in ("principal", "allowance"):
                 raise ValueError
             if entry.spent is not None and not isinstance(entry.spent, _counted_by(entry.budget)):

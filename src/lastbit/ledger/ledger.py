@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,12 +34,14 @@ from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.files import exists, same_place
 from lastbit.ledger.chain import (
+    IsAnswer,
+    Known,
     Scan,
     chain_problems,
     charges_by,
     intact,
+    known_by,
     numbered,
-    price_problem,
     scanned,
     stored,
 )
@@ -57,6 +58,7 @@ from lastbit.ledger.principals import (
     counted,
     moment_of,
 )
+from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
 from lastbit.ledger.storage import (
     SECRET_BYTES,
     Books,
@@ -73,6 +75,7 @@ from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
 _LONGEST_NAME = 200
 _ACCEPTED = "data of {table} accepted: {data}"
+_ONCE = "let a steward run lastbit budget card.toml --set, once"
 _PATIENCE = 30.0  # seconds to wait for other processes before giving up
 
 
@@ -146,8 +149,13 @@ class Ledger:
         with self._connected() as books:
             return books.user()
 
-    def account(self, name: str, budget: Budget | None) -> Account:
-        """Open an account with this budget, or see that it has this budget; None is no limit."""
+    def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
+        """Open an account with this budget, or see that it has this budget; None is no limit.
+
+        The same for `neighbours` (`neighbours_of` a card), if they are given: prices of other ones
+        do not add up. Ledgers of old do not state them; the next charge does. Where a database
+        keeps the ledger, a steward opens accounts.
+        """
         _check_name(name)
         with self._connected() as books:
             found = self._chain(books).account(name)
@@ -157,8 +165,8 @@ class Ledger:
                     found = chain.account(name)
                     if found is None:
                         check_budget(budget)
-                        found = Account(name=name, budget=None).with_budget(budget)
-                        chain.append(books, _budget_entry(found, who=None))
+                        new = Account(name=name, budget=None).with_budget(budget)
+                        found = self._decided(books, chain, new.with_neighbours(neighbours))
         if not budgets_agree(found.budget, budget):
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -166,10 +174,65 @@ class Ledger:
                 remedy="put the old one back on the card, or let the steward change the ledger's "
                 "by lastbit budget card.toml --set",
             )
+        if found.neighbours is not None and neighbours not in (None, found.neighbours):
+            raise found.other_neighbours()
         return found
 
-    def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
+    def _decided(self, books: Books, chain: Scan, state: Account) -> Account:
+        """An account as a card declares it, written down; refused to those who may only ask."""
+        known = chain.principal(books.user()) if chain.named else None
+        if not books.decides or (known is not None and known.role not in (None, "steward")):
+            what = "is not open" if chain.account(state.name) is None else "states no neighbours"
+            raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=_ONCE)
+        chain.append(books, _budget_entry(state, who=None))
+        return state
+
+    def _with_neighbours(
+        self, books: Books, chain: Scan, name: str, neighbours: str | None
+    ) -> Account | None:
+        """An account that is charged a price of these neighbours; it states them from now on."""
+        found = chain.account(name)
+        if found is None or neighbours in (None, found.neighbours):
+            return found
+        if found.neighbours is not None:
+            raise found.other_neighbours()
+        self._check_claims(books, found, neighbours)
+        return self._decided(books, chain, found.with_neighbours(neighbours))
+
+    def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
+        """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
+
+        Records are their writers' word, so they may raise a doubt and do no more: it is the card of
+        somebody who may decide that says which neighbours there are.
+        """
+        if neighbours is None or account.unused:
+            return
+        known = known_by(books)
+        for row in list(stored(books, "WHERE account = ? ORDER BY sequence", account.name)):
+            entry = intact(self.path, row)
+            known.take(entry, row.hash)
+            if entry.result is None:
+                continue
+            found = numbered(books, row.sequence, known)
+            record = {} if found is None else found.record or {}
+            if claimed_neighbours(record) not in (None, neighbours):
+                problem = f"{account.name} has answers about other neighbours or units"
+                problem += f": entry {row.sequence}"
+                remedy = "let cards that share an account declare the same neighbours and units; "
+                remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
+                raise InvalidParameter("account", problem=problem, remedy=remedy)
+
+    def set_budget(
+        self,
+        name: str,
+        budget: Budget | None,
+        *,
+        who: str | None = None,
+        neighbours: str | None = None,
+    ) -> Account:
         """Give an account another budget, which must cover what is spent; this is recorded too.
+
+        `neighbours` are stated with it, if they are given. They stay once something is spent.
 
         In a ledger with principals a steward decides it: `who`, or else the user of this process.
         A budget of the kind "filter" reopens an account of plain sums: all its charges are counted
@@ -181,11 +244,17 @@ class Ledger:
             chain = self._chain(books)
             who = _decider(books, chain, who)
             found = chain.account(name)
-            if found is not None and budgets_agree(found.budget, budget):
+            agrees = found is not None and budgets_agree(found.budget, budget)
+            if found is not None and agrees and neighbours in (None, found.neighbours):
                 return found
             check_budget(budget)
             account, words = found or Account(name=name, budget=None), None
-            if budget is not None and account.opens_filter(budget):
+            if account.neighbours is None:
+                self._check_claims(books, account, neighbours)
+            account = account.with_neighbours(neighbours)
+            if agrees:
+                after = account
+            elif budget is not None and account.opens_filter(budget):
                 charges = self._charges(books, name)
                 after = account.reopened(budget, charges)
                 if charges:
@@ -320,12 +389,17 @@ class Ledger:
             raise _not_open(account)
         return found.remaining
 
-    def recorded(self, account: str, question: str) -> dict[str, Any] | None:
-        """The newest answer to this very question, to be shown again at no charge."""
+    def recorded(
+        self, account: str, question: str, *, is_answer: IsAnswer = bool
+    ) -> dict[str, Any] | None:
+        """The newest answer to this very question, to be shown again at no charge.
+
+        Whoever may charge may have written a record: `is_answer` says which to believe.
+        """
         with self._connected() as books:
             chain = self._chain(books, account, question)
-            found = chain.newest_answer(books)
-        return None if found is None else dict(found.record or {})
+            found = chain.newest_answer(books, is_answer)
+        return None if found is None or found.record is None else dict(found.record)
 
     def reserve(
         self,
@@ -341,12 +415,14 @@ class Ledger:
         fresh: bool = False,
         gaussian_noise: bool = False,
         principal: str | None = None,
+        neighbours: str | None = None,
+        is_answer: IsAnswer = bool,
     ) -> Entry:
         """Charge an answer that is still to be made; or raise, and change nothing.
 
         Nothing of the data may be read for it before this returns. What comes back is
-        - an entry with a `record`, if the same was answered before and `fresh` is not asked for:
-          show that, nothing is charged;
+        - an entry with a `record`, if the same was answered before (by a record that `is_answer`
+          takes for one) and `fresh` is not asked for: show that, nothing is charged;
         - else a reservation to `settle`: an open one of the same question and price, which was
           charged then and which nobody has seen an answer to, or a new one, charged now.
 
@@ -355,6 +431,7 @@ class Ledger:
 
         A ledger with principals needs to know in whose name: `principal` must be one who may ask,
         also where nothing is charged, and an analyst's allowance must have room for the price.
+        An account that does not state these `neighbours`, if any are given, is refused.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         _check_texts(**_given(words=words, query=query, principal=principal))
@@ -369,8 +446,10 @@ class Ledger:
             words=words,
             query=query,
             principal=principal,
+            neighbours=neighbours,
         )
-        return self._charge(draft, fresh=fresh, gaussian_noise=gaussian_noise)
+        earlier = None if fresh else is_answer
+        return self._charge(draft, earlier=earlier, gaussian_noise=gaussian_noise)
 
     def settle(
         self,
@@ -395,8 +474,10 @@ class Ledger:
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
             earlier = chain.closing(books, reservation)
-            if earlier is not None and earlier.kind == "settled":
+            if earlier is not None and earlier.record is not None:
                 return earlier
+            if earlier is not None and earlier.unreadable is not None:
+                raise damaged(self.path, f"has an answer already, which {earlier.unreadable}")
             if earlier is not None:
                 why = "was restored from a backup, which made this price void"
                 if earlier.words is not None:
@@ -522,12 +603,21 @@ class Ledger:
             query=None if told.get("query") is None else digest_of(told["query"]),
             principal=principal,
         )
-        return self._charge(draft, written, fresh=fresh, gaussian_noise=gaussian_noise)
+        earlier = None if fresh else bool
+        return self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
 
     def _charge(
-        self, draft: Entry, written: str | None = None, *, fresh: bool, gaussian_noise: bool
+        self,
+        draft: Entry,
+        written: str | None = None,
+        *,
+        earlier: IsAnswer | None,
+        gaussian_noise: bool,
     ) -> Entry:
-        """Append a reservation, or a charge with its answer; or what answers the same already."""
+        """Append a reservation, or a charge with its answer; or what answers the same already.
+
+        `earlier` says which answers of before will do; None: none.
+        """
         account, cost, allowance = draft.account, draft.cost, None
         assert account is not None and cost is not None
         with self._connected() as books, books.transaction():
@@ -536,25 +626,55 @@ class Ledger:
                 allowance = _allowed(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
-            earlier = None if fresh else chain.newest_answer(books)
-            if earlier is not None:
-                return earlier
+            known = None if earlier is None else chain.newest_answer(books, earlier)
+            if known is not None:
+                return known
+            found = self._with_neighbours(books, chain, account, draft.neighbours)
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
-                    if paid.cost == cost:
+                    # without a steward's rights, one answers what is paid for in the own name
+                    own = books.decides or paid.principal == draft.principal
+                    if own and (paid.cost, paid.fingerprint) == (cost, draft.fingerprint):
                         return replace(paid, resumed=True)
             books.check_writable()
-            found = chain.account(account)
             if found is None:
                 raise _not_open(account)
             after = found.charged(cost, gaussian_noise=gaussian_noise)
-            paid = replace(draft, spent=after.spent, budget=after.budget)
+            paid = replace(
+                draft, spent=after.spent, budget=after.budget, neighbours=after.neighbours
+            )
             if allowance is not None:
                 when = books.now()
                 allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
                 paid = _with_allowance(replace(paid, when=when), allowance.principal, allowance)
             entry = chain.append(books, paid, written)
-        return entry if written is None else entry.with_record(json.loads(written))
+        return entry if written is None else entry.with_record(record_of(written) or {})
+
+    def withdraw(self, sequence: int, *, words: str, who: str | None = None) -> Entry:
+        """Use the answer of an entry no more: one that is unreadable, say, or was made up.
+
+        A steward decides it: `who`, or else the user of this process. What it cost stays charged,
+        since somebody may have seen an answer. `words` say why, for everybody to read.
+        """
+        _check_texts(words=words, who=who)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            who = _decider(books, chain, who)
+            row = next(stored(books, "WHERE sequence = ?", sequence), None)
+            entry = None if row is None else intact(self.path, row)
+            if entry is None or entry.hash.encode() not in chain.answered:
+                problem = "has no answer, or one that is withdrawn already"
+                remedy = "lastbit ledger log lists the entries"
+                raise InvalidParameter("entry", problem=problem, remedy=remedy)
+            draft = chain.drafted(
+                kind="withdrawn",
+                account=entry.account,
+                who=who,
+                words=words,
+                question=entry.question,
+                reservation=entry.hash,
+            )
+            return chain.append(books, draft)
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
@@ -593,10 +713,31 @@ class Ledger:
             found = [intact(self.path, row) for row in newest]
         return tuple(reversed(found))
 
-    def entry(self, sequence: int) -> Entry:
-        """One entry, with its answer if it has one."""
+    def answers(self, account: str, *, last: int) -> Iterator[Entry]:
+        """The answers among the last entries of an account, the newest first.
+
+        Records that are no answers (`records.py`) are left out.
+        """
+        entries = self.entries(account, last=last)
+        return (one for one in self.with_answers(reversed(entries)) if one.record is not None)
+
+    def with_answers(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Entries of this ledger, with their answers where they have some."""
+        listed = list(entries)
         with self._connected() as books:
-            found = numbered(books, sequence)
+            known = known_by(books)
+        for entry in listed:
+            known.take(entry, entry.hash)
+        for entry in listed:
+            yield entry if entry.result is None else self.entry(entry.sequence, known=known)
+
+    def entry(self, sequence: int, *, known: Known | None = None) -> Entry:
+        """One entry, with its answer if it has one; else `unreadable` may say why it has none.
+
+        `known` is for those who follow the ledger, and know what other entries say of it.
+        """
+        with self._connected() as books:
+            found = numbered(books, sequence, known_by(books) if known is None else known)
         if found is None:
             raise InvalidParameter(
                 "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
@@ -606,9 +747,22 @@ class Ledger:
     def problems(self, heads: Collection[str] = ()) -> list[str]:
         """What is wrong with the file, in words; nothing if all hashes, sums and answers fit.
 
-        `heads` are hashes of entries that were noted elsewhere, as every certificate does.
+        `heads` are hashes of entries that were noted elsewhere, as every certificate does. Nobody
+        who may only ask can cause a problem: what they write is let in by the rules, or is no
+        answer (`no_answers`).
         """
+        return self._looked_through(heads)[0]
+
+    def no_answers(self) -> dict[int, str]:
+        """By their numbers, the entries whose record is no answer, and why it is none.
+
+        They are charged all the same. Those that a steward has withdrawn are not among them.
+        """
+        return self._looked_through(())[1]
+
+    def _looked_through(self, heads: Collection[str]) -> tuple[list[str], dict[int, str]]:
         found: list[str] = []
+        no_answers: dict[int, str] = {}
         try:
             with self._connected() as books, books.snapshot():
                 found += books.problems()
@@ -616,10 +770,12 @@ class Ledger:
                 secret, last = books.secret_digest(), books.last()
                 if secret is None:
                     raise _without_secret(books)
-                found += chain_problems(rows, secret=secret, last=last, heads=heads)
+                found += chain_problems(
+                    rows, secret=secret, last=last, heads=heads, no_answers=no_answers
+                )
         except LedgerDamaged as error:
             found.append(str(error))
-        return found
+        return found, no_answers
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger as it is now, while others use it; an existing file is not replaced."""
@@ -673,7 +829,14 @@ def _new_ledger(place: Place, *, patience: float) -> bool:
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
-    return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
+    return Entry(
+        kind="budget",
+        account=state.name,
+        who=who,
+        spent=state.spent,
+        budget=state.budget,
+        neighbours=state.neighbours,
+    )
 
 
 def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
@@ -710,10 +873,13 @@ def _written(
     One of another price or plan than is paid for is refused.
     """
     written = canonical_json({**record, "entry": None})
-    told: dict[str, Any] = json.loads(written)
-    problem = price_problem(told, cost, plan)
-    if problem is not None:
-        raise WrongType("answer", problem=problem, remedy="pass the one that was reserved")
+    told = record_of(written)
+    if told is None:
+        problem, remedy = "is larger or deeper than a ledger keeps", "ask for fewer groups at once"
+        raise WrongType("answer", problem=problem, remedy=remedy)
+    other = price_problem(told, cost, plan)
+    if other is not None:
+        raise WrongType("answer", problem=other, remedy="pass the one that was reserved")
     return written, told
 
 
@@ -753,9 +919,7 @@ def _check_texts(*, who: object = None, **texts: object) -> None:
 
 
 def _is_text(text: object) -> bool:
-    if not isinstance(text, str) or not text:
-        return False
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return isinstance(text, str) and bool(text) and is_unicode(text)
 
 
 def _given(**texts: object) -> dict[str, Any]:

@@ -7,9 +7,12 @@ Law      a transaction that writes locks the one row of `head` before it reads a
 Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost while it commits
          returns only if its entry is there for good, and raises "nothing was charged" only if it
          is not there and never will be. (e) A role that holds no more than `append` cannot change,
-         drop or reorder an entry, change a budget, a role or an allowance, answer a reservation
-         twice, take an account of plain sums over its budget, or charge in the name of anybody but
-         its own principal, or more than the allowance of that has left in the server's period
+         drop or reorder an entry, open an account, change a budget, its neighbours, a role or an
+         allowance, answer a reservation twice, or one of another principal, withdraw an answer,
+         write what lastbit does not read or say another time than the server's clock, take an
+         account of plain sums over its budget, or charge in the name of anybody but its own
+         principal, or more than the allowance of that has left in the server's period, or charge
+         an account that is kept by a filter
 Proof    (a) under READ COMMITTED each statement sees all that was committed before it began. The
          lock is given when whoever held it has committed or aborted; every charge holds it; so what
          is read after it is the last state until the commit; `entered` refuses what was read
@@ -207,7 +210,7 @@ def _layout(place: Address, connection: Any) -> int:
 def _check_made(place: Address, connection: Any) -> None:
     """Refuse what is not a ledger of the layout that this lastbit writes to."""
     if _layout(place, connection) != LAYOUT:
-        problem = "was made by an older lastbit, whose tables and functions knew no principals"
+        problem = "was made by an older lastbit, whose tables and functions check less"
         raise unusable(place, problem, f"let its owner run lastbit ledger upgrade {place}")
 
 
@@ -401,6 +404,10 @@ class PostgresBooks:
         with self.raw.cursor(name="lastbit") as rows:  # all of them, a part at a time
             rows.itersize = 200
             yield from rows.execute(statement)
+
+    @property
+    def decides(self) -> bool:
+        return self.steward
 
     def now(self) -> str:
         """The clock of the server: one for all who share it."""
@@ -628,6 +635,10 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "LB002": (
             "lets you charge in your own name alone, which is that of your database user",
             "ask as the principal of that name, or let a steward's role ask for you",
+        ),
+        "LB003": (
+            "keeps this account by a filter, whose sums its server cannot check",
+            "ask through lastbit serve, or as a steward",
         ),
         "LB001": ("refuses an entry that does not follow from those before", "ask again"),
     }

@@ -18,7 +18,15 @@ from typing import Any
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, content_of, exists, ledger_files
-from lastbit.ledger.chain import Scan, intact, scanned, stored, written
+from lastbit.ledger.chain import (
+    Scan,
+    answered,
+    intact,
+    known_by,
+    scanned,
+    stored,
+    written,
+)
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger, secret_of
 from lastbit.ledger.sqlite import holds_ledger
@@ -136,18 +144,22 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """Every entry as plain JSON: its fields, its hash and its answer. The secret stays inside.
 
     The hash is SHA-256 of the fields alone, written as `canonical_json` does; so an export can be
-    checked without lastbit.
+    checked without lastbit. Of a record that is no answer, `unreadable` says why it is none.
     """
+    with connected(ledger.path, patience=ledger.patience) as books:
+        known = known_by(books)
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
         with connected(ledger.path, patience=ledger.patience) as books:
             row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-        if row is None:
-            raise LedgerDamaged(
-                f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
-            )
-        entry = intact(ledger.path, row, whole=True)
-        record = None if row.record is None else json.loads(row.record)
-        yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}
+            if row is None:
+                raise LedgerDamaged(
+                    f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
+                )
+            entry = answered(books, row, known)
+        known.take(entry, row.hash)
+        record = None if entry.record is None or row.record is None else json.loads(row.record)
+        why = {} if entry.unreadable is None else {"unreadable": entry.unreadable}
+        yield {"fields": json.loads(entry.text), "hash": entry.hash, "record": record, **why}
 
 
 # ---------------------------------------------------------------- heads noted elsewhere

@@ -32,9 +32,9 @@ Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
 SECRET_BYTES = 32
-NEWEST = 5
+NEWEST = 6
 """1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
-principals."""
+principals, 5 no accounts that state their neighbours and no answers that are withdrawn."""
 
 
 class Books(Protocol):
@@ -62,6 +62,10 @@ class Books(Protocol):
         self, row: Row, *, reservation: str | None, principal: str | None, version: int
     ) -> None:
         """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether the place itself lets us decide on budgets, as it lets a steward."""
 
     def now(self) -> str:
         """The time, by the clock that this ledger goes by."""

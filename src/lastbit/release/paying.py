@@ -69,11 +69,13 @@ from lastbit.ledger import (
     Ledger,
     check_charging,
     check_deciding,
+    neighbours_of,
     one_connection,
     spared_by,
     user_name,
 )
 from lastbit.release.answer import Answer
+from lastbit.release.believing import is_answer_to, record_problem
 from lastbit.release.recorded import question_of, served
 from lastbit.tables import (
     DataCard,
@@ -141,6 +143,8 @@ class Paid:
     """The record of the earlier answer."""
     shown: dict[str, Any] | None = None
     """What of that record the question asks for, if not all of it."""
+    sql: str | None = None
+    """As it was asked now; None: as the reservation has it, which may be somebody else's."""
     charged: bool = False
     """Whether this very call has charged: not for what is recorded, nor for what is resumed."""
 
@@ -169,10 +173,12 @@ def reserved(
     """
     card, steps = plan.card, steps_of(plan)
     data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
-    books.account(card.account_name, card.budget)  # later: a source that is not there opens none
-    _check_one_promise(books, card)
+    neighbours = neighbours_of(card)
+    # later than the source, which opens no account if it is not there
+    books.account(card.account_name, card.budget, neighbours)
     question = steps.question(plan, data)
-    known = None if fresh else books.recorded(card.account_name, question)
+    is_answer = partial(is_answer_to, plan=plan, question=question)
+    known = None if fresh else books.recorded(card.account_name, question, is_answer=is_answer)
     found = None if known is None else Paid(recorded=known)
     if found is None and isinstance(plan, Plan) and not fresh:
         found = _served(plan, books, data, sql=sql)
@@ -190,12 +196,14 @@ def reserved(
         words=sql,
         query=plan.query.digest,
         fresh=fresh,
+        is_answer=is_answer,
         gaussian_noise=plan.gaussian_noise,
         principal=principal,
+        neighbours=neighbours,
     )
     if entry.record is not None:  # another process was quicker
         return Paid(recorded=dict(entry.record))
-    return Paid(entry=entry, charged=not entry.resumed)
+    return Paid(entry=entry, sql=sql, charged=not entry.resumed)
 
 
 def answered(
@@ -221,7 +229,8 @@ def answered(
     if steps.question(plan, entry.fingerprint) != entry.question:
         problem, remedy = "is for another question or card", "pass what reserved gave for this plan"
         raise InvalidParameter("paid", problem=problem, remedy=remedy)
-    made = partial(steps.made, plan, question=entry.question, sql=entry.words)
+    sql = entry.words if paid.sql is None else paid.sql
+    made = partial(steps.made, plan, question=entry.question, sql=sql)
 
     def settled() -> Entry:
         with one_database(card):
@@ -365,7 +374,7 @@ def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
         check_deciding(known, books.user)
     with one_database(card):
         data = _fingerprint(books, card)
-    books.account(card.account_name, card.budget)
+    books.account(card.account_name, card.budget, neighbours_of(card))
     return books.accept_data(card.account_name, card.name, data, who=who or books.user)
 
 
@@ -381,25 +390,6 @@ def _waits(card: DataCard) -> NotAllowed:
     return NotAllowed(f"{_NOT_ACCEPTED.format(table=card.name)}; nothing was charged; {_ACCEPT}")
 
 
-def _check_one_promise(books: Ledger, card: DataCard) -> None:
-    """Refuse to add prices up that are of other neighbours: their sum would promise nothing."""
-    entries = books.entries(card.account_name, last=MOST_LOOKED_AT)
-    if all(entry.result is None for entry in entries):  # of many that failed, look further back
-        entries = books.entries(card.account_name)
-    for entry in reversed(entries):
-        record = {} if entry.result is None else books.entry(entry.sequence).record or {}
-        try:
-            claim = record["certificate"]["claim"]
-            unit, neighbours = claim["unit"], claim["neighbours"]
-        except (KeyError, TypeError):  # no answer about a table
-            continue
-        if neighbours != card.neighbours.relation or (unit is None) != (card.unit is None):
-            problem = f"{card.account_name} has answers about other neighbours or units"
-            remedy = "let cards that share an account declare the same neighbours and units"
-            raise InvalidParameter("account", problem=problem, remedy=remedy)
-        return
-
-
 def _check_right(books: Ledger, account: str, principal: str | None) -> None:
     """Refuse a recorded answer to those who may not ask, as `reserve` does where it charges."""
     known = {one.name: one for one in books.principals()}
@@ -412,15 +402,12 @@ def _check_right(books: Ledger, account: str, principal: str | None) -> None:
 def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
-    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
-        if entry.result is None:
+    for entry in books.answers(card.account_name, last=MOST_LOOKED_AT):
+        record = entry.record or {}
+        if record_problem(record) is not None:
             continue
-        record = books.entry(entry.sequence).record or {}
-        try:
-            same = record["question"] == question_of(record["asked"], card, data)
-            shown = served(record, plan, sql=sql) if same else None
-        except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
-            continue
+        same = record["question"] == question_of(record["asked"], card, data)
+        shown = served(record, plan, sql=sql) if same else None
         if shown is not None:
             return Paid(recorded=dict(record), shown=shown)
     return None

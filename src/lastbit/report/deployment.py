@@ -36,9 +36,8 @@ from lastbit.report.plan import (
     price_warnings,
     title_of,
 )
+from lastbit.report.register import Judge
 from lastbit.tables import DataCard
-
-Judge: TypeAlias = Callable[[Record], str | None]
 
 WIDTH = 78
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")

@@ -3,14 +3,15 @@
 A release is an answer that is in the ledger: when it was settled, about which table, the question,
 its price, in whose name, the digest of its certificate, and the entry that proves it. Prices that
 were charged and not answered are no releases; the page says how many there are, since they are
-spent as well.
+spent as well. An entry whose record the independent checker rejects has a line too, since somebody
+may have seen something: what the record says of itself is not in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -20,6 +21,9 @@ from lastbit.report.page import price, printable, rendered
 from lastbit.report.plan import title_of
 
 _LONGEST_QUESTION = 2000
+UNREADABLE = "unreadable entry"
+Judge: TypeAlias = Callable[[Mapping[str, Any]], str | None]
+"""Why the independent checker does not accept a record; None if it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +42,22 @@ class Release:
 
 
 @one_connection()
-def register_csv(ledger: Ledger) -> str:
-    """The register as comma-separated text with a header.
+def register_csv(ledger: Ledger, judged: Judge) -> str:
+    """The register as comma-separated text with a header; `judged` is the independent checker.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    lines = (map(plain_cell, astuple(one)) for one in _releases(ledger, set()))
+    lines = (map(plain_cell, astuple(one)) for one in _releases(ledger, judged, set()))
     return csv_text(((field.name for field in fields(Release)), *lines))
 
 
 @one_connection()
-def register_page(ledger: Ledger) -> Markup:
+def register_page(ledger: Ledger, judged: Judge) -> Markup:
     """The register as a page, newest first, with the head of the chain that it was made from."""
     last = ledger.entries(last=1)[0]
     unanswered: set[str] = set()
-    found = [one for one in _releases(ledger, unanswered) if one.entry <= last.sequence]
+    listed = _releases(ledger, judged, unanswered)
+    found = [one for one in listed if one.entry <= last.sequence]
     return rendered(
         "register.html",
         title="Register of releases",
@@ -68,7 +73,7 @@ def register_page(ledger: Ledger) -> Markup:
     )
 
 
-def _releases(ledger: Ledger, unanswered: set[str]) -> Iterator[Release]:
+def _releases(ledger: Ledger, judged: Judge, unanswered: set[str]) -> Iterator[Release]:
     """In their order; at the end `unanswered` has the hashes of prices without an answer."""
     paid: dict[str, Mapping[str, Any]] = {}
     for entry in exported(ledger):
@@ -78,31 +83,27 @@ def _releases(ledger: Ledger, unanswered: set[str]) -> Iterator[Release]:
             unanswered.add(entry["hash"])
         elif told["kind"] == "settled":
             unanswered.discard(told["reservation"])
-            yield _release(told, paid.pop(told["reservation"], told), entry["record"])
+            yield _release(told, paid.pop(told["reservation"], told), entry["record"], judged)
         elif told["kind"] == "charge":
-            yield _release(told, told, entry["record"])
+            yield _release(told, told, entry["record"], judged)
 
 
-def _release(told: Mapping[str, Any], paid: Mapping[str, Any], record: Any) -> Release:
-    """One answer; what it says of itself may be of any program's making."""
-    known = record if isinstance(record, Mapping) else {}
-    certificate = known.get("certificate")
-    digest = certificate.get("digest") if isinstance(certificate, Mapping) else None
+def _release(
+    told: Mapping[str, Any], paid: Mapping[str, Any], record: Any, judged: Judge
+) -> Release:
+    """One answer, or an entry that is charged as one."""
+    readable = record is not None and judged(record) is None
+    asked = " ".join((paid["words"] or "").split())
+    if not readable:
+        question = f"{UNREADABLE}: {asked}" if asked else UNREADABLE
+    else:
+        question = asked or title_of(record)
     return Release(
         when=told["when"][:19].replace("T", " "),
-        table=str(known.get("table") or told["account"]),
-        question=_question(paid, known),
+        table=record["table"] if readable else told["account"],
+        question=printable(question, _LONGEST_QUESTION),
         price=price(paid["cost"]) if paid["cost"] is not None else "",
-        principal=paid.get("principal") or paid["who"] or "",
-        certificate=str(digest or ""),
+        principal=printable(paid.get("principal") or paid["who"] or "", _LONGEST_QUESTION),
+        certificate=record["certificate"]["digest"] if readable else "",
         entry=told["sequence"],
     )
-
-
-def _question(paid: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    if paid["words"]:
-        return printable(" ".join(paid["words"].split()), _LONGEST_QUESTION)
-    try:
-        return printable(title_of(record), _LONGEST_QUESTION)
-    except (KeyError, TypeError, AttributeError):  # an answer of a stranger's making
-        return f"query {(paid['query'] or paid['question'] or '')[:16]}"

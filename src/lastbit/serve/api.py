@@ -44,9 +44,16 @@ from lastbit.serve.safety import attachment
 from lastbit.tables import card_to_json
 
 
+class Json(JSONResponse):
+    """In ASCII: a ledger of old may hold halves of letters, which UTF-8 does not."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 async def openapi(request: Request) -> Response:
     """The document that programs are generated from."""
-    return JSONResponse(document())
+    return Json(document())
 
 
 # ---------------------------------------------------------------- tables and questions
@@ -56,28 +63,28 @@ async def tables(request: Request) -> Response:
     """Those that may be asked."""
     cards = [served.card for served in await tables_seen(request)]
     lines = [{"name": c.name, "account": c.account_name, "unit": c.unit} for c in cards]
-    return JSONResponse({"tables": lines})
+    return Json({"tables": lines})
 
 
 async def table(request: Request) -> Response:
     """All that its card declares, and nothing of where the data are."""
     served = await table_asked(request)
     examples = [asdict(one) for one in served.examples]
-    return JSONResponse({**card_to_json(served.card), "slot": served.slot, "examples": examples})
+    return Json({**card_to_json(served.card), "slot": served.slot, "examples": examples})
 
 
 async def preview(request: Request) -> Response:
     """Price and error, before anything is paid."""
     desk, who = request.app.state.desk, who_asks(request)
     name, question = await _table_and_question(request)
-    return JSONResponse(asdict(await desk.preview(name, question, who)))
+    return Json(asdict(await desk.preview(name, question, who)))
 
 
 async def made_up(request: Request) -> Response:
     """An answer on rows that the card alone has made up."""
     desk, who = request.app.state.desk, who_asks(request)
     name, question = await _table_and_question(request)
-    return JSONResponse(await desk.made_up(name, question, who))
+    return Json(await desk.made_up(name, question, who))
 
 
 async def asked(request: Request) -> Response:
@@ -87,7 +94,7 @@ async def asked(request: Request) -> Response:
     job = await desk.submit(name, question, who, key=key)
     await noted(request, "asked", name)
     headers = {"Location": f"{API}/jobs/{job.id}", **_retry(job)}
-    return JSONResponse(_job(job), status_code=202, headers=headers)
+    return Json(_job(job), status_code=202, headers=headers)
 
 
 async def data_accepted(request: Request) -> Response:
@@ -96,7 +103,7 @@ async def data_accepted(request: Request) -> Response:
     who = who_asks(request)
     await request.app.state.desk.accept(served.name, who)
     await noted(request, "data accepted", served.name)
-    return JSONResponse({"table": served.name, "accepted": True})
+    return Json({"table": served.name, "accepted": True})
 
 
 # ---------------------------------------------------------------- jobs and answers
@@ -106,25 +113,25 @@ async def jobs(request: Request) -> Response:
     """One's own, the newest first; stewards see all."""
     found = request.app.state.desk.jobs(who_asks(request))
     page, before = _page(request, "jobs", found, lambda job: job.id)
-    return JSONResponse({"jobs": [_job(job) for job in page], "before": before})
+    return Json({"jobs": [_job(job) for job in page], "before": before})
 
 
 async def job(request: Request) -> Response:
     """What became of a question."""
     found = request.app.state.desk.job(request.path_params["job"], who_asks(request))
-    return JSONResponse(_job(found), headers=_retry(found))
+    return Json(_job(found), headers=_retry(found))
 
 
 async def answers(request: Request) -> Response:
     """Of all tables that one may see, the newest first."""
     found = await to_thread(request.app.state.desk.answers, who_asks(request))
     page, before = _page(request, "answers", found, lambda line: line.entry)
-    return JSONResponse({"answers": [asdict(line) for line in page], "before": before})
+    return Json({"answers": [asdict(line) for line in page], "before": before})
 
 
 async def answer(request: Request) -> Response:
     """The record, as `lastbit check` takes it."""
-    return JSONResponse(await record_asked(request))
+    return Json(await record_asked(request))
 
 
 async def answer_csv(request: Request) -> Response:
@@ -140,7 +147,7 @@ async def answer_csv(request: Request) -> Response:
 async def answer_certificate(request: Request) -> Response:
     """What the checker needs, without the numbers."""
     record = await record_asked(request)
-    return JSONResponse(record["certificate"])
+    return Json(record["certificate"])
 
 
 # ---------------------------------------------------------------- money
@@ -154,9 +161,7 @@ async def budget(request: Request) -> Response:
     accounts = [await to_thread(served.account) for served in by_account.values()]
     own = await to_thread(books.allowances, None, who.principal)
     lines = [allowance_json(one) for one in own if one.account in by_account]
-    return JSONResponse(
-        {"accounts": [account_json(account) for account in accounts], "allowances": lines}
-    )
+    return Json({"accounts": [account_json(account) for account in accounts], "allowances": lines})
 
 
 async def ledger(request: Request) -> Response:
@@ -165,13 +170,13 @@ async def ledger(request: Request) -> Response:
     entries = await to_thread(_entries, books, *_cut(request, "ledger"))
     page, before = _page(request, "ledger", entries[::-1], lambda entry: entry.sequence)
     lines = [{**json.loads(entry.text), "hash": entry.hash} for entry in page]
-    return JSONResponse({"entries": lines, "before": before})
+    return Json({"entries": lines, "before": before})
 
 
 async def users(request: Request) -> Response:
     """All principals, those that were removed too."""
     found = await to_thread(books_of(request).principals)
-    return JSONResponse({"users": [_user(one) for one in found]})
+    return Json({"users": [_user(one) for one in found]})
 
 
 async def user_set(request: Request) -> Response:
@@ -179,13 +184,13 @@ async def user_set(request: Request) -> Response:
     who, name = who_asks(request), request.path_params["name"]
     role = (await _body(request, "Role"))["role"]
     gate = request.app.state.gate
-    return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, role, by=who))))
+    return Json(_user(await to_thread(lambda: gate.principal_set(name, role, by=who))))
 
 
 async def user_removed(request: Request) -> Response:
     """The name stays taken, and nobody can use it."""
     gate, who, name = request.app.state.gate, who_asks(request), await user_named(request)
-    return JSONResponse(_user(await to_thread(lambda: gate.principal_set(name, None, by=who))))
+    return Json(_user(await to_thread(lambda: gate.principal_set(name, None, by=who))))
 
 
 async def user_link(request: Request) -> Response:
@@ -193,7 +198,7 @@ async def user_link(request: Request) -> Response:
     gate, who, name = request.app.state.gate, who_asks(request), await user_named(request)
     path = await to_thread(lambda: gate.link_made(name, by=who))
     address = f"{request.app.state.settings.address}{path}"
-    return JSONResponse({"address": address}, status_code=201)
+    return Json({"address": address}, status_code=201)
 
 
 async def user_revoked(request: Request) -> Response:
@@ -206,7 +211,7 @@ async def user_revoked(request: Request) -> Response:
 async def allowances(request: Request) -> Response:
     """Those of all principals."""
     found = await to_thread(books_of(request).allowances)
-    return JSONResponse({"allowances": [allowance_json(one) for one in found]})
+    return Json({"allowances": [allowance_json(one) for one in found]})
 
 
 async def allowance_set(request: Request) -> Response:
@@ -217,7 +222,7 @@ async def allowance_set(request: Request) -> Response:
         for name in ("epsilon", "delta", "rho")
     }
     limit = Limit(**exact, period=amounts.get("period"))
-    return JSONResponse(allowance_json(await _set_allowance(request, limit)))
+    return Json(allowance_json(await _set_allowance(request, limit)))
 
 
 async def allowance_ended(request: Request) -> Response:
@@ -232,7 +237,7 @@ async def allowance_ended(request: Request) -> Response:
 async def tokens(request: Request) -> Response:
     """One's own."""
     found = await to_thread(request.app.state.gate.tokens, who_asks(request).principal)
-    return JSONResponse({"tokens": [_token(line) for line in found]})
+    return Json({"tokens": [_token(line) for line in found]})
 
 
 async def token_made(request: Request) -> Response:
@@ -248,7 +253,7 @@ async def token_made(request: Request) -> Response:
             tables=None if only is None else frozenset(only),
         )
     )
-    return JSONResponse({"token": secret, **_token(line)}, status_code=201)
+    return Json({"token": secret, **_token(line)}, status_code=201)
 
 
 async def token_revoked(request: Request) -> Response:
@@ -264,7 +269,7 @@ async def audit(request: Request) -> Response:
     rows = await to_thread(request.app.state.gate.audit_lines, before, last + 1)
     lines = [{**row, "at": _when(row["at"])} for row in map(dict, rows)]
     more = lines[last - 1]["sequence"] if len(lines) > last else None
-    return JSONResponse({"lines": lines[:last], "before": more})
+    return Json({"lines": lines[:last], "before": more})
 
 
 # ---------------------------------------------------------------- what handlers share

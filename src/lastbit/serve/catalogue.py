@@ -30,7 +30,16 @@ from types import MappingProxyType
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text
-from lastbit.ledger import Account, Allowance, Entry, Ledger, one_connection
+from lastbit.ledger import (
+    Account,
+    Allowance,
+    Entry,
+    Known,
+    Ledger,
+    neighbours_of,
+    one_connection,
+)
+from lastbit.release import record_problem
 from lastbit.report import title_of
 from lastbit.serve.identity import Identity
 from lastbit.serve.planning import card_at, plan_of
@@ -40,6 +49,7 @@ from lastbit.serve.slots import DECLARED, Slots, slot_for
 from lastbit.serve.store import Store
 from lastbit.tables import Budget, DataCard
 
+UNREADABLE = "unreadable entry"
 _LOG = logging.getLogger("lastbit.serve")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PRICES = tuple(Fraction(text) for text in ("1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"))
@@ -119,10 +129,11 @@ def _named(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLine:
-    """An answer that was given, in a line."""
+    """An answer that was given, in a line; or an entry that is charged as one, and holds none."""
 
     entry: int
-    table: str
+    table: str | None
+    """None of an entry that is unreadable: its account is all that is known."""
     title: str
     sql: str | None
     cost: Mapping[str, str]
@@ -148,6 +159,7 @@ class Reading:
         self._answers: dict[int, Entry] = {}
         self._questions: dict[tuple[str | None, str | None], int] = {}
         self._lines: dict[int, AnswerLine] = {}
+        self._known = Known()
         self._accepted: dict[tuple[str, str], str | None] = {}
         self._allowances: tuple[tuple[str, int], tuple[Allowance, ...]] = (("", -1), ())
 
@@ -190,6 +202,7 @@ class Reading:
         state = entry.state
         if state is not None:
             self._accounts[state.name] = state
+        self._known.take(entry, entry.hash)
         match entry.kind:
             case "reserved":
                 self._charges[entry.hash] = entry
@@ -199,6 +212,8 @@ class Reading:
                 self._closings[entry.reservation or ""] = entry
             case "voided":
                 self._closings[entry.reservation or ""] = entry
+            case "withdrawn":
+                self._lines.clear()
             case "budget":
                 self._accepted.clear()
 
@@ -267,18 +282,26 @@ class Reading:
                 for entry in reversed(self._answers.values())
                 if entry.account in accounts
             ]
-        return [line for line in lines if line.table in tables]
+        return [line for line in lines if line.table is None or line.table in tables]
+
+    def is_readable(self, sequence: int) -> bool:
+        """Whether an entry holds an answer that can be shown."""
+        with self._lock, one_connection():
+            self._read()
+            entry = self._answers.get(sequence)
+            return entry is not None and self._line(entry).table is not None
 
     def _line(self, entry: Entry) -> AnswerLine:
         found = self._lines.get(entry.sequence)
         if found is None:
             paid = self._charges.get(entry.reservation or "", entry)
-            record = self.ledger.entry(entry.sequence).record or {}
+            record = self.ledger.entry(entry.sequence, known=self._known).record or {}
+            readable = record_problem(record) is None
             found = AnswerLine(
                 entry=entry.sequence,
-                table=str(record.get("table")),
-                title=title_of(record) if "asked" in record else "",
-                sql=paid.words,
+                table=record["table"] if readable else None,
+                title=title_of(record) if readable else UNREADABLE,
+                sql=paid.words if readable else None,
                 cost={} if paid.cost is None else paid.cost.to_json(),
                 when=entry.when,
                 principal=paid.principal,
@@ -322,7 +345,9 @@ class Served:
     def account(self) -> Account:
         """The account as the ledger has it now."""
         found = self.reading.account(self.account_name)
-        return found or self.ledger.account(self.account_name, self.card.budget)
+        return found or self.ledger.account(
+            self.account_name, self.card.budget, neighbours_of(self.card)
+        )
 
     def data(self) -> str | None:
         """The fingerprint of the data that a steward has accepted; None: none so far."""
@@ -368,7 +393,7 @@ class Catalogue:
         }
         self.tables: Mapping[str, Served] = MappingProxyType(self._tables)
         for card in cards.values():
-            self.ledger.account(card.account_name, card.budget)
+            self.ledger.account(card.account_name, card.budget, neighbours_of(card))
 
     @property
     def ledger(self) -> Ledger:

@@ -36,6 +36,7 @@ from typing import Any, NoReturn
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger import Entry
+from lastbit.release import record_problem
 from lastbit.sampling import secure_bits
 from lastbit.serve.catalogue import AnswerLine, Catalogue, Served, measured_rows
 from lastbit.serve.child import Child, Gone, Message
@@ -310,6 +311,8 @@ class Desk:
         if not question.fresh:
             reading = self.catalogue.reading
             recorded = reading.recorded(served.account_name, told["question"])
+            if recorded is not None and not reading.is_readable(recorded):
+                recorded = None
         refused, left = None, None
         try:
             left = self._left(served, who, cost, gaussian=told["gaussian"])
@@ -542,10 +545,17 @@ class Desk:
                 found = self.catalogue.ledger.entry(entry)
             except InvalidParameter:
                 found = None
-        record = None if found is None else found.record
-        if found is None or record is None or seen.get(record.get("table", "")) != found.account:
-            detail = "there is no such answer about a table that you may see"
-            raise Refusal(status=404, title="No such answer", detail=detail, kind="unknown-answer")
+        if found is None or found.result is None or found.account not in seen.values():
+            raise _no_answer("there is no such answer about a table that you may see")
+        record = found.record or {}
+        if record_problem(record) is not None:
+            raise _no_answer(
+                "what this entry holds is no answer of lastbit's; it stays charged; a steward can "
+                "withdraw it: lastbit ledger withdraw",
+                title="Unreadable entry",
+            )
+        if seen.get(record["table"]) != found.account:
+            raise _no_answer("there is no such answer about a table that you may see")
         return dict(record)
 
     async def accept(self, table: str, who: Identity) -> None:
@@ -592,6 +602,10 @@ class Desk:
         """It is finished: the store says what became of it."""
         self._items.pop(item.id, None)
         _LOG.info("job %s: %s", item.id, "no answer" if item.entry is None else "answered")
+
+
+def _no_answer(detail: str, title: str = "No such answer") -> Refusal:
+    return Refusal(status=404, title=title, detail=detail, kind="unknown-answer")
 
 
 class _Question:

@@ -241,7 +241,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "AnswerLine": _object(
             {
                 "entry": _WHOLE,
-                "table": _ANY,
+                "table": _ANY_OR_NULL,
                 "title": _ANY,
                 "sql": _ANY_OR_NULL,
                 "cost": _COST_OR_NULL,

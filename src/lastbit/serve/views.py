@@ -29,6 +29,7 @@ from lastbit.report import (
     marginal_parts,
     page_environment,
     price,
+    printable,
     rendered,
     title_of,
 )
@@ -36,6 +37,7 @@ from lastbit.serve.identity import Identity
 from lastbit.serve.routes import Right
 from lastbit.tables import DataCard, unit_name
 
+_LONGEST_WORDS = 2000
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 _PLACES: tuple[tuple[str, str, Right], ...] = (
     ("/", "Tables", "browse"),
@@ -233,7 +235,7 @@ def answer_line(line: Any) -> dict[str, Any]:
     """An answer in a list."""
     return {
         "entry": line.entry,
-        "table": line.table,
+        "table": line.table or "",
         "title": line.title,
         "price": price(line.cost),
         "when": when_words(line.when),
@@ -276,10 +278,10 @@ def entry_line(entry: Entry) -> dict[str, Any]:
         "sequence": entry.sequence,
         "when": when_words(entry.when),
         "kind": entry.kind,
-        "account": entry.account or "",
-        "who": entry.principal if entry.cost and entry.principal else entry.who or "",
+        "account": printable(entry.account or ""),
+        "who": printable(entry.principal if entry.cost and entry.principal else entry.who or ""),
         "price": "" if entry.cost is None else price(entry.cost.to_json()),
-        "what": what,
+        "what": printable(what, _LONGEST_WORDS),
         "answer": entry.sequence if entry.result is not None else None,
     }
 

@@ -24,7 +24,15 @@ from tempfile import TemporaryDirectory
 
 from lastbit.errors import LastbitError, NotAllowed
 from lastbit.ledger import Ledger
-from lastbit.release import Paid, answered, checked, in_own_format, made_up, released
+from lastbit.release import (
+    Paid,
+    answered,
+    checked,
+    in_own_format,
+    made_up,
+    question_of_plan,
+    released,
+)
 from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited
 from lastbit.serve.planning import card_at, plan_of
@@ -137,16 +145,18 @@ class _Working:
 
     def _answered(self, request: Message) -> Message:
         card, ledger = self.card, self.ledger
-        plan = plan_of(Question(**request["question"]), card)
+        question = Question(**request["question"])
+        plan = plan_of(question, card)
         open_ones = ledger.unanswered(card.account_name)
         paid = next((one for one in open_ones if one.hash == request["reservation"]), None)
-        if paid is None or paid.plan != plan.digest:  # closed, or the card is another one now
+        # it is closed, or the card is another one now; of a reservation, others may write the plan
+        if paid is None or question_of_plan(plan, paid.fingerprint) != paid.question:
             self.wait()
             return {"failed": "not to be answered"}
         try:
             found = answered(
                 plan,
-                Paid(entry=paid),
+                Paid(entry=paid, sql=question.sql),
                 books=ledger,
                 who=request["principal"],
                 before_settling=self.wait,

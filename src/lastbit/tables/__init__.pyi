@@ -80,6 +80,7 @@ from lastbit.tables.plan.parts import (
 )
 from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
 from lastbit.tables.plan.price import (
+    GRID as GRID,
     Cost as Cost,
     check_admitted as check_admitted,
     check_budget as check_budget,

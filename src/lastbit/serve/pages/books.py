@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lastbit.ledger import Ledger
+from lastbit.release import record_problem
 from lastbit.report import account_json, budget_parts, register_csv, register_page, typical_price
 from lastbit.serve.handling import (
     MOST_LINES,
@@ -94,7 +94,7 @@ async def ledger(request: Request) -> Response:
 
 async def register(request: Request) -> Response:
     """One line a release, to keep or to publish."""
-    kinds: dict[str, tuple[Callable[[Ledger], str], str]] = {
+    kinds: dict[str, tuple[Callable[..., str], str]] = {
         "csv": (register_csv, "text/csv"),
         "html": (register_page, "text/html"),
     }
@@ -103,7 +103,7 @@ async def register(request: Request) -> Response:
         raise unknown("file", "There is no such file.")
     with_all_rights(request)
     write, media = kinds[kind]
-    text = await to_thread(write, books_of(request))
+    text = await to_thread(write, books_of(request), record_problem)
     return Response(str(text), media_type=media, headers=attachment(f"register.{kind}"))
 
 
