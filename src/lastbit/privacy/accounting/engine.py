@@ -374,18 +374,18 @@ def _epsilon_in_cells(composition: Composition, chance: arb) -> tuple[float, flo
     for _ in range(3):
         cells = in_cells(composition, target)
         with working_precision(_PRECISION):
-            rest = (chance + composition.infinite() - cells.split.infinite()).lower()
-        if not rest > 0:
+            above = (chance + composition.infinite() - cells.split.infinite()).lower()
+        if not above > 0:
             break
         try:
-            found = _epsilon_directly(cells.split, rest, target.x)
+            found = _epsilon_directly(cells.split, above, target.x)
             most = min(most, found.high)
             with working_precision(_PRECISION):  # x <= most, and what is beyond falls with x
-                rest = (chance - cells.beyond(Fraction(min(most, 1e300)))).upper()
-            if rest > 0:
-                least = max(least, _epsilon_directly(cells.joined, rest, most).low)
+                below = (chance - cells.beyond(Fraction(min(most, 1e300)))).upper()
+            if below > 0:
+                least = max(least, _epsilon_directly(cells.joined, below, most).low)
         except TooManyTerms:
-            return least, min(most, _moment_epsilon(cells.split, rest))
+            return least, min(most, _moment_epsilon(cells.split, above))
         if not _GOOD_ENOUGH * most < most - least < before / 2:
             break
         before = most - least
