@@ -285,6 +285,14 @@ def test_delta_at_no_epsilon_is_bounded_closely():
     assert most <= 100 * one * (1 + 1e-9)
 
 
+def test_delta_of_one_rare_large_loss_is_bounded_closely():
+    """Far below what a saddle says: nine releases have about nine times the delta of one."""
+    loss = SubsampledGaussianLoss("1e-6", "25/4")
+    least, most = (9 * loss).delta(1)
+    assert 0 < least <= most <= 1.01 * least
+    assert least <= 9 * loss.profile.delta(1)[1] <= 1.01 * most
+
+
 @pytest.mark.evidence
 def test_rare_samples_of_all_kinds_are_bounded_closely():
     """Settings all over what training uses."""
