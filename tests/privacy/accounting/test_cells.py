@@ -208,7 +208,7 @@ def test_samples_beside_other_noise():
 
 
 def test_a_joined_sum_that_does_not_close_leaves_the_upper_bound_alone(monkeypatch):
-    """Only what the split cells tell is taken off for them, not what lies beyond the joined ones."""
+    """What the split cells tell is taken off for them, not what lies beyond the joined ones."""
     composition = (3000 * SubsampledGaussianLoss("1/100", 1))._directions()[0]
     asked, delta = [], arb("1e-6")
 

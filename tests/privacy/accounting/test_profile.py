@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit import mechanisms
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter, PrecisionExhausted, WrongType
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.privacy import (
     ADD_REMOVE,
     AS_DECLARED,

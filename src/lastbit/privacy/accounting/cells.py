@@ -65,7 +65,7 @@ class Cells(SampledNoise):
     split: bool
 
     @cached_property
-    def atoms(self) -> _Atoms:
+    def outcomes(self) -> _Atoms:
         """What there is in place of the noise; made once, as long as the cells are in use."""
         return _atoms(self)
 
@@ -75,21 +75,21 @@ class Cells(SampledNoise):
     def infinite(self) -> arb:
         if not (self.split and self.removed):
             return arb(0)
-        return arb_of(self.rate) * self.atoms.told
+        return arb_of(self.rate) * self.outcomes.told
 
     def beyond(self) -> tuple[arb, arb]:
         """(Q, P) of the last cell, where the joined pair leaves it out."""
         if not self.removed:
             return arb(0), arb(0)
-        q, p = self.atoms.last
+        q, p = self.outcomes.last
         return q, arb_of(1 - self.rate) * q + arb_of(self.rate) * p
 
     def ceiling(self) -> arb:
-        logs = self.atoms.rule.logs
+        logs = self.outcomes.rule.logs
         return logs[-1].upper() if self.removed else -logs[0].lower()
 
     def rule(self, order: float, time: float) -> Rule:
-        return self.atoms.rule
+        return self.outcomes.rule
 
     def level(self, time: float) -> float:
         return 0.0
@@ -99,11 +99,11 @@ class Cells(SampledNoise):
         return arb(0), arb(total.rad())
 
     def cumulant(self, orders: Floats) -> Floats:
-        return _cumulant(*self.atoms.floats, orders, self.removed)
+        return _cumulant(*self.outcomes.floats, orders, self.removed)
 
     def slope(self, order: arb, middle: arb) -> arb:
         power, centre = self.power(order), middle if self.removed else -middle
-        rule = self.atoms.rule
+        rule = self.outcomes.rule
         terms = (
             (w * (power * x).exp() * abs(x - centre)).upper()
             for w, x in zip(rule.weights, rule.logs, strict=True)
