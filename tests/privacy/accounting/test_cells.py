@@ -15,11 +15,11 @@ from lastbit.privacy import (
     SubsampledGaussianLoss,
     SubsampledLaplaceLoss,
 )
-from lastbit.privacy.accounting import cells as module
-from lastbit.privacy.accounting.cells import Cells, InCells, Target, in_cells
+from lastbit.privacy.accounting import cells as module, engine
+from lastbit.privacy.accounting.cells import Cells, InCells, Target, _atoms as atoms_of, in_cells
 from lastbit.privacy.accounting.component import DoubleExponential
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.contour import contour
+from lastbit.privacy.accounting.contour import TooManyTerms, contour
 from lastbit.privacy.accounting.engine import (
     _epsilon_directly,
     _epsilon_in_cells,
@@ -119,11 +119,7 @@ module_split = module._split
 @pytest.mark.parametrize("mutant", [moved_to_the_right, told_nothing])
 def test_wrong_splits_are_seen(monkeypatch, mutant):
     monkeypatch.setattr(module, "_split", mutant)
-    module._atoms.cache_clear()
-    try:
-        assert not all(is_between(component) for component in COMPONENTS)
-    finally:
-        module._atoms.cache_clear()
+    assert not all(is_between(component) for component in COMPONENTS)
 
 
 def test_a_cell_that_has_the_ratio_of_its_right_end_is_seen(monkeypatch):
@@ -132,11 +128,7 @@ def test_a_cell_that_has_the_ratio_of_its_right_end_is_seen(monkeypatch):
         return [(q, e) for (q, _), (_, e) in zip(found, [*found[1:], found[-1]], strict=True)]
 
     monkeypatch.setattr(module, "_joined", mutant)
-    module._atoms.cache_clear()
-    try:
-        assert not all(is_between(component) for component in COMPONENTS)
-    finally:
-        module._atoms.cache_clear()
+    assert not all(is_between(component) for component in COMPONENTS)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=repr)
@@ -215,6 +207,38 @@ def test_samples_beside_other_noise():
         assert high - low < 1e-3 * high
 
 
+def test_a_joined_sum_that_does_not_close_leaves_the_upper_bound_alone(monkeypatch):
+    """What the split cells tell is taken off for them, not what lies beyond the joined ones."""
+    composition = (3000 * SubsampledGaussianLoss("1/100", 1))._directions()[0]
+    asked, delta = [], arb("1e-6")
+
+    def directly(cells, chance, start=None):
+        if not cells.parts[0][0].split:
+            raise TooManyTerms
+        return _epsilon_directly(cells, chance, start)
+
+    def by_moments(cells, chance):
+        asked.append(chance + cells.infinite())
+        return math.inf
+
+    monkeypatch.setattr(engine, "_epsilon_directly", directly)
+    monkeypatch.setattr(engine, "_moment_epsilon", by_moments)
+    with working_precision(192):
+        _epsilon_in_cells(composition, delta)
+        assert len(asked) == 1 and asked[0] <= delta
+
+
+def test_atoms_are_made_once_however_many_samples_differ(monkeypatch):
+    made = []
+    monkeypatch.setattr(module, "_atoms", lambda cells: made.append(cells) or atoms_of(cells))
+    rates = [Fraction(n, 10**6) for n in range(1, 41)]
+    parts = [coarse(SampledNormal(rate, True, Fraction(1)), split=True) for rate in rates]
+    composition = Composition.of((part, 10) for part in parts)
+    for order in (1.0, 2.0):
+        assert composition.infinite() < 1 and composition.moment(acb(order)).is_finite()
+    assert len(made) == len(parts)
+
+
 # What others know: an upper bound of dp_accounting at a fine mesh, or a sum of tilted floats.
 RARE = [
     ("1e-5", "1", 10**6, "1e-6", 0.0453),
@@ -259,6 +283,14 @@ def test_delta_at_no_epsilon_is_bounded_closely():
     assert 0 < least <= most <= 1.002 * least
     one = SubsampledGaussianLoss("1e-5", 4).profile.delta(0)[1]
     assert most <= 100 * one * (1 + 1e-9)
+
+
+def test_delta_of_one_rare_large_loss_is_bounded_closely():
+    """Far below what a saddle says: nine releases have about nine times the delta of one."""
+    loss = SubsampledGaussianLoss("1e-6", "25/4")
+    least, most = (9 * loss).delta(1)
+    assert 0 < least <= most <= 1.01 * least
+    assert least <= 9 * loss.profile.delta(1)[1] <= 1.01 * most
 
 
 @pytest.mark.evidence

@@ -173,6 +173,13 @@ def test_delta_0_is_the_greatest_loss():
     assert ApproxLoss(1, "1e-6").profile.epsilon("1e-7") == (math.inf, math.inf)
 
 
+def test_no_epsilon_is_enough_for_samples_beside_what_tells_all():
+    sample = 1000 * SubsampledGaussianLoss("1e-3", 1)
+    assert sample.epsilon(0) == (math.inf, math.inf)
+    beside = sample + ApproxLoss("0.1", "1e-3", neighbours=ADD_REMOVE)
+    assert beside.epsilon("1e-3") == beside.epsilon("1e-6") == (math.inf, math.inf)
+
+
 def test_no_loss_at_all():
     for loss in (GaussianLoss(0), LaplaceLoss(0), ApproxLoss(0), DiscreteLaplaceLoss(1, 0)):
         assert (5 * loss).epsilon("1e-9") == (0.0, 0.0)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ _TOLERANCE = 3e-5
 _FEWEST, _NEAR, _MOST = 200, 600, 3000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cells(SampledNoise):
     """A release about a sample with its noise in cells between these places, joined or split."""
 
@@ -64,27 +64,32 @@ class Cells(SampledNoise):
     places: tuple[float, ...]
     split: bool
 
+    @cached_property
+    def outcomes(self) -> _Atoms:
+        """What there is in place of the noise; made once, as long as the cells are in use."""
+        return _atoms(self)
+
     def told_exactly(self) -> None:
         return None
 
     def infinite(self) -> arb:
         if not (self.split and self.removed):
             return arb(0)
-        return arb_of(self.rate) * _atoms(self).told
+        return arb_of(self.rate) * self.outcomes.told
 
     def beyond(self) -> tuple[arb, arb]:
         """(Q, P) of the last cell, where the joined pair leaves it out."""
         if not self.removed:
             return arb(0), arb(0)
-        q, p = _atoms(self).last
+        q, p = self.outcomes.last
         return q, arb_of(1 - self.rate) * q + arb_of(self.rate) * p
 
     def ceiling(self) -> arb:
-        logs = _atoms(self).rule.logs
+        logs = self.outcomes.rule.logs
         return logs[-1].upper() if self.removed else -logs[0].lower()
 
     def rule(self, order: float, time: float) -> Rule:
-        return _atoms(self).rule
+        return self.outcomes.rule
 
     def level(self, time: float) -> float:
         return 0.0
@@ -94,11 +99,11 @@ class Cells(SampledNoise):
         return arb(0), arb(total.rad())
 
     def cumulant(self, orders: Floats) -> Floats:
-        return _cumulant(*_atoms(self).floats, orders, self.removed)
+        return _cumulant(*self.outcomes.floats, orders, self.removed)
 
     def slope(self, order: arb, middle: arb) -> arb:
         power, centre = self.power(order), middle if self.removed else -middle
-        rule = _atoms(self).rule
+        rule = self.outcomes.rule
         terms = (
             (w * (power * x).exp() * abs(x - centre)).upper()
             for w, x in zip(rule.weights, rule.logs, strict=True)
@@ -130,7 +135,6 @@ class _Atoms:
     last: tuple[arb, arb]
 
 
-@lru_cache(maxsize=16)
 def _atoms(cells: Cells) -> _Atoms:
     with working_precision(_PRECISION):
         tails, ratios = [(arb(1), arb(1))], [arb(0)]

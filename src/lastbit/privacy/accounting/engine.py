@@ -93,8 +93,8 @@ def _excess_in_cells(composition: Composition, x: Fraction) -> Bounds:
     for _ in range(3):
         cells = in_cells(composition, target)
         try:
-            (_, above), slope = _excess_and_slope(cells.split, x)
-            below = _excess_directly(cells.joined, x)[0]
+            (_, above), slope = _excess_and_slope(cells.split, x, target.log_delta)
+            below = _excess_and_slope(cells.joined, x, target.log_delta)[0][0]
         except TooManyTerms:  # far out: only that there is next to nothing
             return low, high.min(_moment_delta(cells.split, x))
         with working_precision(_PRECISION):
@@ -111,8 +111,10 @@ def _excess_directly(composition: Composition, x: Fraction) -> Bounds:
     return _excess_and_slope(composition, x)[0]
 
 
-def _excess_and_slope(composition: Composition, x: Fraction) -> tuple[Bounds, float]:
-    """D(x), and about how steep ln D is there."""
+def _excess_and_slope(
+    composition: Composition, x: Fraction, most: float | None = None
+) -> tuple[Bounds, float]:
+    """D(x), and about how steep ln D is there; ln D(x) is at most about `most`, where known."""
     if not composition.parts:
         return (arb(0), arb(0)), 1.0
     greatest = composition.greatest()
@@ -124,7 +126,7 @@ def _excess_and_slope(composition: Composition, x: Fraction) -> tuple[Bounds, fl
             return (arb(0), arb(0)), 1.0
     order = _capped(composition, composition.guide.for_epsilon(nearest(x)))
     size, _ = composition.guide.size(order, nearest(x))
-    excess = _excess(composition, order, nearest(x), size)
+    excess = _excess(composition, order, nearest(x), size if most is None else min(size, most))
     low, high = excess(x)
     slope = _slope(excess, nearest(x), order) if _has_cells(composition) else order
     with working_precision(_PRECISION):
@@ -337,18 +339,18 @@ def _epsilon_in_cells(composition: Composition, chance: arb) -> tuple[float, flo
     for _ in range(3):
         cells = in_cells(composition, target)
         with working_precision(_PRECISION):
-            rest = (chance + composition.infinite() - cells.split.infinite()).lower()
-        if not rest > 0:
+            above = (chance + composition.infinite() - cells.split.infinite()).lower()
+        if not above > 0:
             break
         try:
-            found = _epsilon_directly(cells.split, rest, target.x)
+            found = _epsilon_directly(cells.split, above, target.x)
             most = min(most, found.high)
             with working_precision(_PRECISION):  # x <= most, and what is beyond falls with x
-                rest = (chance - cells.beyond(Fraction(min(most, 1e300)))).upper()
-            if rest > 0:
-                least = max(least, _epsilon_directly(cells.joined, rest, most).low)
+                below = (chance - cells.beyond(Fraction(min(most, 1e300)))).upper()
+            if below > 0:
+                least = max(least, _epsilon_directly(cells.joined, below, most).low)
         except TooManyTerms:
-            return least, min(most, _moment_epsilon(cells.split, rest))
+            return least, min(most, _moment_epsilon(cells.split, above))
         if not _GOOD_ENOUGH * most < most - least < before / 2:
             break
         before = most - least

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -143,7 +144,7 @@ class Profile:
         first, *others = self._directions()
         low, high = epsilon_bounds(first, level)
         for other in others:
-            if not is_soon_within(other, level, low):
+            if low < math.inf and not is_soon_within(other, level, low):
                 below, above = epsilon_bounds(other, level)
                 low, high = max(low, below), max(high, above)
         return low, high
