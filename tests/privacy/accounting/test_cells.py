@@ -147,6 +147,22 @@ def test_moments_are_those_of_the_atoms(component):
             assert value.real.rad() < line.real * arb(2) ** -40
 
 
+@pytest.mark.parametrize("removed", [True, False])
+def test_moments_of_rare_samples_are_known_to_more_than_floats(removed):
+    """Nearly all shares are in a series: what floats leave open is far below their last place."""
+    component = SampledNormal(Fraction(1, 10**6), removed, Fraction(25, 9))
+    cells = coarse(component, True)
+    rule = cells.rule(0.0, 0.0)
+    with working_precision(192):
+        for order, time in ((20, 1), (20, 700), (3, 20_000)):
+            power = acb(order, time) + 1 if removed else -acb(order, time)
+            terms = zip(rule.weights, rule.logs, strict=True)
+            exact = sum((w * (power * log).exp() for w, log in terms), acb(0))
+            value = cells.along(arb(order)).values(arb(time) / 2, 2, 1)[0]
+            assert value.overlaps(exact)
+            assert value.real.rad() < cells.along(arb(order)).real * arb(2) ** -53
+
+
 @pytest.mark.parametrize("component", COMPONENTS, ids=repr)
 def test_cells_hold_the_integral_of_two_releases(component):
     composition = Composition.of([(component, 2)])
@@ -241,6 +257,7 @@ def test_atoms_are_made_once_however_many_samples_differ(monkeypatch):
 
 # What others know: an upper bound of dp_accounting at a fine mesh, or a sum of tilted floats.
 RARE = [
+    ("1e-6", "0.6", 10**6, "1e-12", 0.2893),
     ("1e-5", "1", 10**6, "1e-6", 0.0453),
     ("1e-4", "1", 10**5, "1e-6", 0.1570),
     ("1e-4", "1", 10**6, "1e-6", 0.5325),

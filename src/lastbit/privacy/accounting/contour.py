@@ -58,6 +58,7 @@ FAR_PARTS = 30
 MOST_CELLS = 60_000
 # Terms that are float sums over thousands of nodes take longer.
 MOST_FLOAT_TERMS = 4_000
+MOST_FLOAT_CELLS = 300
 SMOOTHED_FLOAT_TERMS = 4_000
 SMOOTHED_GOAL = 18
 SMOOTHED_TOLERANCE = 1e-4
@@ -293,7 +294,7 @@ class _Builder:
         self.smoothing = Fraction(0)
         exact = composition.exact_lines
         self.most_terms = MOST_TERMS if exact else MOST_FLOAT_TERMS
-        self.most_cells = MOST_CELLS if exact else MOST_FLOAT_TERMS
+        self.most_cells = MOST_CELLS if exact else MOST_FLOAT_CELLS
 
     def contour(self) -> Contour:
         with working_precision(self.precision):

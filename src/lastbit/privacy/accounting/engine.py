@@ -54,8 +54,8 @@ _PRECISION = 192
 _GREATEST_SAMPLED_ORDER = 1e5
 _SOME_ORDERS = [4.0**n for n in range(-2, 16)]
 _OVERFLOW = 700.0
-# Bounds of cells that are this close are not tried again.
-_GOOD_ENOUGH = 1e-3
+# Bounds of cells that are this close are not tried again; others that are so wide are.
+_GOOD_ENOUGH, _POOR = 1e-3, 1e-2
 _WIDE, _NOTHING = Fraction(1, 10**13), Fraction(1, 10**30)
 _PRECISE, _MOST_DOUBLINGS = 1e-9, 64
 _HIGHEST_PRECISION = 1 << 14
@@ -327,9 +327,12 @@ def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
     """The least x >= 0 with D(x) <= chance."""
     try:
         found = _epsilon_directly(composition, chance)
-        return found.low, found.high
     except TooManyTerms:
         return _epsilon_in_cells(composition, chance)
+    if composition.exact_lines or not found.high - found.low > _POOR * found.high:
+        return found.low, found.high
+    low, high = _epsilon_in_cells(composition, chance)
+    return max(found.low, low), min(found.high, high)
 
 
 def _epsilon_in_cells(composition: Composition, chance: arb) -> tuple[float, float]:

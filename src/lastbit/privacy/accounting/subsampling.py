@@ -10,7 +10,7 @@ with a proved error bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,8 +27,8 @@ from lastbit.privacy.accounting.component import Component, Floats, Line, below_
 # Quadrature is good for about this many bits; sums of floats for 45.
 BITS = 72
 _PRECISION = 128
-_BLOCK = 32
-_CHUNK = 1 << 20
+BLOCK = 32
+CHUNK = 1 << 20
 _CELLS = 400
 _MOST_NODES = 4000
 # Rules that do not reach so far have too many nodes.
@@ -192,12 +192,12 @@ class SampledLine(Line):
 
     def values(self, step: arb, first: int, count: int) -> list[acb]:
         tilt = self._tilted(float((step * (first + count)).upper()))
-        phases = _phases(tilt.rule, step)
+        phases = phases_of(tilt.rule, step, range(len(tilt.rule.logs)))
         found: list[acb] = []
-        rows = max(_CHUNK // len(phases), 1)
+        rows = max(CHUNK // len(phases), 1)
         for start in range(first, first + count, rows):
             stop = min(start + rows, first + count)
-            real, imaginary = _sums(tilt.shares, phases, start, stop)
+            real, imaginary = float_sums(tilt.shares, phases, start, stop)
             found += [
                 self._ball(tilt, n, step * n, x, y)
                 for n, x, y in zip(range(start, stop), real, imaginary, strict=True)
@@ -205,7 +205,7 @@ class SampledLine(Line):
         return found
 
     def _ball(self, tilt: _Tilted, n: int, time: arb, x: float, y: float) -> acb:
-        blocks = -(-len(tilt.shares) // _BLOCK)
+        blocks = -(-len(tilt.shares) // BLOCK)
         floats = tilt.total * (arb(7 * n) * arb(2) ** -62 + arb(60 + blocks) * arb(2) ** -53)
         error = arb(0, (floats + tilt.slack * (time * tilt.rule.grows).exp() + tilt.cut).upper())
         imaginary = y if self.sampled.removed else -y
@@ -233,26 +233,26 @@ class SampledLine(Line):
         return below_one((value + self._slope * (times.rad() + arb(2) ** -40 * middle)) / self.real)
 
 
-def _phases(rule: Rule, step: arb) -> NDArray[np.uint64]:
+def phases_of(rule: Rule, step: arb, places: Iterable[int]) -> NDArray[np.uint64]:
     """The turns step ln(b_j)/(2 pi) modulo 1, in units of 2**-64."""
     with working_precision(_PRECISION):  # radii are dropped: they must be far below a unit
         unit = step / (2 * arb.pi()) * arb(2) ** 64
-        found = [int((x * unit).mid().floor().unique_fmpz()) for x in rule.logs]  # type: ignore[arg-type]
+        found = [int((rule.logs[j] * unit).mid().floor().unique_fmpz()) for j in places]  # type: ignore[arg-type]
     return np.array([number % (1 << 64) for number in found], np.uint64)
 
 
-def _sums(
+def float_sums(
     shares: Floats, phases: NDArray[np.uint64], start: int, stop: int
 ) -> tuple[list[float], list[float]]:
     """The sums of shares * exp(2 pi i n phase) for start <= n < stop."""
     times = np.arange(start, stop, dtype=np.uint64)
     turns = (times[:, None] * phases[None, :] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    blocks = -(-len(shares) // _BLOCK)
-    padded = np.zeros((stop - start, blocks * _BLOCK))
+    blocks = -(-len(shares) // BLOCK)
+    padded = np.zeros((stop - start, blocks * BLOCK))
     sums = []
     for wave in cos_sin_turn(turns):
         padded[:, : len(shares)] = wave * shares
-        sums.append(padded.reshape(-1, blocks, _BLOCK).sum(axis=2).sum(axis=1).tolist())
+        sums.append(padded.reshape(-1, blocks, BLOCK).sum(axis=2).sum(axis=1).tolist())
     return sums[0], sums[1]
 
 
