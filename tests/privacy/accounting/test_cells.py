@@ -246,7 +246,12 @@ def test_a_joined_sum_that_does_not_close_leaves_the_upper_bound_alone(monkeypat
 
 def test_atoms_are_made_once_however_many_samples_differ(monkeypatch):
     made = []
-    monkeypatch.setattr(module, "_atoms", lambda cells: made.append(cells) or atoms_of(cells))
+
+    def counted(cells):
+        made.append(cells)
+        return atoms_of(cells)
+
+    monkeypatch.setattr(module, "_atoms", counted)
     rates = [Fraction(n, 10**6) for n in range(1, 41)]
     parts = [coarse(SampledNormal(rate, True, Fraction(1)), split=True) for rate in rates]
     composition = Composition.of((part, 10) for part in parts)
