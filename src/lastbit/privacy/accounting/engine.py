@@ -56,7 +56,7 @@ FINE = 1 << 12
 _PRECISION = 192
 FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
-_SOME_ORDERS = [4.0**n for n in range(-2, 16)]
+_SOME_ORDERS = tuple(4.0**n for n in range(-2, 16))
 _FEW_ATOMS = 12
 _OVERFLOW = 700.0
 # Bounds of cells that are this close are not tried again.
