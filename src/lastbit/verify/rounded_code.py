@@ -177,9 +177,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
     return (asked[0], asked[1]), None
 
 
-def _overflows(
-    program: Expression, region: Interval, largest: Fraction = BINARY64.largest
-) -> bool:
+def _overflows(program: Expression, region: Interval, largest: Fraction = BINARY64.largest) -> bool:
     """Whether a step may be beyond all floats, for a value of the region and any u.
 
     Theorem  no size of a step exceeds the one found: sizes of sums and products add and multiply, a
