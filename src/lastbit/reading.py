@@ -82,7 +82,7 @@ def parse_json(
 def _check_size(data: bytes, most_bytes: int, most_values: int, deepest: int) -> None:
     values = sum(map(data.count, (b",", b":", b"[", b"{")))
     if len(data) > most_bytes or values > most_values or data.count(b'"') > 4 * most_values:
-        raise NotJson("is longer, or has more values, than lastbit reads")
+        raise NotJson("is longer, or has more values, than we read")
     bare = _TEXT.sub(b"", data)
     steps = array("b", bare.translate(_STEPS, _NOT_BRACKETS))
     if max(accumulate(steps), default=0) > deepest:

@@ -15,6 +15,10 @@ from lastbit.verify.tracing.markers import clamp, round_to
 TENTH = 0.1
 PART = Fraction(1, 10)
 ENDS = (-8.0, 8.0)
+MANY = 2**53 + 1
+MANY_ROUNDED = int(float(8 * MANY))
+THIRD = Fraction(1, 3)
+THIRDS_ROUNDED = Fraction(8 / 3)
 
 
 def plain(value, u, sign):
@@ -172,6 +176,32 @@ def clamp_for_some_values(value, u, sign):
     return min(max(x, -8.0), 8.0)
 
 
+def tell_an_edge_by_if(value, u):
+    """The one float at the edge of the last cell has a result of its own."""
+    x = value - np.sign(u - 0.5) * math.log(1.0 - 2.0 * abs(u - 0.5))
+    if x < -8.0:
+        return -MANY_ROUNDED
+    if x > 7.500000000000001:
+        return MANY_ROUNDED
+    return round(x) * MANY
+
+
+def tell_an_edge_by_a_fraction(value, u):
+    x = value - np.sign(u - 0.5) * math.log(1.0 - 2.0 * abs(u - 0.5))
+    if x < -8.0:
+        return -THIRDS_ROUNDED
+    if x > 7.500000000000001:
+        return THIRDS_ROUNDED
+    return round(x) * THIRD
+
+
+def tell_more_than_the_end(value, u, sign):
+    k = round(value + sign * math.log(u))
+    if k > 8:
+        return MANY_ROUNDED
+    return max(k, -8) * MANY
+
+
 def clamp_what_fails(value, u, sign):
     if 1.0 / (value - 3.0371) > 8.0:
         pass
@@ -215,6 +245,11 @@ def clamp_noise_then_round(value, u, sign):
 def clamp_around_the_value(value, u, sign):
     x = min(max(value + sign * math.log(u), value - 2.0), value + 2.0)
     return 0.25 * round(x / 0.25)
+
+
+def clip_long_whole_numbers(value, u, sign):
+    """Of whole numbers beyond 2**64 np.clip makes a float of Python: the type tells the tail."""
+    return np.clip(round(value + sign * math.log(u)) * 2**60, -8.0 * 2**60, 8.0 * 2**60)
 
 
 def clamp_and_do_not_round(value, u, sign):
@@ -438,9 +473,6 @@ def whole_of_two_types(value, u, sign):
     return min(max(1.0 * round(value + sign * math.log(u)), -8), 8)
 
 
-MANY = 2**53 + 1
-
-
 def whole_on_one_path(value, u):
     """Beyond 2**53 whole numbers are exact and floats are not: the results tell the path."""
     if u < 0.5:
@@ -456,6 +488,22 @@ def fraction_on_one_path(value, u):
     else:
         y = (PART * (1.0 * round((value - 2.0 * math.log(2 - 2 * u)) / 2.0))) * 10.0
     return min(max(y, -9.0), 9.0)
+
+
+def whole_as_floats(value, u):
+    if u < 0.5:  # noqa: SIM108 - as people write it
+        x = value + 2.0 * math.log(2.0 * u)
+    else:
+        x = value - 2.0 * math.log(2.0 - 2.0 * u)
+    return min(max(1.0 * (1.0 * round(x / 2.0) * MANY), -6.0 * 2**53), 6.0 * 2**53)
+
+
+def whole_inside_on_one_path(value, u):
+    """As the first, but the choice is made before the last steps."""
+    x = value + 2.0 * math.log(2.0 * u) if u < 0.5 else value - 2.0 * math.log(2.0 - 2.0 * u)
+    k = round(x / 2.0)
+    y = k if u < 0.5 else 1.0 * k
+    return min(max(1.0 * (y * MANY), -6.0 * 2**53), 6.0 * 2**53)
 
 
 def whole_by_sign(value, u, sign):
@@ -481,8 +529,10 @@ RIGHT = {
 WRONG = {
     "assert": (assert_value, assert_value_inside, assert_sum, assert_often, raise_by_both),
     "if": (clamp_to_another, clamp_by_the_value, clamp_to_the_value, clamp_value_with_a_jump,
-           clamp_for_some_values, clamp_what_fails),
-    "clamp": (clamp_noise_then_round, clamp_around_the_value, clamp_and_do_not_round),
+           clamp_for_some_values, clamp_what_fails, tell_an_edge_by_if,
+           tell_an_edge_by_a_fraction, tell_more_than_the_end),
+    "clamp": (clamp_noise_then_round, clamp_around_the_value, clamp_and_do_not_round,
+              clip_long_whole_numbers),
     "minus": (minus_by_draw, minus_by_value, minus_with_two_zeros, minus_zero_by_draw),
     "offset": (offset_is_the_value, offset_is_a_bit_of_the_value, offset_by_the_value,
                offset_by_the_draw),
@@ -491,7 +541,7 @@ WRONG = {
              fsum_that_fails),
     "step": (hundredths_before, hundredths_and_the_value, hundredths_of_the_noise),
     "whole": (whole_value, whole_and_a_half, whole_of_two_types, whole_on_one_path,
-              fraction_on_one_path, whole_by_sign),
+              fraction_on_one_path, whole_by_sign, whole_inside_on_one_path),
 }  # fmt: skip
 
 

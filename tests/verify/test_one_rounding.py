@@ -98,6 +98,42 @@ def test_exact_numbers_on_one_path_tell_it(function):
     assert one - two and two - one
 
 
+def test_an_edge_told_by_if_is_a_leak():
+    """The result of one float, next to which every other draw ends elsewhere; it was certified."""
+    uniforms = [(k + 0.5) / 4096 for k in range(4096)]
+    for function in (step_programs.tell_an_edge_by_if, step_programs.tell_an_edge_by_a_fraction):
+        edge = function(7.5, 0.5)
+        assert edge != function(7.5, 0.51) == function(8.0, 0.5)
+        assert edge not in {function(value, u) for value in (7.4, 7.6, 6.5) for u in uniforms}
+    near, far = (step_programs.clip_long_whole_numbers(8.0, u, -1.0) for u in (0.1, 1e-9))
+    assert near == far and type(near) is not type(far)
+
+
+def test_the_checker_rejects_a_choice_before_the_last_steps():
+    """Rows that choose between exact numbers and floats, and then go on as one; accepted before."""
+    honest = certified(step_programs.whole_as_floats).certificate()
+    one, two = (1.0).hex(), (2.0).hex()
+    high = (6.0 * 2**53).hex()
+    rows: list[list[Any]] = [
+        ["input", "u"], ["input", "value"], ["float", two], ["mul", 2, 0], ["math.log", 3],
+        ["mul", 2, 4], ["add", 1, 5], ["div", 6, 2], ["round", 7], ["sub", 2, 3],
+        ["math.log", 9], ["mul", 2, 10], ["sub", 1, 11], ["div", 12, 2], ["round", 13],
+        ["float", one], ["mul", 15, 14], ["case", 8, 16, "u", "<", "1/2"],
+        ["int", str(step_programs.MANY)], ["mul", 17, 18], ["mul", 15, 19], ["float", f"-{high}"],
+        ["max", 20, 21], ["float", high], ["min", 22, 23],
+    ]  # fmt: skip
+    function = step_programs.whole_inside_on_one_path
+    for u in (0.001, 0.3, 0.7, 0.999):
+        assert steps.run_steps(rows, {"u": u, "value": 1.25}) == function(1.25, u)
+    forged = copy.deepcopy(honest)
+    own = forged["claim"]["code"][0]
+    with pytest.MonkeyPatch.context() as patch:
+        written = unguarded_record(function, patch)
+    own["function"] = f"{step_programs.__name__}:{function.__name__}"
+    own["functions"], own["steps"] = written["functions"], [rows]
+    assert "other numbers on one path" in str(problem_of(resealed(forged)))
+
+
 def test_there_are_twins_of_all_kinds():
     assert set(step_programs.RIGHT) == set(step_programs.WRONG)
     assert len(RIGHT) >= 40 and len(WRONG) >= 35
@@ -170,6 +206,7 @@ UNGUARDED: dict[str, tuple[Any, str, Any]] = {
     "unused": (tracing, "failing_on", lambda made, results: set()),
     "zeros": (rounded_code, "zero_signs", lambda rows, types: frozenset({1})),
     "paths": (rounded_code, "has_one_function", lambda parts, indices, code: True),
+    "numpy": (rounded_code, "passes_whole_to_numpy", lambda rows, types: False),
 }
 
 
@@ -198,6 +235,13 @@ def test_the_checker_alone_rejects_what_an_unguarded_prover_writes(kind, functio
         certified(function)
 
 
+@pytest.mark.parametrize("name", ["an_edge_by_if", "an_edge_by_a_fraction", "more_than_the_end"])
+def test_the_checker_alone_compares_both_ends_of_a_branch(name, monkeypatch):
+    monkeypatch.setattr(*UNGUARDED["paths"])
+    with pytest.raises(NotCertified, match="other numbers on one path"):
+        certified(getattr(step_programs, f"tell_{name}"))
+
+
 @pytest.mark.evidence
 def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     """So that the test above is one of the checker: its own reasons are seen."""
@@ -209,6 +253,7 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
         step_programs.minus_with_two_zeros, step_programs.fsum_that_fails,
         step_programs.clamp_by_the_value, step_programs.whole_on_one_path,
         step_programs.fraction_on_one_path, step_programs.whole_by_sign,
+        step_programs.clip_long_whole_numbers,
     ):  # fmt: skip
         try:
             certified(function)
@@ -217,7 +262,7 @@ def test_some_of_these_are_rejected_by_the_checker_itself(monkeypatch):
     seen = "\n".join(reasons)
     for words in (
         "code fails by its value", "may fail, and", "-0.0", "branches on what it", "passes",
-        "not those of the proof", "other numbers on one path",
+        "not those of the proof", "other numbers on one path", "64 bits may not hold",
     ):  # fmt: skip
         assert words in seen, reasons
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lastbit.checker.careful import Careful, check_use
 from lastbit.checker.numbers import Rejected
 from lastbit.checker.steps import last_type
 from lastbit.errors import LastbitError, NotCertified, Untraceable
@@ -246,3 +247,15 @@ def test_losses_of_random_mechanisms_hold_for_all_that_can_be_seen():
             )
             assert all(one[seen] <= most * two[seen] for seen in one), text
             assert all(two[seen] <= most * one[seen] for seen in two), text
+
+
+@pytest.mark.parametrize(
+    "run",
+    [lambda x: x // 1.0, lambda x: 1.0 // x, lambda x: x % 1.0, lambda x: 1.0 % x,
+     lambda x: divmod(x, 1.0), lambda x: divmod(1.0, x), int, float],
+    ids=["//", "// by", "%", "% by", "divmod", "divmod by", "int", "float"],
+)  # fmt: skip
+def test_what_the_checker_cannot_follow_does_not_hide_what_comes_later(run):
+    """Failed before for all but float: a TypeError ended the run, and the checker saw no more."""
+    with pytest.raises(Rejected, match="may fail by its value"):
+        check_use(run, [Careful(3.5)], {})

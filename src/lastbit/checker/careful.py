@@ -55,7 +55,8 @@ class Careful:
     __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
     __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
     __eq__, __ne__ = _compared(operator.eq), _compared(operator.ne)
-    __float__ = __index__ = __rtruediv__ = __pow__ = __rpow__ = _refused
+    __float__ = __int__ = __index__ = __rtruediv__ = __pow__ = __rpow__ = _refused
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _refused
 
     def __truediv__(self, other: Any) -> Any:
         return _refused(self) if type(other) is Careful else Careful(self.number / other)

@@ -27,6 +27,7 @@ Reading: TypeAlias = tuple[int, Fraction, Fraction, tuple[Link, ...]]
 """The node of the sum, its cell, the multiple that stands for a cell, and the links from there."""
 
 Nodes: TypeAlias = Sequence[tuple[Any, ...]]
+_CHOICES = ("case", "branch")
 _FEW = 6
 _WIDE = Fraction(2**100)
 
@@ -209,12 +210,13 @@ def check_one_function(
     """Reject code that may give two numbers for one k: on two paths, or for two signs.
 
     The links of all are equal as numbers, but what is whole or a fraction is not rounded. Either
-    the steps are the same, or nothing is a fraction or beyond 2**53, where floats are exact.
+    the steps are the same, or nothing is a fraction or beyond 2**53, where floats are exact. Both
+    ends of a branch are paths; a step after a choice has as many steps as the choice.
     """
     _, cell, unit, links = reading
     ends: set[Any] = set()
     names: dict[Any, int] = {}
-    plain = True
+    plain = same = True
     for rows, kinds in zip(tables, types, strict=True):
         marks: list[int] = []
         after: set[int] = set()
@@ -227,17 +229,19 @@ def check_one_function(
             marks.append(names.setdefault(key, len(names)))
             if rounding or after.intersection(below):
                 after.add(index)
+                choices = [k for k in below if rows[k][0] in _CHOICES]
+                same = same and (rounding or name in _CHOICES or not choices)
                 plain = plain and all(
                     "fraction" not in kinds[k] for k in (index, *below[rounding:])
                 )
         todo = [len(rows) - 1]
         while todo:
             top = todo.pop()
-            if rows[top][0] == "case":
+            if rows[top][0] in _CHOICES:
                 todo += rows[top][1:3]
             else:
                 ends.add(marks[top])
-    if len(ends) == 1:
+    if same and len(ends) == 1:
         return
     constants = [x for link in links for x in link[1:] if x is not None]
     small = all(float_of(x) == x for x in constants)

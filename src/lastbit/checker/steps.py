@@ -72,8 +72,11 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     if role == "mechanism" or sums:  # round fails beyond all floats, and math.fsum does
         far = max(abs(number(end)) for end in claim.get("values", claim["region"]))
         greatest = Fraction(2**970 * (2**53 - 1))
-        beyond = any(graph.size(root, far) > greatest for root in found)
-        require(not beyond, "a step of the code may be beyond all floats")
+        largest = max(graph.size(root, far) for root in found)
+        require(largest <= greatest, "a step of the code may be beyond all floats")
+        # of these numpy makes objects, and np.clip a result of another type
+        long = largest > 2**63 and any(map(_gives_whole_to_numpy, steps))
+        require(not long, "numpy is given whole numbers that 64 bits may not hold")
     if role == "mechanism":
         require(len(set().union(*types)) == 1, "results of the code are of two types")
         _check_release(graph, found, stated, claim, steps)
@@ -388,6 +391,16 @@ def _types(rows: Rows, *, rounded: bool) -> list[_Exact]:
             require(not unrounded, "a step of exact numbers is not rounded as floats are")
         found.append(_type(name, parts, used))
     return found
+
+
+def _gives_whole_to_numpy(rows: Rows) -> bool:
+    types = _types(rows, rounded=False)
+    return any(
+        "int" in types[part][0]
+        for name, *parts in rows
+        for part in parts
+        if name.startswith("numpy.") and type(part) is int
+    )
 
 
 def _type(name: str, parts: list[Any], used: list[_Exact]) -> _Exact:

@@ -314,7 +314,7 @@ def _paths(rows: Rows, known: dict[tuple[Any, ...], int]) -> set[int]:
     todo, found = [len(rows) - 1], set[int]()
     while todo:
         index = todo.pop()
-        if rows[index][0] == "case":
+        if rows[index][0] in ("case", "branch"):
             todo.extend(rows[index][1:3])
         else:
             found.add(numbers[index])

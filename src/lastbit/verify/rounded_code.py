@@ -15,9 +15,11 @@ from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.noise_shape import every_float, generator_of
 from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
+from lastbit.verify.tracing.steps import passes_whole_to_numpy
 from lastbit.verify.tracing.trace import Followed
 
 _MOST_HALVINGS = 256
+_LONG = Fraction(1 << 63)  # numpy holds whole numbers in 64 bits
 _TOO_LARGE = (
     "the code may compute with numbers beyond all floats, and round fails there, for some values "
     "and not for others; measure values and noise in larger units"
@@ -118,11 +120,18 @@ def _certified(
         )
     if any(_overflows(program, found.values) for program in programs):
         raise NotCertified(_TOO_LARGE)
+    whole = any(passes_whole_to_numpy(o.rows, t) for o, t in zip(code, types, strict=True))
+    if whole and any(_overflows(program, found.values, _LONG) for program in programs):
+        raise NotCertified(
+            "the code passes whole numbers beyond 2**63 to numpy, and np.clip then gives another "
+            "type, which tells how far a result was out; write 1.0 * round(x)"
+        )
     steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
     if not has_one_function(parts[0], indices, steps):
         raise NotCertified(
             "the code computes with floats on one path and with exact numbers on another; write "
-            "the same steps on all paths, with floats"
+            "the same steps on all paths, with floats, and clamp numbers beyond 2**53 by min "
+            "and max"
         )
     if over_zero and not parts[0].is_modest:
         raise NotCertified(
@@ -168,7 +177,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
     return (asked[0], asked[1]), None
 
 
-def _overflows(program: Expression, region: Interval) -> bool:
+def _overflows(program: Expression, region: Interval, largest: Fraction = BINARY64.largest) -> bool:
     """Whether a step may be beyond all floats, for a value of the region and any u.
 
     Theorem  no size of a step exceeds the one found: sizes of sums and products add and multiply, a
@@ -201,7 +210,7 @@ def _overflows(program: Expression, region: Interval) -> bool:
             case _:
                 return True
         sizes.append(size)
-    return max(sizes) > BINARY64.largest / 2
+    return max(sizes) > largest / 2
 
 
 def least_cell(

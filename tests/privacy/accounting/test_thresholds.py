@@ -7,10 +7,11 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from lastbit.exact import arb_of, working_precision
+from lastbit.exact import arb_of, ends, working_precision
 from lastbit.laws import DiscreteLaplace
 from lastbit.privacy import ApproxLoss, LaplaceLoss, ThresholdLoss
 from lastbit.privacy.accounting import thresholds
+from lastbit.privacy.accounting.component import Response
 
 FAR = 40  # counts so far above the threshold that hardly any such key is hidden
 
@@ -136,3 +137,16 @@ def test_the_pair_of_one_key_is_smaller_and_dominates():
             )
             assert low * (1 - 1e-6) <= found <= high * (1 + 1e-8)
             assert high < before.delta(x)[0]
+
+
+def test_a_loss_too_small_for_the_ball_is_not_none():
+    """exp(1/scale) - 1 is above 1 by less than the precision shows; failed before: a loss of 0."""
+    with working_precision(600):
+        scale = 1 / (ends(arb(2).log())[1] + Fraction(1, 1 << 250))
+        assert arb_of(1 / scale).exp() - 1 > 1
+    profile = 2 * ThresholdLoss(scale, 2, 1)
+    (composition,) = profile._directions()
+    form = thresholds.tight_pairs(composition)
+    assert form is not None
+    ((pair, count),) = (*form.parts, *form.told)
+    assert count == 2 and isinstance(pair, Response) and pair.epsilon > 0

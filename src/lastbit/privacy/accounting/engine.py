@@ -52,7 +52,7 @@ Excess: TypeAlias = Callable[[Fraction], Bounds]
 FINE = 1 << 12
 _PRECISION = 192
 _GREATEST_SAMPLED_ORDER = 1e5
-_SOME_ORDERS = [4.0**n for n in range(-2, 16)]
+_SOME_ORDERS = tuple(4.0**n for n in range(-2, 16))
 _OVERFLOW = 700.0
 # Bounds of cells that are this close are not tried again; others that are so wide are.
 _GOOD_ENOUGH, _POOR = 1e-3, 1e-2

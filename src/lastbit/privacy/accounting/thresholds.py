@@ -100,7 +100,8 @@ def tight_pairs(composition: Composition) -> Composition | None:
         with working_precision(_PRECISION):
             step = arb_of(1 / part.scale)
             ratio = step.exp() - arb_of(Fraction(2 - part.threshold) / part.scale).exp()
-            loss = Fraction(max(upper(ratio.log()), 0.0)) if ratio > 1 else Fraction(0)
+            # where the ball does not say whether it is above 1, the loss is above 0
+            loss = Fraction(0) if ratio <= 1 else Fraction(max(upper(ratio.log()), 0.0))
             if loss > (1 - _WORTHWHILE) / part.scale:
                 continue
             pairs[part] = Response(loss, min(Fraction(upper(part.infinite())), Fraction(1)))

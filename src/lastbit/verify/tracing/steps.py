@@ -258,6 +258,16 @@ def typed(rows: Rows, place: str, *, rounded: bool) -> list[Typed]:
     return found
 
 
+def passes_whole_to_numpy(rows: Rows, types: Sequence[Typed]) -> bool:
+    """Whether a function of numpy is given what may be a whole number."""
+    return any(
+        "int" in types[part].kinds
+        for name, *parts in rows
+        for part in parts
+        if name.startswith("numpy.") and type(part) is int
+    )
+
+
 def _typed(name: str, parts: Sequence[Any], below: list[Typed]) -> Typed:
     match name:
         case "int" | "fraction":
