@@ -376,7 +376,7 @@ def _no_answers(books: Ledger) -> list[Part]:
     lines = [f"- entry {number} {why}." for number, why in list(found.items())[:MOST_OPEN]]
     more = [f"- and {len(found) - MOST_OPEN:,} more."] if len(found) > MOST_OPEN else []
     return [
-        "Charged, and no answer: somebody wrote a record that lastbit did not make. Nobody is\n"
+        "Charged, and no answer: somebody wrote a record of their own making. Nobody is\n"
         "shown it. A steward can close it for good: lastbit ledger withdraw.",
         "\n".join([*lines, *more]),
     ]

@@ -31,7 +31,7 @@ LONGEST_RECORD = 1 << 28
 MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 DEEPEST = 100  # twice what a question may be nested
 MOST_DIGITS = 1_000  # a question has numbers of 400
-UNREADABLE = "has no record that lastbit would have written"
+UNREADABLE = "has a record that is not of lastbit's own form"
 WITHDRAWN = "was withdrawn by a steward"
 
 
