@@ -198,7 +198,7 @@ def test_a_file_is_of_version_3_only_from_the_first_filter_on(tmp_path):
     ledger.account("walks", replace(SMALL, kind="gaussian"))
     assert version(ledger) == NEWEST - 2 == 4
     changed(ledger.path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerDamaged, match="version 7; this lastbit knows 6"):
+    with pytest.raises(LedgerDamaged, match="version 7, and this lastbit knows 6"):
         ledger.accounts()
 
 

@@ -173,7 +173,8 @@ def rounded(value, u, sign):
 def write_folder() -> None:
     """The files that commands are about, and no other."""
     for file in Path.cwd().iterdir():
-        file.unlink()
+        if file.is_file():  # __pycache__ is none
+            file.unlink()
     rows = (f"{i},{('south', 'north')[i % 2]},{i % 9},{str(i % 3 > 0).lower()}" for i in range(600))
     Path("visits.csv").write_text("\n".join(["patient,region,cost,old", *rows, ""]), "utf-8")
     Path("visits.toml").write_text(CARD, "utf-8")

@@ -12,7 +12,16 @@ from lastbit.addresses import Address
 from lastbit.cli.ledger import PLACE, limit_words, money
 from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Part, printable, show, show_json
-from lastbit.ledger import PERIODS, Allowance, Ledger, Limit, Period, check_charging, one_connection
+from lastbit.ledger import (
+    PERIODS,
+    Allowance,
+    Ledger,
+    Limit,
+    Period,
+    check_charging,
+    neighbours_of,
+    one_connection,
+)
 from lastbit.report import allowance_json
 from lastbit.tables import Cost, DataCard, read_card
 
@@ -52,7 +61,8 @@ def set_allowance(
     books, card = ledger_of(file)
     whose = _account(account, card)
     if card is not None and whose == card.account_name:
-        books.account(whose, card.budget)  # opens it before the first question
+        # opens it before the first question
+        books.account(whose, card.budget, neighbours_of(card))
     limit = Limit(period=per, **limits)
     books.set_allowance(whose, name, limit, by=books.user)
     found = books.allowances(whose, name)

@@ -26,7 +26,6 @@ from lastbit.privacy import (
     Profile,
     RandomizedResponseLoss,
     SubsampledGaussianLoss,
-    SubsampledLaplaceLoss,
     ThresholdLoss,
 )
 from lastbit.privacy.accounting import contour as line_sums, engine
@@ -37,7 +36,6 @@ from lastbit.privacy.accounting.pieces import pieces
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.thresholds import has_thresholds
 from lastbit.privacy.accounting.top import top
-from tests.evidence import late
 
 
 def composition_of(profile):
@@ -186,8 +184,6 @@ def test_the_largest_losses_against_the_line_sum_and_whole_numbers():
     [
         GaussianLoss(1),
         BoundedRangeLoss(1),
-        late(SubsampledGaussianLoss("1/5", 1)),
-        late(SubsampledLaplaceLoss("1/5", 1)),
     ],
 )
 def test_closed_forms_against_the_line_sum(loss):
