@@ -185,17 +185,19 @@ class Treacherous(RawNumbers):
 
     def __getattribute__(self, name: str) -> Any:
         if name == "entries":
-            raise RuntimeError("canary-8315")
+            raise RuntimeError("canary-831502746913")
         return object.__getattribute__(self, name)
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        Treacherous(keys=[("canary-8315",)] * 3),
-        RawNumbers(keys=[("canary-8315",)], entries={"m1": [8315]}),
-        RawNumbers(keys=RAW.keys, entries={"m1": [8315, 8315]}),
-        RawNumbers(keys=RAW.keys, entries={"m1": [8315, 8315, "canary-8315"]}),  # type: ignore[list-item]
+        Treacherous(keys=[("canary-831502746913",)] * 3),
+        RawNumbers(keys=[("canary-831502746913",)], entries={"m1": [831502746913]}),
+        RawNumbers(keys=RAW.keys, entries={"m1": [831502746913, 831502746913]}),
+        RawNumbers(
+            keys=RAW.keys, entries={"m1": [831502746913, 831502746913, "canary-831502746913"]}
+        ),  # type: ignore[list-item]
     ],
     ids=["breaks", "too few keys", "too few entries", "no integer"],
 )
@@ -210,7 +212,7 @@ def test_failures_tell_nothing_and_stay_charged(
     told = traceback.TracebackException.from_exception(error, capture_locals=True)
     library = [frame for frame in told.stack if "/src/lastbit/" in frame.filename]
     text = str(error) + repr(error) + "".join(str(frame.locals) for frame in library)
-    assert library and "8315" not in text
+    assert library and "831502746913" not in text
     assert "the price stays charged" in str(error)
     assert Ledger.open(book).spent("visits").epsilon == 1
 
