@@ -177,6 +177,9 @@ def test_consistent_answers(engine: Engine, book: str) -> None:
     assert ask(ledger=book).totals is None  # the record holds the answer as it was
 
 
+CANARY = "canary-831502746913"
+
+
 class Treacherous(RawNumbers):
     """Raw numbers that break down in the middle of the noise, with a canary on their lips."""
 
@@ -195,9 +198,7 @@ class Treacherous(RawNumbers):
         Treacherous(keys=[("canary-831502746913",)] * 3),
         RawNumbers(keys=[("canary-831502746913",)], entries={"m1": [831502746913]}),
         RawNumbers(keys=RAW.keys, entries={"m1": [831502746913, 831502746913]}),
-        RawNumbers(
-            keys=RAW.keys, entries={"m1": [831502746913, 831502746913, "canary-831502746913"]}
-        ),  # type: ignore[list-item]
+        RawNumbers(keys=RAW.keys, entries={"m1": [831502746913, 1, CANARY]}),  # type: ignore[list-item]
     ],
     ids=["breaks", "too few keys", "too few entries", "no integer"],
 )
