@@ -144,10 +144,10 @@ def known_by(books: Books) -> Known:
 def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
     """The entry of this number, with its answer; one that does not fit means damage."""
     row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-    return None if row is None else answered(books, row, known)
+    return None if row is None else entry_with_answer(books, row, known)
 
 
-def answered(books: Books, row: StoredEntry, known: Known) -> Entry:
+def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
     """The entry of a row, with its answer, or with why what is kept is none."""
     entry = intact(books.place, row, whole=True)
     if entry.record is None:

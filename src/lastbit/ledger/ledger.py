@@ -166,7 +166,7 @@ class Ledger:
                     if found is None:
                         check_budget(budget)
                         new = Account(name=name, budget=None).with_budget(budget)
-                        found = self._decided(books, chain, new.with_neighbours(neighbours))
+                        found = self._write_account(books, chain, new.with_neighbours(neighbours))
         if not budgets_agree(found.budget, budget):
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -178,7 +178,7 @@ class Ledger:
             raise found.other_neighbours()
         return found
 
-    def _decided(self, books: Books, chain: Scan, state: Account) -> Account:
+    def _write_account(self, books: Books, chain: Scan, state: Account) -> Account:
         """An account as a card declares it, written down; refused to those who may only ask."""
         known = chain.principal(books.user()) if chain.named else None
         if not books.decides or (known is not None and known.role not in (None, "steward")):
@@ -197,7 +197,7 @@ class Ledger:
         if found.neighbours is not None:
             raise found.other_neighbours()
         self._check_claims(books, found, neighbours)
-        return self._decided(books, chain, found.with_neighbours(neighbours))
+        return self._write_account(books, chain, found.with_neighbours(neighbours))
 
     def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
         """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
@@ -751,16 +751,16 @@ class Ledger:
         who may only ask can cause a problem: what they write is let in by the rules, or is no
         answer (`no_answers`).
         """
-        return self._looked_through(heads)[0]
+        return self._examine_chain(heads)[0]
 
     def no_answers(self) -> dict[int, str]:
         """By their numbers, the entries whose record is no answer, and why it is none.
 
         They are charged all the same. Those that a steward has withdrawn are not among them.
         """
-        return self._looked_through(())[1]
+        return self._examine_chain(())[1]
 
-    def _looked_through(self, heads: Collection[str]) -> tuple[list[str], dict[int, str]]:
+    def _examine_chain(self, heads: Collection[str]) -> tuple[list[str], dict[int, str]]:
         found: list[str] = []
         no_answers: dict[int, str] = {}
         try:

@@ -20,7 +20,7 @@ from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, content_of, exists, ledger_files
 from lastbit.ledger.chain import (
     Scan,
-    answered,
+    entry_with_answer,
     intact,
     known_by,
     scanned,
@@ -155,7 +155,7 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
                 raise LedgerDamaged(
                     f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
                 )
-            entry = answered(books, row, known)
+            entry = entry_with_answer(books, row, known)
         known.take(entry, row.hash)
         record = None if entry.record is None or row.record is None else json.loads(row.record)
         why = {} if entry.unreadable is None else {"unreadable": entry.unreadable}

@@ -91,7 +91,7 @@ def test_cells_keep_both_masses(component):
             if cells.removed:
                 sampled += cells.infinite()
                 if not split:
-                    q, p = cells.beyond()
+                    q, p = cells.last_masses()
                     bare, sampled = bare + q, sampled + p
                 assert abs(sampled - 1) < arb(2) ** -60
             assert abs(bare - 1) < arb(2) ** -60

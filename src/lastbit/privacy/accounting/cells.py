@@ -86,7 +86,7 @@ class Cells(SampledNoise):
             return arb(0)
         return arb_of(self.rate) * self.outcomes.told
 
-    def beyond(self) -> tuple[arb, arb]:
+    def last_masses(self) -> tuple[arb, arb]:
         """(Q, P) of the last cell, where the joined pair leaves it out."""
         if not self.removed:
             return arb(0), arb(0)
@@ -239,8 +239,8 @@ def _atoms(cells: Cells) -> _Atoms:
         logs = [(base + rate * e).log() for _, e in masses]
         weights = [q for q, _ in masses]
         rule = Rule(tuple(weights), tuple(logs), arb(0), Fraction(0), Fraction(0), Fraction(0))
-        positive = [max(float(q.mid().log().mid()), -1e300) if q > 0 else -1e300 for q in weights]
-        about = np.array(positive), np.array([float(x.mid()) for x in logs])
+        log_masses = [max(float(q.mid().log().mid()), -1e300) if q > 0 else -1e300 for q in weights]
+        about = np.array(log_masses), np.array([float(x.mid()) for x in logs])
         return _Atoms(rule, about, told, tails[-1])
 
 
@@ -308,8 +308,8 @@ class _Rough(Component):
         density = density / density.sum() + near / max(near.sum(), 1e-300) + 0.05 / len(density)
         cells = math.ceil(min(max(size, _FEWEST) + _NEAR, _MOST)) if size >= 0 else _MOST
         reached = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-        found = np.interp(np.linspace(0, reached[-1], cells), reached, self.places)
-        return tuple(np.unique(found).tolist())
+        places = np.interp(np.linspace(0, reached[-1], cells), reached, self.places)
+        return tuple(np.unique(places).tolist())
 
 
 class Target(NamedTuple):
@@ -329,17 +329,18 @@ class InCells(NamedTuple):
     def beyond(self, x: Fraction) -> arb:
         """At least what the outcomes beyond all cells add to D(x) of the joined composition.
 
-        Theorem  take all outcomes with some noise in its last cell for one outcome. It adds
-                 (P' - exp(x) Q')_+, 1 - P' and 1 - Q' the products of what the others have
+        Theorem  take all outcomes with some noise in its last cell, and no infinite loss, for one
+                 outcome. It adds (k P' - exp(x) Q')_+ at least: k the probability that no loss is
+                 infinite, 1 - P' and 1 - Q' the products of what other cells have. Q' may count
+                 outcomes with an infinite loss, which only takes away
         """
-        kept, bare = arb(1) - self.joined.infinite(), arb(1)
-        chance = arb(1)
+        inside, bare = arb(1), arb(1)
         for part, n in self.joined.parts:
             if isinstance(part, Cells):
-                q, p = part.beyond()
-                chance, bare = chance * (1 - p) ** n, bare * (1 - q) ** n
-        found = kept * (1 - chance) - arb_of(x).exp() * (1 - bare)
-        return found.lower().max(arb(0))
+                q, p = part.last_masses()
+                inside, bare = inside * (1 - p) ** n, bare * (1 - q) ** n
+        kept = 1 - self.joined.infinite()
+        return (kept * (1 - inside) - arb_of(x).exp() * (1 - bare)).lower().max(arb(0))
 
 
 def in_cells(composition: Composition, target: Target) -> InCells:
@@ -390,10 +391,10 @@ def _rough(
     composition: Composition, log_delta: float, furthest: float
 ) -> list[tuple[Component, int]]:
     """Floats about all parts: samples up to what has next to no chance, or the furthest loss."""
-    found: list[tuple[Component, int]] = []
+    parts: list[tuple[Component, int]] = []
     for part, n in composition.parts:
         if not isinstance(part, SampledNoise):
-            found.append((part, n))
+            parts.append((part, n))
             continue
         chance = math.log(_BEYOND) + log_delta - math.log(composition.releases)
         low, high = part.noise_span(chance - math.log(nearest(part.rate)))
@@ -401,5 +402,5 @@ def _rough(
         if part.removed and about.logs[-1] > furthest:
             high = float(np.interp(furthest, about.logs, about.places))
             about = _Rough(part, low, high)
-        found.append((about, n))
-    return found
+        parts.append((about, n))
+    return parts

@@ -64,11 +64,6 @@ class Composition:
         """Whether moments are known to any precision, not by floats."""
         return not any(isinstance(part, SampledNoise) for part, _ in self.parts)
 
-    @staticmethod
-    def is_sampled(part: Component) -> bool:
-        """Whether a component is about a sample."""
-        return isinstance(part, SampledNoise)
-
     def furthest(self, order: float) -> float:
         """The largest time at which moments can be computed in reasonable time."""
         sampled = (part for part, _ in self.parts if isinstance(part, SampledNoise))

@@ -34,7 +34,7 @@ Checked  tests/privacy/accounting/test_truths.py, test_engines.py
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -105,12 +105,6 @@ class Contour:
         with working_precision(self.precision):
             found = self._on_grid(x) if self.grid else self._off_grid(x)
             return found[0].lower().max(arb(0)), found[1].upper()
-
-    def slope(self, x: float) -> float:
-        """About -(ln D)', a float."""
-        step = 0.01 * max(x, 1 / float(self.order))
-        near, far = (self.bounds(Fraction(at))[1] for at in (x, x + step))
-        return float((near / far).log().mid()) / step if near > 0 and far > 0 else 0.0
 
     def _on_grid(self, x: Fraction) -> tuple[arb, arb]:
         assert self.grid is not None
@@ -183,10 +177,19 @@ def smoothed_floats(composition: Composition, order: float, x: float, size: floa
     plan = _planned_for_floats(composition, order, x, size, SMOOTHED_GOAL)
     if not all(map(math.isfinite, plan)):  # the floats that look for an order have failed
         raise TooManyTerms
-    found = _smoothed_floats(composition, plan, x, plan.order)
-    slope = found.slope(x)
+    smooth = _smoothed_floats(composition, plan, x, plan.order)
+    slope = slope_at(smooth.bounds, x, plan.order)
     steep = 2 * plan.order < slope < math.inf
-    return _smoothed_floats(composition, plan, x, slope) if steep else found
+    return _smoothed_floats(composition, plan, x, slope) if steep else smooth
+
+
+def slope_at(bounds: Callable[[Fraction], tuple[arb, arb]], x: float, order: float) -> float:
+    """About how steep ln D is at a place; the order where that cannot be seen."""
+    step = 0.01 * max(x, 1 / order)
+    near, far = bounds(Fraction(x))[1], bounds(Fraction(x + step))[1]
+    with working_precision(64):
+        fallen = float((near / far).log().mid()) if near > 0 and far > 0 else 0.0
+    return fallen / step if fallen > 0 else order
 
 
 def _smoothed_floats(composition: Composition, plan: _Plan, x: float, slope: float) -> Contour:

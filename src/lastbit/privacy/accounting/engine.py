@@ -35,6 +35,7 @@ from lastbit.privacy.accounting.contour import (
     contour,
     kappa,
     moment_epsilon,
+    slope_at,
     smoothed,
     smoothed_floats,
 )
@@ -128,7 +129,7 @@ def _excess_and_slope(
     size, _ = composition.guide.size(order, nearest(x))
     excess = _excess(composition, order, nearest(x), size if most is None else min(size, most))
     low, high = excess(x)
-    slope = _slope(excess, nearest(x), order) if _has_cells(composition) else order
+    slope = slope_at(excess, nearest(x), order) if _has_cells(composition) else order
     with working_precision(_PRECISION):
         if high.is_finite() and high - low < high * arb(1e-9):
             return (low, high), slope
@@ -409,16 +410,7 @@ def _epsilon_directly(composition: Composition, chance: arb, start: float | None
             bound = moment_epsilon(composition, order, chance)
             if bound.is_finite():
                 most = min(most, max(upper(bound), 0.0))
-    return _Found(min(low, most), min(high, most), _slope(excess, low, order))
-
-
-def _slope(excess: Excess, x: float, order: float) -> float:
-    """About how steep ln D is at a place; the order where that cannot be seen."""
-    step = 0.01 * max(x, 1 / order)
-    near, far = excess(Fraction(x))[1], excess(Fraction(x + step))[1]
-    with working_precision(64):
-        fallen = float((near / far).log().mid()) if near > 0 and far > 0 else 0.0
-    return fallen / step if fallen > 0 else order
+    return _Found(min(low, most), min(high, most), slope_at(excess, low, order))
 
 
 def _logarithm(chance: arb) -> float:

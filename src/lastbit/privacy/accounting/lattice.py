@@ -26,8 +26,8 @@ from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import kappa
 
 _BITS = 62
-MOST_CELLS = 1 << 18
-PRECISION = 192
+_MOST_CELLS = 1 << 18
+_PRECISION = 192
 
 
 class Masses(NamedTuple):
@@ -50,7 +50,7 @@ class Lattice:
 
     def bounds(self, x: Fraction) -> tuple[arb, arb]:
         """D(x) from below and from above."""
-        with working_precision(PRECISION):
+        with working_precision(_PRECISION):
             c, g = self.order, arb_of(self.grid.spacing)
             first = math.ceil((x - self.grid.offset) / self.grid.spacing) - self.masses.low
             skip = max(first, 0)
@@ -69,7 +69,7 @@ def lattice(composition: Composition, order: float) -> Lattice | None:
     grid = composition.grid()
     if grid is None:
         return None
-    with working_precision(PRECISION):
+    with working_precision(_PRECISION):
         c = arb(order)
         parts, size = [], 1
         for part, count in composition.parts:
@@ -79,7 +79,7 @@ def lattice(composition: Composition, order: float) -> Lattice | None:
             assert part.grid is not None
             stride = int(part.grid.spacing / grid.spacing)
             size += (max(atoms) - min(atoms)) * stride * count
-            if size > MOST_CELLS:
+            if size > _MOST_CELLS:
                 return None
             offset, spacing = part.grid
             tilted = {

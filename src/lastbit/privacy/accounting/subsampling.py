@@ -157,10 +157,10 @@ class SampledLine(Line):
              kept modulo 1 as a whole number of 2**-64, off by less than 2 of them, so n a_j modulo
              1 is off by less than n 2**-63; as a float, by 2**-53 more; cosine and sine by 2**-51
              more (`cos_sin_turn`). In all 2 pi (n 2**-63 + 2**-53) + 2**-51 at most. A share is off
-             by at most 2**-52 of itself, a product adds 2**-53, and summing 32 numbers, then the m
-             sums, adds (31 + m - 1) 2**-53 of the sum of the sizes, in whatever order. The shares
-             add up to at most 1 + 2**-40. Together below 7 n 2**-63 + (50 + m) 2**-53, times
-             1 + 2**-40: below 7 n 2**-62 + (60 + m) 2**-53
+             by at most 2**-52 of itself (what its ball leaves open is in `cut`), a product adds
+             2**-53, and summing 32 numbers, then the m sums, adds (31 + m - 1) 2**-53 of the sum of
+             the sizes, in whatever order. The shares add up to at most 1 + 2**-40. Together below
+             7 n 2**-63 + (50 + m) 2**-53, times 1 + 2**-40: below 7 n 2**-62 + (60 + m) 2**-53
     Checked  tests/privacy/accounting/test_subsampling.py
     """
 
