@@ -33,6 +33,7 @@ from .dispatch import (
     taken_on_trust,
 )
 from .numbers import Rejected
+from .price import check_price
 
 __all__ = [
     "Rejected",
@@ -40,6 +41,7 @@ __all__ = [
     "certificate_in",
     "check",
     "check_apart_from_code",
+    "check_price",
     "names_code",
     "problem_of",
     "remarks_on",

@@ -38,10 +38,10 @@ from typing import Any
 
 from .derived import check_values
 from .having import check_shown, remarks_on_shown
-from .marginals import check_tables
 from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same
+from .tables import check_tables
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."

@@ -23,6 +23,7 @@ from .gaussian import check_gaussian, check_gaussian_steps
 from .law import check_law, check_refutation
 from .marginals import check_marginals
 from .numbers import Json, Rejected, digest, require
+from .price import MALFORMED
 from .release import check_release
 from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
@@ -36,10 +37,6 @@ _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
 KINDS = tuple(_CHECKED)
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
-_MALFORMED = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(MemoryError, RecursionError, TypeError, ValueError),
-)
 _BITS = (
     "The random bits are those of a cryptographic generator: the claim is computational, against "
     "whoever cannot tell them from random ones (paper 003, Definition 4)."
@@ -288,7 +285,7 @@ def _check_whole(found: Json, checked: Mapping[str, Callable[[Json, Json], None]
         checked[kind](claim, body)
         if certificate is not found:
             check_answer(found, certificate)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise Rejected(f"it is malformed ({type(error).__name__})") from error
 
 

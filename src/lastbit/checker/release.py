@@ -62,10 +62,10 @@ from .query import (
 from .tail import gaussian_tail, pair_delta
 from .tree import tree_shape
 
-_CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
+CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
 _OPTIONAL = frozenset({"private", "per_unit"})
 _BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
-_PLAN = frozenset(
+PLAN = frozenset(
     {"query", "table", "unit", "max_rows", "max_groups", "neighbours", "weight_one", "groups"}
     | {"asked", "composition", "conversion", "cost", "measures", "recipes", "parts"}
 )
@@ -126,14 +126,16 @@ class _Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Loss:
+class Loss:
+    """What parts cost, in every currency."""
+
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
     mu_squared: Fraction = Fraction(0)
 
-    def __add__(self, other: _Loss) -> _Loss:
-        return _Loss(
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
@@ -162,26 +164,31 @@ def check_parts(body: Json) -> None:
             raise Rejected("the engine is malformed")
 
 
-def check_release(claim: Json, body: Json) -> None:
-    """Raise `Rejected` unless the release costs no more than is claimed."""
-    require(set(claim) - _OPTIONAL == _CLAIM, "the claim lacks a part, or has one too many")
+def check_names(claim: Json, body: Json, parts: frozenset[str], of_plan: frozenset[str]) -> Json:
+    """The plan, if what is named in several places is one thing, and digests are digests."""
+    require(set(claim) == parts, "the claim lacks a part, or has one too many")
     check_parts(body)
-    plan = body["plan"]
-    whole = isinstance(plan, Mapping) and set(plan) - {"private"} == _PLAN
-    require(whole, "the plan lacks a part")
-    # what is named in several places must be one thing
+    plan: Json = body["plan"]
+    require(isinstance(plan, Mapping) and set(plan) == of_plan, "the plan lacks a part")
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
     require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")
     require(body["query"]["table"] == plan["table"], "the query is about another table")
-    private = [found.get("private", {}) for found in (claim, plan)]
-    require(same(*private) and claim.get("private") != {}, "claim and plan join other tables")
-    inner = True if "per_unit" in body["query"] else None
-    require(claim.get("per_unit") is inner, "claim and query differ in the sub-query")
     require(plan["query"] == digest(body["query"]), "the plan is for another query")
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
         require(isinstance(text, str) and bool(HASH.fullmatch(text)), "a digest is malformed")
+    return plan
+
+
+def check_release(claim: Json, body: Json) -> None:
+    """Raise `Rejected` unless the release costs no more than is claimed."""
+    joined = {"private"} & set(claim)
+    plan = check_names(claim, body, CLAIM | _OPTIONAL & set(claim), PLAN | joined)
+    private = [found.get("private", {}) for found in (claim, plan)]
+    require(same(*private) and claim.get("private") != {}, "claim and plan join other tables")
+    inner = True if "per_unit" in body["query"] else None
+    require(claim.get("per_unit") is inner, "claim and query differ in the sub-query")
     # what follows from the query and the card must be written as it follows
     question = question_of(body["query"])
     facts = facts_of(plan, question)
@@ -207,7 +214,7 @@ def check_release(claim: Json, body: Json) -> None:
     )
     losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
     parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
-    _check_price(claim, plan, _total(plan, parts))
+    check_cost(claim, plan, total_loss(plan, parts))
 
 
 def _measured(
@@ -256,7 +263,7 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
     return parts
 
 
-def _tree(part: Json, proof: _Proof) -> _Loss:
+def _tree(part: Json, proof: _Proof) -> Loss:
     """Noise on the nodes of all levels: each level moves as the bins do."""
     bins = len(proof.measures[part["measure"]].edges) - 1
     branching, levels = tree_shape(bins, gaussian=proof.concentrated)
@@ -267,7 +274,7 @@ def _tree(part: Json, proof: _Proof) -> _Loss:
     return _noise(nodes, proof, levels)
 
 
-def _noise(part: Json, proof: _Proof, levels: int = 1) -> _Loss:
+def _noise(part: Json, proof: _Proof, levels: int = 1) -> Loss:
     moves = moves_of(proof.measures[part["measure"]], proof.facts)
     moved = {norm: levels * size for norm, size in moves.items()}
     gaussian = part["mechanism"] == "gaussian"
@@ -278,24 +285,24 @@ def _noise(part: Json, proof: _Proof, levels: int = 1) -> _Loss:
     fields |= {"mu_squared"} if proof.paired else set()
     require(set(part) == fields, "a part lacks a number, or has one too many")
     require(same(part["sensitivity"], {norm: str(moved[norm])}), "a sensitivity is wrong")
-    noise = _positive(part[parameter])
+    noise = positive(part[parameter])
     if gaussian:
         require(part["epsilon"] is None, "Gaussian noise has no epsilon")
-        rho = _stated(part["rho"], moved[norm] / (2 * noise))
-        return _pair(part, moved[norm], noise) if proof.paired else _Loss(rho=rho)
+        rho = stated(part["rho"], moved[norm] / (2 * noise))
+        return _pair(part, moved[norm], noise) if proof.paired else Loss(rho=rho)
     require(part["rho"] is None, "a part is paid for twice")
-    return _Loss(epsilon=_stated(part["epsilon"], moved[norm] / noise))
+    return Loss(epsilon=stated(part["epsilon"], moved[norm] / noise))
 
 
-def _pair(part: Json, moved: int, variance: Fraction) -> _Loss:
+def _pair(part: Json, moved: int, variance: Fraction) -> Loss:
     """Noise of this variance on integers that move by this much, squared, as a Gaussian pair."""
     stated = number(part["mu_squared"])
     x = stated / moved
     require(0 < x <= 12 and x * (1 - x / 12) * variance >= 1, "a part costs more than it says")
-    return _Loss(mu_squared=stated)
+    return Loss(mu_squared=stated)
 
 
-def _keys(part: Json, proof: _Proof) -> _Loss:
+def _keys(part: Json, proof: _Proof) -> Loss:
     if part["mechanism"] == "gaussian threshold":
         return _gaussian_keys(part, proof)
     facts = proof.facts
@@ -307,22 +314,22 @@ def _keys(part: Json, proof: _Proof) -> _Loss:
     own = facts.own_keys if extra is None else extra.highest
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
     proved = _counted(part, own, people=2 if facts.change_one else 1)
-    return _Loss(
-        epsilon=_stated(part["epsilon"], proved.epsilon),
-        delta=_stated(part["delta"], proved.delta),
+    return Loss(
+        epsilon=stated(part["epsilon"], proved.epsilon),
+        delta=stated(part["delta"], proved.delta),
     )
 
 
-def _counted(part: Json, own: int, *, people: int) -> _Loss:
+def _counted(part: Json, own: int, *, people: int) -> Loss:
     """What units cost that are counted by Laplace noise, a key being shown from a threshold on."""
-    threshold, scale = part["threshold"], _positive(part["scale"])
+    threshold, scale = part["threshold"], positive(part["scale"])
     require(type(threshold) is int and threshold >= 2, "a threshold is not a number from 2 up")
     chance, least = _appears(scale, threshold)
     require(chance <= least, "the threshold is so low that not seeing a key tells too much")
-    return _Loss(epsilon=people * own / scale, delta=_some(chance, own))
+    return Loss(epsilon=people * own / scale, delta=_some(chance, own))
 
 
-def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
+def _gaussian_keys(part: Json, proof: _Proof) -> Loss:
     facts = proof.facts
     fields = {"part", "measure", "mechanism", "keys_per_person", "weight_one", "sensitivity"}
     fields |= {"variance", "threshold", "tail", "epsilon", "rho", "order", "delta"}
@@ -340,7 +347,7 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     require(same(part["weight_one"], one), "the weight 1 is another")
     moved = moves_of(measure, facts)["l2_squared"]
     require(same(part["sensitivity"], {"l2_squared": str(moved)}), "a sensitivity is wrong")
-    variance, threshold, tail = _positive(part["variance"]), part["threshold"], number(part["tail"])
+    variance, threshold, tail = positive(part["variance"]), part["threshold"], number(part["tail"])
     require(
         type(threshold) is int and threshold > max(weights.values()),
         "a threshold is not above a unit",
@@ -348,13 +355,13 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     for keys, weight in weights.items():
         chance = _some(gaussian_tail(variance, threshold - weight), keys)
         require(chance <= tail, "a key of one unit alone is shown too often")
-    rho, delta = _stated(part["rho"], moved / (2 * variance)), number(part["delta"])
+    rho, delta = stated(part["rho"], moved / (2 * variance)), number(part["delta"])
     require(not (apart and proof.concentrated), "this noise is not paid for in this way")
     if proof.concentrated:
         require(part["epsilon"] is None and part["order"] is None, "a part is paid for twice")
         require(delta >= tail, "a part costs more than it says")
-        paid = _pair(part, moved, variance) if proof.paired else _Loss(rho=rho)
-        return paid + _Loss(delta=delta)
+        paid = _pair(part, moved, variance) if proof.paired else Loss(rho=rho)
+        return paid + Loss(delta=delta)
     epsilon = number(part["epsilon"])
     if own_mu:
         require(part["order"] is None, "a part is paid for twice")
@@ -369,10 +376,10 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
         spent = _counted(part["single"], 1, people=1)
         within = spent.epsilon <= epsilon and spent.delta <= delta
         require(within, "units with one key cost more than the part")
-    return _Loss(epsilon=epsilon, delta=delta)
+    return Loss(epsilon=epsilon, delta=delta)
 
 
-def _rank(part: Json, proof: _Proof) -> _Loss:
+def _rank(part: Json, proof: _Proof) -> Loss:
     fields = {"part", "aggregate", "measure", "mechanism", "role", "level", "shift", "ends"}
     fields |= {"candidates", "sensitivity", "rate", "epsilon", "rho"}
     require(set(part) == fields, "a part lacks a number, or has one too many")
@@ -386,15 +393,15 @@ def _rank(part: Json, proof: _Proof) -> _Loss:
     require(number(part["level"]) == level, "a quantile has another level")
     moved = rank_moved(level, proof.facts)
     require(same(part["sensitivity"], {"distance": str(moved)}), "a sensitivity is wrong")
-    rate = _positive(part["rate"])
+    rate = positive(part["rate"])
     bins = len(proof.measures[measures["bins"]].edges) - 1
     _check_aim(part, aggregate.function, level, rate, bins)
-    epsilon = _stated(part["epsilon"], 2 * rate * moved)
+    epsilon = stated(part["epsilon"], 2 * rate * moved)
     require(not proof.paired, "a draw is not Gaussian noise")
     if proof.concentrated:
-        return _Loss(rho=_stated(part["rho"], epsilon**2 / 8))
+        return Loss(rho=stated(part["rho"], epsilon**2 / 8))
     require(part["rho"] is None, "a part is paid for twice")
-    return _Loss(epsilon=epsilon)
+    return Loss(epsilon=epsilon)
 
 
 def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins: int) -> None:
@@ -420,16 +427,18 @@ def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins:
         require(enough, "a draw aims so near that its interval fails too often")
 
 
-def _positive(text: Any) -> Fraction:
+def positive(text: Any) -> Fraction:
+    """A number above 0."""
     value = number(text)
     require(value > 0, "a noise or a rate is not above 0")
     return value
 
 
-def _stated(text: Any, proved: Fraction) -> Fraction:
-    stated = number(text)
-    require(stated >= proved, "a part costs more than it says")
-    return stated
+def stated(text: Any, proved: Fraction) -> Fraction:
+    """A price on record, if it is not below the one that is proved."""
+    price = number(text)
+    require(price >= proved, "a part costs more than it says")
+    return price
 
 
 def _appears(scale: Fraction, threshold: int) -> tuple[Fraction, Fraction]:
@@ -454,9 +463,9 @@ def _some(chance: Fraction, keys: int) -> Fraction:
     return min(bounds)
 
 
-def _total(plan: Json, losses: list[_Loss]) -> _Loss:
+def total_loss(plan: Json, losses: list[Loss]) -> Loss:
     """The parts together: sums, and from rho to epsilon and delta where that is on record."""
-    total = sum(losses, _Loss())
+    total = sum(losses, Loss())
     conversion = plan["conversion"]
     if plan["composition"] == "basic":
         require(conversion is None, "epsilons need no conversion")
@@ -469,7 +478,7 @@ def _total(plan: Json, losses: list[_Loss]) -> _Loss:
         require(not total.rho, "a part is not paid for in mu")
         proved = _converted(total, conversion["mu"], epsilon)
         require(delta >= proved, "mu does not imply epsilon and delta")
-        return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+        return Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
     require(not total.mu_squared, "a part is not paid for in rho")
     figures = {name: number(text) for name, text in conversion.items()}
@@ -477,12 +486,12 @@ def _total(plan: Json, losses: list[_Loss]) -> _Loss:
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")
-    return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+    return Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
 
 
-def _converted(parts: _Loss, text: Any, epsilon: Fraction) -> Fraction:
+def _converted(parts: Loss, text: Any, epsilon: Fraction) -> Fraction:
     """An upper bound of the delta that the mu on record proves, if the parts are within it."""
-    mu = _positive(text)
+    mu = positive(text)
     require(mu**2 >= parts.mu_squared, "the parts cost more mu than is converted")
     return pair_delta(mu, epsilon)
 
@@ -494,13 +503,13 @@ def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
     return exp_bounds(max(exponent, -_FARTHEST))[1]
 
 
-def _check_price(claim: Json, plan: Json, proved: _Loss) -> None:
+def check_cost(claim: Json, plan: Json, proved: Loss) -> None:
     """Proved <= cost <= claimed, in one currency; and no more was charged than was asked."""
     require(set(plan["cost"]) == set(_PRICE), "the cost lacks a part")
     require(set(plan["asked"]) == {*_PRICE, "weights"}, "the price asked lacks a part")
     weights = plan["asked"]["weights"]
     if isinstance(weights, Mapping):
-        weights = all(_positive(weight) for weight in weights.values())
+        weights = all(positive(weight) for weight in weights.values())
     require(weights in (None, True, "balanced"), "the weights are malformed")
     for name in _PRICE:
         cost, stated = number(plan["cost"][name]), number(claim[name])

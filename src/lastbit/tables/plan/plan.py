@@ -54,8 +54,8 @@ from lastbit.tables.plan.parts import (
 )
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
-from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
-from lastbit.tables.query.expression import columns_in, to_json
+from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
+from lastbit.tables.query.expression import columns_in
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import counted_card
 
@@ -122,7 +122,7 @@ class Plan:
             "composition": self.composition,
             "conversion": None if self.conversion is None else self.conversion.to_json(),
             "cost": self.cost.to_json(),
-            "measures": [_measure(measure) for measure in self.measures],
+            "measures": [measure.to_json() for measure in self.measures],
             "recipes": [
                 {"aggregate": part.name, "function": part.function, "measures": dict(names)}
                 for part, names in ((one.aggregate, one.measures) for one in self.recipes)
@@ -326,21 +326,3 @@ def unit_name(name: str) -> str:
         return name
     letters = [c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name]
     return '"' + "".join(letters) + '"'
-
-
-def _measure(measure: Measure) -> dict[str, Any]:
-    """Equal bins are written as first, last and number, since a thousand edges say no more."""
-    edges, last = [str(edge) for edge in measure.edges], len(measure.edges) - 1
-    equal = last > 63 and measure.edges == equal_edges(measure.edges[0], measure.edges[-1], last)
-    return {
-        "name": measure.name,
-        "kind": measure.kind,
-        "expression": None if measure.expression is None else to_json(measure.expression),
-        "nullable": measure.nullable,
-        "centre": str(measure.centre),
-        "step": str(measure.step),
-        "lowest": measure.lowest,
-        "highest": measure.highest,
-        "edges": {"first": str(edges[0]), "last": str(edges[-1]), "bins": last} if equal else edges,
-        "clamped": measure.clamped,
-    }

@@ -7,11 +7,10 @@ tables only. Equal questions are equal values with equal `digest`s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import prod
 from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import digest_of
@@ -19,16 +18,16 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, check_derived
-from lastbit.tables.query.expression import (
-    Call,
-    ColumnName,
-    Expression,
-    Value,
-    check_parts,
-    to_json,
-    values_to_json,
+from lastbit.tables.query.expression import Call, Expression, check_parts, from_json, to_json
+from lastbit.tables.query.scan import GroupKey as GroupKey, Scan, scan_fields
+from lastbit.tables.query.units import (
+    Join as Join,
+    PerUnit,
+    PublicJoin as PublicJoin,
+    check_bounds,
+    function_from_json,
+    function_json,
 )
-from lastbit.tables.query.units import PerUnit, UnitJoin, check_bounds, function_json
 
 Function: TypeAlias = Literal[
     "count",
@@ -44,26 +43,6 @@ Function: TypeAlias = Literal[
     "max",
     "histogram",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupKey:
-    """One thing to group by: its name in the answer, and its public values if they are known."""
-
-    name: str
-    expression: Expression
-    values: tuple[Value, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.values is not None and len(set(self.values)) != len(self.values):
-            raise InvalidParameter(
-                f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        values = None if self.values is None else values_to_json(self.values)
-        return {"name": self.name, "expression": to_json(self.expression), "values": values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,20 +115,16 @@ class Aggregate:
             **bare,
         }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicJoin:
-    """An inner join with a public table: rows match where all pairs of columns are equal."""
-
-    table: str
-    on: tuple[tuple[Expression, ColumnName], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"table": self.table, "on": [[to_json(a), to_json(b)] for a, b in self.on]}
-
-
-Join: TypeAlias = PublicJoin | UnitJoin
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
+        """The aggregate that `to_json` wrote."""
+        level, edges = data["level"], data["edges"]
+        return cls(
+            **function_from_json(data),
+            level=None if level is None else Fraction(level),
+            edges=None if edges is None else tuple(map(Fraction, edges)),
+            intervals=data.get("intervals", True),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,26 +136,19 @@ class OrderBy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Scan):
     """What was asked. `derived`, `having`, `order` and `limit` see released values only.
 
     `shown` are the names of aggregates and derived columns in the order of SELECT; aggregates that
     are not among them are parts of derived columns, or of HAVING and ORDER BY. None: all of them.
-    With `per_unit` the question is about the rows of that sub-query, whose columns the other
-    expressions name; without, about the rows of the table.
     """
 
-    table: str
     aggregates: tuple[Aggregate, ...]
-    keys: tuple[GroupKey, ...] = ()
-    where: Expression | None = None
-    joins: tuple[Join, ...] = ()
     having: Expression | None = None
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     derived: tuple[Derived, ...] = ()
     shown: tuple[str, ...] | None = None
-    per_unit: PerUnit | None = None
     _digest: str | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -243,13 +211,6 @@ class Query:
         """Aggregates that are released as parts of others, and not shown by themselves."""
         return tuple(part for part in self.aggregates if part.name not in self.selected)
 
-    @property
-    def groups(self) -> int | None:
-        """The number of all possible keys: 1 without GROUP BY, None where one is undeclared."""
-        if any(key.values is None for key in self.keys):
-            return None
-        return prod(len(key.values or ()) for key in self.keys)
-
     def without_intervals(self) -> Query:
         """The same question, its quantiles without confidence intervals: all buys the values."""
         parts = [
@@ -260,17 +221,10 @@ class Query:
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""
-        yield from (key.expression for key in self.keys)
+        yield from Scan.expressions(self)
         yield from (part.expression for part in self.aggregates if part.expression is not None)
-        yield from (own for join in self.joins for own, _ in join.on)
-        yield from (part for part in (self.where, self.having) if part is not None)
+        yield from () if self.having is None else (self.having,)
         yield from (one.expression for one in self.derived)
-        yield from () if self.per_unit is None else self.per_unit.expressions()
-
-    @property
-    def all_joins(self) -> tuple[Join, ...]:
-        """Those of the sub-query and its own."""
-        return self.joins if self.per_unit is None else (*self.per_unit.joins, *self.joins)
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""
@@ -289,6 +243,23 @@ class Query:
             **more,
             **({} if self.per_unit is None else {"per_unit": self.per_unit.to_json()}),
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Query:
+        """The query that `to_json` wrote; everything is checked again."""
+        shown = data.get("shown")
+        return cls(
+            **scan_fields(data),
+            aggregates=tuple(map(Aggregate.from_json, data["aggregates"])),
+            having=None if data["having"] is None else from_json(data["having"]),
+            order=tuple(OrderBy(name=name, descending=falls) for name, falls in data["order"]),
+            limit=data["limit"],
+            derived=tuple(
+                Derived(name=one["name"], expression=from_json(one["expression"]))
+                for one in data.get("derived", ())
+            ),
+            shown=None if shown is None else tuple(shown),
+        )
 
     @property
     def digest(self) -> str:

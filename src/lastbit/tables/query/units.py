@@ -32,18 +32,30 @@ no engine, and no order of rows, can change a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.query.expression import ColumnName, Expression, to_json
+from lastbit.tables.query.expression import ColumnName, Expression, from_json, to_json
 
 if TYPE_CHECKING:  # which imports this file
-    from lastbit.tables.query.query import Aggregate, PublicJoin
+    from lastbit.tables.query.query import Aggregate
 
 UnitFunction: TypeAlias = Literal["count", "count_distinct", "sum", "mean", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicJoin:
+    """An inner join with a public table: rows match where all pairs of columns are equal."""
+
+    table: str
+    on: tuple[tuple[Expression, ColumnName], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"table": self.table, "on": [[to_json(a), to_json(b)] for a, b in self.on]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +69,16 @@ class UnitJoin:
         """Plain JSON, told from that of a public table."""
         on = [[to_json(a), to_json(b)] for a, b in self.on]
         return {"table": self.table, "on": on, "private": True}
+
+
+Join: TypeAlias = PublicJoin | UnitJoin
+
+
+def join_from_json(data: Mapping[str, Any]) -> Join:
+    """The join that `to_json` wrote."""
+    kind = UnitJoin if data.get("private") else PublicJoin
+    pairs = ((from_json(own), from_json(other)) for own, other in data["on"])
+    return kind(table=data["table"], on=tuple(pairs))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +138,19 @@ def function_json(part: UnitColumn | Aggregate) -> dict[str, Any]:
     }
 
 
+def function_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that `function_json` wrote."""
+    bounds, step = data["bounds"], data["step"]
+    return {
+        "name": data["name"],
+        "function": data["function"],
+        "expression": None if data["expression"] is None else from_json(data["expression"]),
+        "bounds": None if bounds is None else (Fraction(bounds[0]), Fraction(bounds[1])),
+        "step": None if step is None else Fraction(step),
+        "nullable": data["nullable"],
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerUnit:
     """A sub-query grouped by the unit and by `keys`: one row for each unit and key."""
@@ -123,7 +158,7 @@ class PerUnit:
     columns: tuple[UnitColumn, ...] = ()
     keys: tuple[UnitKey, ...] = ()
     where: Expression | None = None
-    joins: tuple[PublicJoin | UnitJoin, ...] = ()
+    joins: tuple[Join, ...] = ()
 
     def __post_init__(self) -> None:
         lowered = [name.lower() for name in self.names]
@@ -151,3 +186,16 @@ class PerUnit:
             "keys": [key.to_json() for key in self.keys],
             "columns": [part.to_json() for part in self.columns],
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PerUnit:
+        """The sub-query that `to_json` wrote."""
+        return cls(
+            columns=tuple(UnitColumn(**function_from_json(part)) for part in data["columns"]),
+            keys=tuple(
+                UnitKey(name=key["name"], expression=from_json(key["expression"]))
+                for key in data["keys"]
+            ),
+            where=None if data["where"] is None else from_json(data["where"]),
+            joins=tuple(map(join_from_json, data["joins"])),
+        )

@@ -1,0 +1,278 @@
+"""Where sealed integers become noisy ones: the only file that reads both.
+
+Law      each entry of a measure gets independent noise of the step's exact law; a key of the data
+         is shown iff its noisy number of units reaches the threshold (where units with one key are
+         counted apart, iff one of its two numbers reaches its own); each quantile's draw is one of
+         the exponential mechanism over the bins of a group (`tables/plan/ranks.py`); each node of a
+         tree of bins is an entry (`tables/plan/tree.py`); pairs of columns are drawn by how far
+         their tables are from public ones (`tables/plan/marginals.py`)
+Theorem  each step costs what the checker worked out: its noise is drawn once, by the exact sampler
+         of its law, at the parameters of the program, which has never seen the data
+Differs  distances of ranks are cut off at a public number, 2**12 times the distance at which a
+         candidate is exp(1) times less likely: the least of a number and a constant moves no
+         further than the number, so the price is the same, and integers stay short
+Checked  tests/kernel/test_noise.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter
+from lastbit.kernel.program import (
+    KeySelection,
+    Noise,
+    PairDraws,
+    Program,
+    RankDraw,
+    TreeNoise,
+)
+from lastbit.kernel.sealed import Aggregates
+from lastbit.sampling import choice_exp, choice_exp_rows, drawn, gaussian_sampler, laplace_sampler
+from lastbit.tables import Constant, Marginal, from_json, values_to_json
+
+_CUT = 1 << 12
+_WIDE = 1 << 62
+_ENTRIES = 1 << 22
+
+Reference: TypeAlias = Callable[[Mapping[Marginal, Sequence[int]]], Mapping[Marginal, Any]]
+"""From noisy one-way tables to the public two-way tables that pairs are compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Noisy:
+    """What may be shown once it is paid for: keys, noisy integers, which candidates were drawn."""
+
+    keys: list[tuple[Any, ...]] = field(default_factory=list)
+    entries: dict[str, list[int]] = field(default_factory=dict)
+    bins: dict[str, list[list[int]]] = field(default_factory=dict)
+    ranks: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """By aggregate and role: the bin drawn for each key; -1 and the number of bins are the ends."""
+    trees: dict[str, list[list[list[int]]]] = field(default_factory=dict)
+    """By measure: for each key the noisy nodes, level by level."""
+    tables: dict[Marginal, list[int]] = field(default_factory=dict)
+    """Noisy counts of marginals, by the places of their columns among the keys."""
+
+    def __repr__(self) -> str:
+        return "<Noisy: not paid for, not shown>"
+
+    def to_text(self) -> str:
+        """All of it, for the books."""
+        columns = [values_to_json(column) for column in zip(*self.keys, strict=True)]
+        return json.dumps(
+            {
+                "count": len(self.keys),
+                "keys": columns,
+                "entries": self.entries,
+                "bins": self.bins,
+                "ranks": [[*pair, places] for pair, places in self.ranks.items()],
+                "trees": self.trees,
+                "tables": [[list(one), table] for one, table in self.tables.items()],
+            }
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Noisy:
+        """The numbers that `to_text` wrote."""
+        found = json.loads(text)
+        columns = [[_value(one) for one in column] for column in found["keys"]]
+        keys = list(zip(*columns, strict=True)) if columns else [()] * found["count"]
+        return cls(
+            keys=keys,
+            entries=found["entries"],
+            bins=found["bins"],
+            ranks={(name, role): places for name, role, places in found["ranks"]},
+            trees=found["trees"],
+            tables={tuple(one): table for one, table in found["tables"]},
+        )
+
+
+def _value(data: Any) -> Any:
+    constant = from_json(data)
+    assert isinstance(constant, Constant)
+    return constant.value
+
+
+def noisy_numbers(program: Program, raw: Aggregates, reference: Reference | None) -> Noisy:
+    """Every step of the program, run once on the sealed integers."""
+    if program.marginals is not None:
+        return Noisy(tables=_noisy_tables(program, raw, reference))
+    selection = next((step for step in program.steps if isinstance(step, KeySelection)), None)
+    shown, counts = _shown_keys(selection, raw)
+    noisy = Noisy(keys=[tuple(raw.keys[i]) for i in shown])
+    if selection is not None and selection.noise.measure is not None and counts is not None:
+        noisy.entries[selection.noise.measure] = counts
+    for step in program.steps:
+        match step:
+            case Noise(measure=str(name)) if name in raw.bins:
+                noisy.bins[name] = _with_noise(step, [raw.bins[name][i] for i in shown])
+            case Noise(measure=str(name)):
+                noisy.entries[name] = add_noise(step, [raw.entries[name][i] for i in shown])
+            case RankDraw(measure=name):
+                groups = [raw.bins[name][i] for i in shown]
+                noisy.ranks[step.aggregate, step.role] = _draw_candidates(step, groups)
+            case TreeNoise(noise=Noise(measure=str(name))):
+                trees = [node_sums(step, raw.bins[name][i]) for i in shown]
+                noisy.trees[name] = _with_noise(step.noise, trees)
+    return noisy
+
+
+def add_noise(noise: Noise, exact: Sequence[int]) -> list[int]:
+    """The integers, each with noise of its own."""
+    if noise.mechanism == "laplace":
+        sampler: Any = laplace_sampler(noise.parameter)
+    else:
+        sampler = gaussian_sampler(noise.parameter)
+    added = drawn(sampler, (len(exact),)).tolist()
+    return [number + one for number, one in zip(exact, added, strict=True)]
+
+
+def _with_noise(noise: Noise, nested: Any) -> Any:
+    """Lists of lists of integers, every integer with noise of its own, drawn all at once."""
+    flat: list[int] = []
+
+    def flatten(part: Any) -> None:
+        if isinstance(part, int):
+            flat.append(part)
+        else:
+            for inner in part:
+                flatten(inner)
+
+    flatten(nested)
+    noisy = iter(add_noise(noise, flat))
+
+    def rebuild(part: Any) -> Any:
+        return next(noisy) if isinstance(part, int) else [rebuild(inner) for inner in part]
+
+    return rebuild(nested)
+
+
+def _shown_keys(
+    selection: KeySelection | None, raw: Aggregates
+) -> tuple[list[int], list[int] | None]:
+    """Which keys are shown, and the noisy numbers of units where one number of each decided."""
+    if selection is None:
+        return list(range(len(raw.keys))), None
+    shown, counts = _keys_above(selection.noise, selection.threshold, raw.units)
+    if selection.single is None:
+        return shown, counts
+    alone, _ = _keys_above(*selection.single, raw.single)
+    return sorted({*shown, *alone}), None
+
+
+def _keys_above(
+    noise: Noise, threshold: int, units: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """The keys that some unit has and whose noisy number reaches the threshold, and these numbers.
+
+    Theorem  `mechanisms/histogram.py` for Laplace noise, `tables/plan/selection.py` for Gaussian
+    """
+    present = [place for place, number in enumerate(units) if number > 0]
+    noisy = add_noise(noise, [units[place] for place in present])
+    above = [pair for pair in zip(present, noisy, strict=True) if pair[1] >= threshold]
+    return [place for place, _ in above], [number for _, number in above]
+
+
+def node_sums(tree: TreeNoise, weights: Sequence[int]) -> list[list[int]]:
+    """The weights of the nodes, level by level from the leaves; missing leaves are empty.
+
+    >>> noise = Noise(measure="m1", mechanism="laplace", parameter=Fraction(1))
+    >>> node_sums(TreeNoise(noise=noise, branching=2, levels=3), [1, 2, 3, 4, 5])
+    [[1, 2, 3, 4, 5, 0, 0, 0], [3, 7, 5, 0], [10, 5]]
+    """
+    step = tree.branching
+    largest = step ** (tree.levels - 1)
+    leaves = -(-len(weights) // largest) * largest
+    levels = [[*weights, *[0] * (leaves - len(weights))]]
+    for _ in range(tree.levels - 1):
+        below = levels[-1]
+        levels.append([sum(below[i : i + step]) for i in range(0, len(below), step)])
+    return levels
+
+
+def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """The distance of every candidate from the rank aimed at, in integers, cut off far away.
+
+    `weights` has a row for every group; int64 where that is wide enough, else Python's integers.
+
+    >>> draw = RankDraw(aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0,
+    ...                 ends=(0, 0), candidates=3, rate=Fraction(1, 2))
+    >>> rank_distances(draw, [[4, 1, 3]]).tolist()     # half of the weight is 4
+    [[0, 0, 2]]
+    """
+    before, behind = draw.ends
+    a, d = draw.level.numerator, draw.level.denominator
+    most = max((sum(row) for row in weights), default=0)
+    cut = ceil(_CUT / draw.rate)
+    wide = 2 * d * (most + before + behind + draw.shift) >= _WIDE
+    kind: Any = np.object_ if wide else np.int64
+    rows = np.array(weights, kind).reshape(len(weights), -1)
+    first = np.full((len(rows), 1 if before else 0), before, kind)
+    last = np.full((len(rows), 1 if behind else 0), behind, kind)
+    extended = np.concatenate((first, rows, last), axis=1)
+    target = a * rows.sum(axis=1, keepdims=True) + d * draw.shift
+    upto = np.cumsum(extended, axis=1)
+    misses = np.maximum(d * (upto - extended) - target, target - d * upto)
+    nearest: NDArray[Any] = np.minimum(np.maximum(misses, 0), cut if wide else min(cut, _WIDE))
+    return nearest.astype(np.int64) if cut < _WIDE else nearest
+
+
+def _draw_candidates(draw: RankDraw, groups: list[Sequence[int]]) -> list[int]:
+    """One draw a group: the number of a bin, or -1 or the number of bins for a public end."""
+    places: list[int] = []
+    step = max(1, _ENTRIES // draw.candidates)
+    for start in range(0, len(groups), step):
+        distances = rank_distances(draw, groups[start : start + step])
+        if distances.dtype == np.int64:
+            places += choice_exp_rows(distances, rate=draw.rate).tolist()
+        else:  # a rate so small that even distances cut off need more than 64 bits
+            places += [choice_exp([Fraction(-d) for d in row], rate=draw.rate) for row in distances]
+    return [place - (1 if draw.ends[0] else 0) for place in places]
+
+
+def _noisy_tables(
+    program: Program, raw: Aggregates, reference: Reference | None
+) -> dict[Marginal, list[int]]:
+    """Noise on the fixed tables, draws of pairs, noise on those that were drawn."""
+    noises = iter([step for step in program.steps if isinstance(step, Noise)])
+    noisy = {one: add_noise(next(noises), raw.tables[one]) for one in program.marginals or ()}
+    for step in program.steps:
+        if isinstance(step, PairDraws):
+            for one in _draw_pairs(step, raw.tables, noisy, reference):
+                noisy[one] = add_noise(next(noises), raw.tables[one])
+    return noisy
+
+
+def _draw_pairs(
+    draws: PairDraws,
+    exact: Mapping[Marginal, Sequence[int]],
+    noisy: Mapping[Marginal, list[int]],
+    reference: Reference | None,
+) -> list[Marginal]:
+    """Which pairs are measured: draws of the exponential mechanism, without replacement.
+
+    Theorem  `reference` sees released tables alone, so that a score, the distance of a table from
+             one that is fixed by then, moves by no more than the table (`tables/plan/marginals.py`)
+    """
+    public = {} if reference is None else reference({one: list(t) for one, t in noisy.items()})
+    scores: dict[Marginal, int] = {}
+    for one in draws.candidates:
+        table, ours = public.get(one), exact[one]
+        if table is None or len(table) != len(ours) or any(type(n) is not int for n in table):
+            problem, remedy = "lacks a table of whole numbers", "return one for every pair"
+            raise InvalidParameter("reference", problem=problem, remedy=remedy)
+        distance = sum(abs(a - b) for a, b in zip(ours, table, strict=True))
+        scores[one] = distance - draws.penalty * len(table)
+    left, pairs = list(draws.candidates), []
+    for _ in range(draws.picks):
+        place = choice_exp([scores[one] for one in left], rate=draws.rate)
+        pairs.append(left.pop(int(place)))
+    return sorted(pairs)

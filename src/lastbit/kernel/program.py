@@ -1,0 +1,256 @@
+"""What runs: the very JSON that the independent checker accepted, read into rows, measures, steps.
+
+Law      a `Program` is made of a certificate's text and a card. The text is parsed once; the
+         checker is given what was parsed, and everything that runs is read from the same values.
+         Of the card it takes where the data are and the types of columns; its name, unit,
+         neighbours and private tables must be those of the certificate
+Theorem  a program exists only if the checker accepts its certificate. So running each step once, on
+         measures that the engine computed as it says, costs no more than `cost` for one unit of
+         this card more or less (or changed)
+Proof    `__init__` is the only way to make one, and asks first. The checker works the price out
+         from query, measures, limits and parameters of noise; the fields below are those values,
+         each read from the place that the checker looked at. That any max_rows and max_groups are
+         private is `tables/measures.py`
+Checked  tests/kernel/test_program.py, tests/kernel/test_malicious_plans.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from lastbit.canonical import digest_of
+from lastbit.checker import Rejected, check_price
+from lastbit.errors import InvalidParameter, NotCertified, WrongType
+from lastbit.reading import MOST_BYTES, NotJson, parse_json
+from lastbit.tables import (
+    Cost,
+    DataCard,
+    Marginal,
+    Measure,
+    Scan,
+    check_scan,
+    scan_fields,
+)
+
+_MOST_GROUPS = 1 << 20
+_MOST_ENTRIES = 1 << 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Noise on every entry: discrete Laplace of this scale, or discrete Gaussian of this variance.
+
+    `measure` None: of the entries that a step names itself.
+    """
+
+    measure: str | None
+    mechanism: Literal["laplace", "gaussian"]
+    parameter: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySelection:
+    """Which undeclared keys are shown: those whose noisy number of units reaches the threshold.
+
+    `single`: or whose noisy number of units with this key alone reaches a threshold of its own.
+    """
+
+    noise: Noise
+    threshold: int
+    single: tuple[Noise, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankDraw:
+    """One draw a group of the exponential mechanism over the bins of a measure."""
+
+    aggregate: str
+    role: str
+    measure: str
+    level: Fraction
+    shift: int
+    """The rank aimed at is level * (weight of the group) + shift, counted from the first end."""
+    ends: tuple[int, int]
+    """Public weights put before the first and behind the last bin, so that the rank exists."""
+    candidates: int
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNoise:
+    """Noise on every node of a tree over the bins of a measure."""
+
+    noise: Noise
+    branching: int
+    levels: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairDraws:
+    """Draws of the exponential mechanism that decide which two-way tables are measured."""
+
+    candidates: tuple[Marginal, ...]
+    picks: int
+    penalty: int
+    rate: Fraction
+
+
+Step: TypeAlias = Noise | KeySelection | RankDraw | TreeNoise | PairDraws
+
+
+class Program:
+    """A certificate that the checker accepted, read into what runs; it cannot be changed."""
+
+    __slots__ = (
+        "_sealed",
+        "asked",
+        "card",
+        "cost",
+        "gaussian_noise",
+        "groups",
+        "marginals",
+        "measures",
+        "plan_digest",
+        "query",
+        "scan",
+        "steps",
+    )
+    scan: Scan
+    card: DataCard
+    """The steward's, with the limits on rows and groups of the certificate."""
+    measures: tuple[Measure, ...]
+    steps: tuple[Step, ...]
+    marginals: tuple[Marginal, ...] | None
+    """The tables of counts that are always measured; None for an ordinary question."""
+    groups: int | None
+    cost: Cost
+    gaussian_noise: bool
+    """Whether all that is paid for is discrete Gaussian noise."""
+    asked: Mapping[str, Any]
+    """The price as it was asked, in JSON."""
+    query: Mapping[str, Any]
+    """The question, in JSON."""
+    plan_digest: str
+
+    def __init__(self, certificate: str, card: DataCard) -> None:
+        if type(card) is not DataCard or not isinstance(certificate, str):
+            raise WrongType("certificate", problem="is no text", remedy="pass text and a DataCard")
+        kind, body = _accepted(certificate)
+        query, plan = body["query"], body["plan"]
+        _check_card(plan, query, card)
+        self.query, self.asked, self.plan_digest = query, plan["asked"], digest_of(plan)
+        self.scan = Scan(**scan_fields(query))
+        check_scan(self.scan)
+        self.card = replace(card, max_rows=plan["max_rows"], max_groups=plan["max_groups"])
+        self.measures = tuple(map(Measure.from_json, plan["measures"]))
+        self.groups = self.scan.groups
+        names = [key.name for key in self.scan.keys]
+        self.steps = tuple(_step(part, names) for part in plan["parts"])
+        self.marginals = None
+        if kind == "marginals":
+            self.marginals = tuple(_places(one, names) for one in plan["marginals"])
+        price = plan["cost"]
+        self.cost = Cost(**{name: Fraction(price[name]) for name in ("epsilon", "delta", "rho")})
+        self.gaussian_noise = all(
+            isinstance(step, Noise) and step.mechanism == "gaussian" for step in self.steps
+        )
+        _check_size(self)
+        object.__setattr__(self, "_sealed", True)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "_sealed"):
+            raise AttributeError("a program cannot be changed")
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a program is made of a certificate, wherever it runs")
+
+
+def _accepted(text: str) -> tuple[str, Mapping[str, Any]]:
+    """The kind and the body of the certificate in a text, if the checker accepts its price."""
+    problem = "is no certificate of an answer"
+    try:
+        found = parse_json(text.encode(), most=MOST_BYTES)
+        if isinstance(found, Mapping) and found.get("kind") in ("release", "marginals"):
+            check_price(found["kind"], found.get("claim"), found.get("body"))
+            return found["kind"], found["body"]
+    except NotJson as error:
+        problem = str(error)
+    except Rejected as error:
+        problem = f"is rejected by the independent checker: {error}"
+    raise NotCertified(f"the plan {problem}; nothing was charged; plan the question again")
+
+
+def _check_card(plan: Mapping[str, Any], query: Mapping[str, Any], card: DataCard) -> None:
+    """That the certificate is about this card's table, unit, neighbours and private tables."""
+    joins = [*query["joins"], *query.get("per_unit", {"joins": ()})["joins"]]
+    joined = {join["table"]: card.private.get(join["table"]) for join in joins}
+    private = {
+        name: {"unit": table.column(table.unit).name, "max_rows": table.max_rows}
+        for name, table in joined.items()
+        if table is not None
+    }
+    ours = (card.name, card.unit, card.neighbours.relation, private)
+    if (plan["table"], plan["unit"], plan["neighbours"], plan.get("private", {})) != ours:
+        problem, remedy = "is about another table or unit", "plan the question by this card"
+        raise InvalidParameter("certificate", problem=problem, remedy=remedy)
+
+
+def _step(part: Mapping[str, Any], keys: list[str]) -> Step:
+    """One mechanism, with the numbers that the checker has seen."""
+    match part["part"]:
+        case "noise":
+            return _noise(part)
+        case "tree":
+            return TreeNoise(noise=_noise(part), branching=part["branching"], levels=part["levels"])
+        case "keys":
+            apart = part.get("single")
+            return KeySelection(
+                noise=_noise(part),
+                threshold=part["threshold"],
+                single=None if apart is None else (_noise(apart), apart["threshold"]),
+            )
+        case "rank":
+            first, last = part["ends"]
+            return RankDraw(
+                aggregate=part["aggregate"],
+                role=part["role"],
+                measure=part["measure"],
+                level=Fraction(part["level"]),
+                shift=int(part["shift"]),
+                ends=(int(first), int(last)),
+                candidates=part["candidates"],
+                rate=Fraction(part["rate"]),
+            )
+        case "choice":
+            return PairDraws(
+                candidates=tuple(_places(one, keys) for one in part["candidates"]),
+                picks=part["picks"],
+                penalty=int(part["penalty"]),
+                rate=Fraction(part["rate"]),
+            )
+    raise NotCertified("the plan has a part that is not known here; plan the question again")
+
+
+def _noise(part: Mapping[str, Any]) -> Noise:
+    """Gaussian noise if there is a variance, and Laplace noise if there is a scale."""
+    measure = part.get("measure")
+    if "variance" in part:
+        return Noise(measure=measure, mechanism="gaussian", parameter=Fraction(part["variance"]))
+    return Noise(measure=measure, mechanism="laplace", parameter=Fraction(part["scale"]))
+
+
+def _places(names: list[str], keys: list[str]) -> Marginal:
+    return tuple(keys.index(name) for name in names)
+
+
+def _check_size(program: Program) -> None:
+    """That what is computed and noised fits into memory, whoever planned it."""
+    groups = program.groups or 1
+    bins = sum(len(measure.edges) for measure in program.measures if measure.kind == "bins")
+    if groups > _MOST_GROUPS or groups * bins > _MOST_ENTRIES:
+        problem = f"has more than {_MOST_GROUPS} groups, or {_MOST_ENTRIES} bins in all of them"
+        raise InvalidParameter("query", problem=problem, remedy="ask for fewer groups")

@@ -1,0 +1,100 @@
+"""Which rows a question looks at, and by which keys it groups them, as data.
+
+A `Scan` is the part of a question that meets the table: everything else (`query.py`) is about
+numbers that are released already. So it is all that a statement is made of, beside the measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.tables.query.expression import (
+    Constant,
+    Expression,
+    Value,
+    from_json,
+    to_json,
+    values_to_json,
+)
+from lastbit.tables.query.units import Join, PerUnit, join_from_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKey:
+    """One thing to group by: its name in the answer, and its public values if they are known."""
+
+    name: str
+    expression: Expression
+    values: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None and len(set(self.values)) != len(self.values):
+            raise InvalidParameter(
+                f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        values = None if self.values is None else values_to_json(self.values)
+        return {"name": self.name, "expression": to_json(self.expression), "values": values}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> GroupKey:
+        """The key that `to_json` wrote."""
+        values = None if data["values"] is None else tuple(map(_value, data["values"]))
+        return cls(name=data["name"], expression=from_json(data["expression"]), values=values)
+
+
+def _value(data: Any) -> Value:
+    found = from_json(data)
+    assert isinstance(found, Constant)
+    return found.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """The rows of a table, or of a sub-query about it, that pass a filter; and their keys.
+
+    With `per_unit` the rows are those of that sub-query, whose columns the other expressions name.
+    """
+
+    table: str
+    keys: tuple[GroupKey, ...] = ()
+    where: Expression | None = None
+    joins: tuple[Join, ...] = ()
+    per_unit: PerUnit | None = None
+
+    @property
+    def groups(self) -> int | None:
+        """The number of all possible keys: 1 without GROUP BY, None where one is undeclared."""
+        if any(key.values is None for key in self.keys):
+            return None
+        return prod(len(key.values or ()) for key in self.keys)
+
+    @property
+    def all_joins(self) -> tuple[Join, ...]:
+        """Those of the sub-query and its own."""
+        return self.joins if self.per_unit is None else (*self.per_unit.joins, *self.joins)
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression in it."""
+        yield from (key.expression for key in self.keys)
+        yield from (own for join in self.joins for own, _ in join.on)
+        yield from () if self.where is None else (self.where,)
+        yield from () if self.per_unit is None else self.per_unit.expressions()
+
+
+def scan_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a scan, from the JSON of a query."""
+    inner = data.get("per_unit")
+    return {
+        "table": data["table"],
+        "keys": tuple(map(GroupKey.from_json, data["keys"])),
+        "where": None if data["where"] is None else from_json(data["where"]),
+        "joins": tuple(map(join_from_json, data["joins"])),
+        "per_unit": None if inner is None else PerUnit.from_json(inner),
+    }
