@@ -54,7 +54,7 @@ def marginals_of(case):
 
 def run(engine, case, rows, changed=None):
     """The entries of every marginal."""
-    sql = marginals_statement(case.query, case.card, marginals_of(case))
+    sql = marginals_statement(case.query, case.card, marginals_of(case)).sql
     engine.fill(relation(), rows, COLUMNS)
     if case.places != engine.places:
         engine.fill(relation("places"), case.places, PUBLIC)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.checker import marginals
+from lastbit.checker import tables as answered_tables
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import Rejected, digest
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
@@ -340,12 +340,12 @@ def test_widths_and_errors_of_any_noise_are_derived_again(
         counts = ("-7", "0", str(10 * one + 3))
         return [{"noisy": n, "cells": [cell]} for n, cell in zip(counts, cells, strict=True)]
 
-    marginals._check_cells(rows(0), part, one)
+    answered_tables._check_cells(rows(0), part, one)
     far = max(one, half // 50) + 1  # more than the tail's own rounding and that of the ends
     for change in (-2 * far, 2 * far):
         if half + change >= 0:
             with pytest.raises(Rejected):
-                marginals._check_cells(rows(change), part, one)
+                answered_tables._check_cells(rows(change), part, one)
 
 
 # ---------------------------------------------------------------- pairs that are chosen privately

@@ -168,9 +168,7 @@ def _shown_keys(
     return sorted({*shown, *alone}), None
 
 
-def _keys_above(
-    noise: Noise, threshold: int, units: Sequence[int]
-) -> tuple[list[int], list[int]]:
+def _keys_above(noise: Noise, threshold: int, units: Sequence[int]) -> tuple[list[int], list[int]]:
     """The keys that some unit has and whose noisy number reaches the threshold, and these numbers.
 
     Theorem  `mechanisms/histogram.py` for Laplace noise, `tables/plan/selection.py` for Gaussian
@@ -242,12 +240,17 @@ def _noisy_tables(
     program: Program, raw: Aggregates, reference: Reference | None
 ) -> dict[Marginal, list[int]]:
     """Noise on the fixed tables, draws of pairs, noise on those that were drawn."""
-    noises = iter([step for step in program.steps if isinstance(step, Noise)])
-    noisy = {one: add_noise(next(noises), raw.tables[one]) for one in program.marginals or ()}
+    noises = {step.measure: step for step in program.steps if isinstance(step, Noise)}
+    noisy: dict[Marginal, list[int]] = {}
+
+    def measure(tables: Sequence[Marginal]) -> None:
+        for one in tables:
+            noisy[one] = add_noise(noises[f"m{len(noisy) + 1}"], raw.tables[one])
+
+    measure(program.marginals or ())
     for step in program.steps:
         if isinstance(step, PairDraws):
-            for one in _draw_pairs(step, raw.tables, noisy, reference):
-                noisy[one] = add_noise(next(noises), raw.tables[one])
+            measure(_draw_pairs(step, raw.tables, noisy, reference))
     return noisy
 
 

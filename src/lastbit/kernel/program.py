@@ -21,17 +21,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from lastbit.canonical import digest_of
 from lastbit.checker import Rejected, check_price
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
-from lastbit.reading import MOST_BYTES, NotJson, parse_json
+from lastbit.reading import NotJson, parse_json
 from lastbit.tables import (
     Cost,
     DataCard,
     Marginal,
     Measure,
+    PerUnit,
     Scan,
-    check_scan,
+    check_parts,
     scan_fields,
 )
 
@@ -115,6 +115,7 @@ class Program:
         "measures",
         "plan_digest",
         "query",
+        "query_digest",
         "scan",
         "steps",
     )
@@ -133,6 +134,7 @@ class Program:
     """The price as it was asked, in JSON."""
     query: Mapping[str, Any]
     """The question, in JSON."""
+    query_digest: str
     plan_digest: str
 
     def __init__(self, certificate: str, card: DataCard) -> None:
@@ -141,9 +143,9 @@ class Program:
         kind, body = _accepted(certificate)
         query, plan = body["query"], body["plan"]
         _check_card(plan, query, card)
-        self.query, self.asked, self.plan_digest = query, plan["asked"], digest_of(plan)
+        self.query, self.query_digest = query, plan["query"]
+        self.asked, self.plan_digest = plan["asked"], body["plan_digest"]
         self.scan = Scan(**scan_fields(query))
-        check_scan(self.scan)
         self.card = replace(card, max_rows=plan["max_rows"], max_groups=plan["max_groups"])
         self.measures = tuple(map(Measure.from_json, plan["measures"]))
         self.groups = self.scan.groups
@@ -173,9 +175,9 @@ def _accepted(text: str) -> tuple[str, Mapping[str, Any]]:
     """The kind and the body of the certificate in a text, if the checker accepts its price."""
     problem = "is no certificate of an answer"
     try:
-        found = parse_json(text.encode(), most=MOST_BYTES)
+        found = parse_json(text)
         if isinstance(found, Mapping) and found.get("kind") in ("release", "marginals"):
-            check_price(found["kind"], found.get("claim"), found.get("body"))
+            check_price(found["kind"], found.get("claim", ()), found.get("body", ()))
             return found["kind"], found["body"]
     except NotJson as error:
         problem = str(error)
@@ -251,6 +253,17 @@ def _check_size(program: Program) -> None:
     """That what is computed and noised fits into memory, whoever planned it."""
     groups = program.groups or 1
     bins = sum(len(measure.edges) for measure in program.measures if measure.kind == "bins")
+    scan, measures = program.scan, program.measures
+    inner = PerUnit() if scan.per_unit is None else scan.per_unit
+    values = [measure.expression for measure in measures if measure.expression is not None]
+    check_parts(
+        keys=len(scan.keys) + len(inner.keys),
+        joins=len(scan.all_joins),
+        names=[*(key.name for key in scan.keys), *inner.names],
+        aggregates=len(measures) + len(inner.columns),
+        edges=[part["edges"] for part in program.query["aggregates"] if part["edges"] is not None],
+        expressions=[*scan.expressions(), *values],
+    )
     if groups > _MOST_GROUPS or groups * bins > _MOST_ENTRIES:
         problem = f"has more than {_MOST_GROUPS} groups, or {_MOST_ENTRIES} bins in all of them"
         raise InvalidParameter("query", problem=problem, remedy="ask for fewer groups")

@@ -105,7 +105,7 @@ def integer(number: object) -> int:
 
 def _measures(program: Program, raw: RawRows) -> Aggregates:
     keys_declared = program.groups is not None
-    width, rows, ran = len(program.scan.keys), list(raw.rows), raw.statement
+    width, rows, ran = len(program.scan.keys), raw.unsealed_rows, raw.statement
     if keys_declared:
         keys = list(product(*(key.values or () for key in program.scan.keys)))
     else:
@@ -158,7 +158,7 @@ def scanned_marginals(program: Program) -> tuple[Marginal, ...]:
 
 
 def _tables(program: Program, raw: RawRows) -> Aggregates:
-    """The entries of a marginal are in the order of declaration; its last column changes fastest."""
+    """Entries of a marginal are in the order of declaration; the last column changes fastest."""
     scanned = scanned_marginals(program)
     values = [key.values or () for key in program.scan.keys]
     places = [
@@ -166,7 +166,7 @@ def _tables(program: Program, raw: RawRows) -> Aggregates:
         for one in scanned
     ]
     tables = [[0] * len(cells) for cells in places]
-    for block, *keys, weight in raw.rows:
+    for block, *keys, weight in raw.unsealed_rows:
         if block is None or not 0 <= block < len(places):
             raise EngineFailed("the database gave a marginal that was not asked for")
         at = places[block].get(tuple(keys[place] for place in scanned[block]))

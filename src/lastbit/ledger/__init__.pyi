@@ -1,4 +1,4 @@
-from lastbit.ledger.chain import Known as Known
+from lastbit.ledger.chain import IsAnswer as IsAnswer, Known as Known
 from lastbit.ledger.entry import (
     Account as Account,
     Entry as Entry,

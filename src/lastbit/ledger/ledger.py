@@ -497,6 +497,14 @@ class Ledger:
             entry = chain.append(books, draft, written)
         return entry.with_record(told)
 
+    def drawn(self, reservation: Entry) -> str | None:
+        """STUB"""
+        return None
+
+    def draw(self, reservation: Entry, text: str) -> str:
+        """STUB"""
+        return text
+
     def fail(self, reservation: Entry, *, words: str, who: str | None = None) -> Entry:
         """Close an open reservation: it stays charged, and is never answered; `words` say why.
 

@@ -36,8 +36,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, upper
+from lastbit.kernel import Noisy
 from lastbit.release.intervals import Cell, Column
-from lastbit.release.noise import Noisy
 from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
 from lastbit.tables import (
     Aggregate,

@@ -37,7 +37,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, shown, upper
-from lastbit.release.noise import Noisy
+from lastbit.kernel import Noisy
 from lastbit.release.reach import (
     BETA,
     BETA_MEAN,

@@ -24,11 +24,11 @@ from typing import Any
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from lastbit.exact import Number, positive
+from lastbit.kernel import question_of
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.believing import record_problem
 from lastbit.release.paying import MOST_LOOKED_AT, opened_ledger
-from lastbit.release.recorded import question_of
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import EDGES, RowsPerUnit, Share
 from lastbit.report import price as price_words

@@ -36,7 +36,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import whole
 from lastbit.ledger import spared_by
 from lastbit.release.answer import Answer, quoted
-from lastbit.release.paying import steps_of
+from lastbit.release.paying import unrecorded
 from lastbit.tables import (
     Column,
     ColumnType,
@@ -190,10 +190,10 @@ def made_up_answer(
         rows_of, groups_of = plan.card.max_rows, plan.card.max_groups  # others for a sub-query
         on_these = _on(plan, replace(made, max_rows=rows_of, max_groups=groups_of))
         with one_database(made):
-            made_record = steps_of(plan).made
-            record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
+            record = unrecorded(on_these, MADE_UP, sql=sql)
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
-    return Answer({**record, "cost": Cost().to_json(), **marks}, spared_by(card), charged=False)
+    priceless = {"question": "made up", "cost": Cost().to_json()}
+    return Answer({**record, **priceless, **marks}, spared_by(card), charged=False)
 
 
 def _on(plan: Plan | MarginalsPlan, card: DataCard) -> Plan | MarginalsPlan:

@@ -22,37 +22,30 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
-from lastbit.canonical import digest_of
-from lastbit.errors import EngineFailed, EntropyUnavailable, NotCertified
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
+from lastbit.release.certifying import program_of
 from lastbit.release.intervals import Cell
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.marginal_answer import Marginals
-from lastbit.release.noise import noisy_entries
 from lastbit.release.paying import Steps, paid_for
 from lastbit.release.projection import agreeing, whole_tables
 from lastbit.release.reach import MeasureNoise
-from lastbit.release.recorded import question_of_plan
-from lastbit.release.release import certificate_of, check_certified, record_of
-from lastbit.sampling import choice_exp
+from lastbit.release.release import record_of
 from lastbit.tables import (
     Constant,
     DataCard,
     MarginalsPlan,
     Query,
     consistent_variances,
-    marginal_counts,
     planned_marginals,
     rehearse_marginals,
-    sealed,
     to_json,
     unit_name,
     weight_one,
 )
 
 _BETA = Fraction(1, 20)
-_NOT_MADE = "the tables could not be made; nothing was released"
 INTERVALS = (
     "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
     "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
@@ -132,13 +125,12 @@ def released_marginals(
 
 def marginals_steps() -> Steps:
     """How a question for marginals is answered."""
-    return Steps(question=_question, columns=marginal_columns, runnable=_check_runnable, made=_made)
-
-
-def _question(plan: MarginalsPlan, data: str | None) -> str:
-    pairs = 0 if plan.selection is None else plan.selection.picks
-    asked = {"marginals": list(plan.names), "pairs": pairs}
-    return digest_of({"question": question_of_plan(plan, data), **asked})
+    return Steps(
+        columns=marginal_columns,
+        runnable=_check_runnable,
+        record=lambda plan, noisy, **said: marginals_record(plan, noisy.tables, **said),
+        reference=expected,
+    )
 
 
 def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
@@ -151,68 +143,21 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 
 def _check_runnable(plan: MarginalsPlan) -> None:
-    check_certified(lambda: certificate_of(plan, columns=marginal_columns(plan), rows=[]))
+    program_of(plan)
     with without_source(plan.card) as card:
         rehearse_marginals(plan.query, card, plan.scanned)
 
 
-def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
-    """The record of new tables; to be called sealed, since it is not settled yet."""
-    raw = marginal_counts(plan.query, plan.card, plan.scanned)
-
-    def noised() -> Tables:
-        exact = dict(zip(plan.scanned, map(list, raw.entries.values()), strict=True))
-        for one, entries in exact.items():
-            if len(entries) != math.prod(plan.sizes[at] for at in one):
-                raise EngineFailed("entries")
-        return noisy_tables(plan, exact)
-
-    words = "the noise could not be added; nothing was released"
-    noisy = sealed(noised, words=words, known=(EntropyUnavailable,))
-    return sealed(
-        lambda: marginals_record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,)
-    )
+Tables: TypeAlias = Mapping[tuple[int, ...], Sequence[int]]
 
 
-Tables: TypeAlias = dict[tuple[int, ...], list[int]]
-
-
-def noisy_tables(plan: MarginalsPlan, exact: Tables) -> Tables:
-    """Every mechanism of the plan, run once: noise on tables, draws of pairs, noise on those."""
-    parts, fixed = iter(plan.parts), plan.marginals
-    noisy = {one: noisy_entries(next(parts), exact[one]) for one in fixed}
-    for one in () if plan.selection is None else drawn_pairs(plan, exact, noisy):
-        noisy[one] = noisy_entries(next(parts), exact[one])
-    return noisy
-
-
-def drawn_pairs(plan: MarginalsPlan, exact: Tables, noisy: Tables) -> list[tuple[int, ...]]:
-    """Which pairs are measured: draws of the exponential mechanism, without replacement.
-
-    Theorem  `tables/plan/marginals.py`: `expected` depends on released tables alone, so a score
-             moves by no more than its table
-    """
-    selection = plan.selection
-    assert selection is not None
-    scores = {
-        one: sum(abs(a - b) for a, b in zip(exact[one], table, strict=True))
-        - selection.penalty * len(table)
-        for one, table in expected(plan, noisy, selection.candidates).items()
-    }
-    left = list(selection.candidates)
-    found = []
-    for _ in range(selection.picks):
-        place = choice_exp([scores[one] for one in left], rate=selection.rate)
-        found.append(left.pop(int(place)))
-    return sorted(found)
-
-
-def expected(
-    plan: MarginalsPlan, noisy: Tables, pairs: Sequence[tuple[int, ...]]
-) -> dict[tuple[int, ...], list[int]]:
+def expected(plan: MarginalsPlan, noisy: Tables) -> dict[tuple[int, ...], list[int]]:
     """What one-way tables say of pairs if columns are independent, in parts of the weight."""
     one = weight_one(plan.card)
-    single: Tables = {s: table for s, table in noisy.items() if len(s) == 1}
+    pairs = () if plan.selection is None else plan.selection.candidates
+    single: dict[tuple[int, ...], list[int]] = {
+        s: list(table) for s, table in noisy.items() if len(s) == 1
+    }
     spread = dict(zip(plan.marginals, plan.variances[: len(plan.marginals)], strict=True))
     near = agreeing(single, plan.sizes, spread)
     counts = whole_tables({s: [n / one for n in table] for s, table in near.items()}, plan.sizes)

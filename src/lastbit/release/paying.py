@@ -63,6 +63,14 @@ from lastbit.errors import (
     NotCertified,
 )
 from lastbit.files import exists
+from lastbit.kernel import (
+    Noisy,
+    answer,
+    answer_unrecorded,
+    question_of,
+    question_of_program,
+    reserve,
+)
 from lastbit.ledger import (
     Account,
     Entry,
@@ -76,18 +84,19 @@ from lastbit.ledger import (
 )
 from lastbit.release.answer import Answer
 from lastbit.release.believing import is_answer_to, record_problem
-from lastbit.release.recorded import question_of, served
+from lastbit.release.certifying import program_of
+from lastbit.release.recorded import served
 from lastbit.tables import (
     DataCard,
     MarginalsPlan,
     Plan,
     fingerprint,
-    keeping_units,
     one_database,
     sealed,
 )
 
 _NOT_MADE = "the answer could not be made; nothing was released"
+_NOT_RECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 _NOT_ACCEPTED = "the data of {table} are not those that a steward has accepted"
 _UNREAD = "the source could not be read; check it"
 _ACCEPT = "let one look at them, and run lastbit ledger accept on the card"
@@ -112,14 +121,14 @@ def nothing() -> None:
 class Steps:
     """What differs from one kind of question to another; the order in which it is done does not."""
 
-    question: Callable[[Any, str | None], str]
-    """Digest of all that the answer depends on but the noise, given the plan and the data's."""
     columns: Callable[[Any], object]
     """Raises if the answer could not be made whatever the rows are."""
     runnable: Callable[[Any], None]
     """The same for its columns, its certificate and its statement, without a row."""
-    made: Callable[..., dict[str, Any]]
-    """The record; reads the rows and adds the noise."""
+    record: Callable[..., dict[str, Any]]
+    """The record, from the plan and its noisy integers."""
+    reference: Callable[[Any, Any], Any] | None = None
+    """The public tables with which pairs of columns are compared, from the plan and noisy ones."""
 
 
 def steps_of(plan: Plan | MarginalsPlan) -> Steps:
@@ -171,12 +180,12 @@ def reserved(
     `before_charging` is called where a price is about to be committed, and for nothing else: it
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
-    card, steps = plan.card, steps_of(plan)
+    card, program = plan.card, program_of(plan)
     data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
     neighbours = neighbours_of(card)
     # later than the source, which opens no account if it is not there
     books.account(card.account_name, card.budget, neighbours)
-    question = steps.question(plan, data)
+    question = question_of_program(program, data)
     is_answer = partial(is_answer_to, plan=plan, question=question)
     known = None if fresh else books.recorded(card.account_name, question, is_answer=is_answer)
     found = None if known is None else Paid(recorded=known)
@@ -186,20 +195,15 @@ def reserved(
         _check_right(books, card.account_name, principal)
         return found
     before_charging()
-    entry = books.reserve(
-        card.account_name,
-        plan.cost,
+    entry = reserve(
+        program,
+        books=books,
+        data=data,
         who=who,
-        question=question,
-        plan_digest=plan.digest,
-        fingerprint=data,
-        words=sql,
-        query=plan.query.digest,
+        principal=principal,
+        sql=sql,
         fresh=fresh,
         is_answer=is_answer,
-        gaussian_noise=plan.gaussian_noise,
-        principal=principal,
-        neighbours=neighbours,
     )
     if entry.record is not None:  # another process was quicker
         return Paid(recorded=dict(entry.record))
@@ -225,29 +229,31 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    steps = steps_of(plan)
-    if steps.question(plan, entry.fingerprint) != entry.question:
-        problem, remedy = "is for another question or card", "pass what reserved gave for this plan"
-        raise InvalidParameter("paid", problem=problem, remedy=remedy)
+    steps, program = steps_of(plan), program_of(plan)
     sql = entry.words if paid.sql is None else paid.sql
-    made = partial(steps.made, plan, question=entry.question, sql=sql)
+    said = {"question": entry.question, "sql": sql, "head": entry.hash}
 
     def settled() -> Entry:
-        with one_database(card):
-            if card.accepted_data and _fingerprint(books, card) != entry.fingerprint:
-                raise NotAllowed(_NOT_ACCEPTED.format(table=card.name))
-            with keeping_units(card, books.path):
-                record = made(head=entry.hash)
-            # else the record would name other data than it has
-            if _fingerprint(books, card) != entry.fingerprint:
-                raise EngineFailed("the data changed while they were read; ask when nobody writes")
-        wait()
-        with uncollected():
-            return books.settle(entry, record, who=who, plan_digest=plan.digest)
+        with one_database(card), uncollected():
+            return answer(
+                program,
+                entry,
+                books=books,
+                make_record=partial(_record, plan, said),
+                who=who,
+                reference=None if steps.reference is None else partial(steps.reference, plan),
+                before_settling=wait,
+            )
 
     # sealed: its frames hold an answer that is not settled yet
-    answer = _charged(settled, partial(_state_of_charge, books, entry), wait)
-    return Answer(dict(answer.record or {}), spared, charged=paid.charged)
+    done = _charged(settled, partial(_state_of_charge, books, entry), wait)
+    return Answer(dict(done.record or {}), spared, charged=paid.charged)
+
+
+def _record(plan: Plan | MarginalsPlan, said: dict[str, Any], noisy: Noisy) -> dict[str, Any]:
+    """The record of an answer, not settled yet: nothing of it is in an error."""
+    steps = steps_of(plan)
+    return sealed(lambda: steps.record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
 
 
 class _Once:
@@ -313,7 +319,7 @@ def paid_for(
     books = opened_ledger(ledger, card)
     with one_database(card):
         if books is None:
-            return _unrecorded(plan, steps, sql=sql)
+            return Answer(unrecorded(plan, _NOT_RECORDED, sql=sql), spared_by(card))
         if card.accepted_data and _fingerprint(books, card) != _accepted(books, card):
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
@@ -350,15 +356,19 @@ def _check_first(plan: Plan | MarginalsPlan) -> None:
     account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
 
 
-def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) -> Answer:
-    card = plan.card
+def unrecorded(plan: Plan | MarginalsPlan, note: str, *, sql: str | None) -> dict[str, Any]:
+    """The record of an answer that nobody counts, on a card that names no ledger."""
+    card, steps, program = plan.card, steps_of(plan), program_of(plan)
     if card.budget is not None and not plan.cost.within(card.budget):
         words = f"the answer costs more than all of the budget of {card.name}"
         raise BudgetExceeded(f"{words}; ask at a lower price")
-    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
-    said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
-    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
-    return Answer(made, spared_by(card))
+    said: Any = {"question": question_of_program(program, None), "sql": sql, "notes": (note,)}
+    reference = None if steps.reference is None else partial(steps.reference, plan)
+
+    def made() -> dict[str, Any]:
+        return _record(plan, said, answer_unrecorded(program, reference=reference))
+
+    return sealed(made, words=_NOT_MADE)
 
 
 def accept_data(card: DataCard, *, who: str | None = None) -> Entry:

@@ -19,14 +19,14 @@ Checked  tests/release/test_recorded.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.canonical import digest_of
+from lastbit.kernel import question_of
 from lastbit.release.answer import key_value
 from lastbit.release.having import kept
-from lastbit.tables import ColumnName, DataCard, Plan, Query, columns_in
+from lastbit.tables import Plan
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -63,91 +63,10 @@ def served(record: Json, plan: Plan, *, sql: str | None) -> dict[str, Any] | Non
     return _view(record, plan, keys, parts, sql=sql)
 
 
-def question_of_plan(plan: Any, data: str | None) -> str:
+def question_of_plan(plan: Plan, data: str | None) -> str:
     """Digest of everything the answer depends on except the noise: query, price, card, data."""
-    query = plan.query.digest
-    return _digest(query, plan.asked.to_json(), _types(plan.query, plan.card), plan.card, data)
-
-
-def question_of(asked: Mapping[str, Any], card: DataCard, data: str) -> str | None:
-    """The same of a recorded answer, by what it says was asked; None if that cannot be told."""
-    query = asked["query"]
-    price = {name: value for name, value in asked.items() if name not in ("sql", "query")}
-    columns = {ColumnName(name, table) for name, table in columns_named(query)}
-    return _digest(digest_of(query), price, _types_of(columns, card), card, data)
-
-
-def _digest(
-    query: str, asked: Mapping[str, Any], types: list[list[str]], card: DataCard, data: str | None
-) -> str:
-    public = [card.public[name].source for name in sorted(card.public)]
-    return digest_of(
-        {
-            "query": query,
-            "asked": asked,
-            "card": [
-                card.name,
-                card.unit,
-                card.max_rows,
-                card.max_groups,
-                card.neighbours.relation,
-            ],
-            "types": types,
-            "tables": [source.table for source in (card.source, *public)],
-            "data": data,
-            **({"private": _private(card)} if card.private else {}),
-        }
-    )
-
-
-def _private(card: DataCard) -> list[list[Any]]:
-    """What the card declares of its private tables that a plan does not say."""
-    tables = sorted(card.private.items())
-    return [[name, one.unit, one.max_rows, one.source.table] for name, one in tables]
-
-
-def _types(query: Query, card: DataCard) -> list[list[str]]:
-    """How the card reads the columns that matter: it decides whether 007 is a number or text.
-
-    Bounds, steps, keys and missing values are in the query; types are on the card alone.
-    """
-    parts = [query.where, *(key.expression for key in query.keys)]
-    parts += [part.expression for part in query.aggregates]
-    parts += [] if query.per_unit is None else query.per_unit.expressions()
-    parts += [side for join in query.all_joins for pair in join.on for side in pair]
-    return _types_of({c for part in parts if part is not None for c in columns_in(part)}, card)
-
-
-def _types_of(mentioned: set[ColumnName], card: DataCard) -> list[list[str]]:
-    if card.unit is not None:
-        mentioned = mentioned | {ColumnName(card.unit)}
-    tables: dict[str | None, Mapping[str, str]] = {
-        name: {column.lower(): kind for column, kind in public.columns.items()}
-        for name, public in card.public.items()
-    }
-    protected = {name: table.columns for name, table in card.private.items()}
-    for name, columns in (*protected.items(), (None, card.columns)):
-        tables[name] = {column.name.lower(): column.type for column in columns.values()}
-    kinds = ((c, tables.get(c.table, {}).get(c.name.lower())) for c in mentioned)
-    return sorted([column.table or "", column.name, kind or ""] for column, kind in kinds)
-
-
-def columns_named(query: Json) -> Iterator[tuple[str, str | None]]:
-    """The columns of the table and of joined ones that a query reads, as its JSON has them."""
-    aggregates = (part["expression"] for part in query["aggregates"])
-    keys = (key["expression"] for key in query["keys"])
-    places = [query["where"], query.get("per_unit"), *(join["on"] for join in query["joins"])]
-    yield from _columns([*places, *keys, *aggregates])
-
-
-def _columns(data: Any) -> Iterator[tuple[str, str | None]]:
-    if isinstance(data, Mapping):
-        if isinstance(data.get("column"), str):
-            yield data["column"], data.get("table")
-            return
-        data = list(data.values())
-    for part in data if isinstance(data, list) else ():
-        yield from _columns(part)
+    asked = {"query": plan.query.to_json(), **plan.asked.to_json()}
+    return question_of(asked, plan.card, data)
 
 
 def _matched(wanted: Iterable[Json], known: Iterable[Json]) -> list[int] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lastbit.release.noise import Noisy
+from lastbit.kernel import Noisy
 from lastbit.tables import Plan, RankPart, TreePart, weight_one
 
 _FAR = 1 << 10

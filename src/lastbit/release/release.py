@@ -1,92 +1,41 @@
 """The answer to a planned query: its columns, rows, notes and certificate; `released`.
 
 In which order an answer is checked, paid for, made, settled and shown is in `paying.py`; what an
-answer is made of is here. Raw aggregates live in `_noisy` and nowhere else.
-
-The certificate of an answer (`certificate_of`) is what `lastbit check` needs to compute its price
-again: the query, the plan and digests. The plan has seen no data, and the rows digested are
-released, so it may go wherever the answer goes (tests/release/test_certificate.py).
+answer is made of, once the kernel has handed out noisy integers, is here.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lastbit.checker import beliefs
-from lastbit.errors import EngineFailed, EntropyUnavailable, InvalidParameter, NotCertified
+from lastbit.errors import InvalidParameter
+from lastbit.kernel import Noisy
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
+from lastbit.release.certifying import certificate_of, program_of
 from lastbit.release.derived import derived_columns
 from lastbit.release.having import kept
 from lastbit.release.intervals import Column, columns_of
 from lastbit.release.made_up_rows import without_source
-from lastbit.release.noise import Noisy, noised
-from lastbit.release.paying import Steps, paid_for, uncollected
-from lastbit.release.recorded import question_of_plan
+from lastbit.release.paying import Steps, paid_for
 from lastbit.release.rehearsal import rehearsed
-from lastbit.sampling import secure_bits
 from lastbit.tables import (
     DataCard,
     GaussianSelection,
     MarginalsPlan,
     Plan,
     Query,
-    aggregates,
     counted_card,
     distinct_values,
-    engine_record,
     rehearse,
     sealed,
-    sensitivity_of,
     unit_name,
     values_to_json,
 )
-from lastbit.verify import certificate, digest
 
-
-def certificate_of(
-    plan: Plan | MarginalsPlan,
-    *,
-    columns: Sequence[Mapping[str, Any]],
-    rows: Sequence[Mapping[str, Any]],
-    head: str | None = None,
-) -> dict[str, Any]:
-    """The certificate of a release by this plan, sealed.
-
-    `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
-    hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
-    """
-    card, written = plan.card, plan.to_json()
-    moves = {m.name: sensitivity_of(m, card, groups=plan.groups) for m in plan.measures}
-    claim = {
-        "table": card.name,
-        "unit": card.unit,
-        "neighbours": card.neighbours.relation,
-        "query": plan.query.digest,
-        "rows": digest({"columns": list(columns), "rows": list(rows)}),
-        **written["cost"],
-        **({"private": plan.private} if plan.private else {}),
-        **({} if plan.query.per_unit is None else {"per_unit": True}),
-    }
-    body = {
-        "query": plan.query.to_json(),
-        "plan": written,
-        "plan_digest": plan.digest,
-        "moves": {
-            name: {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
-            for name, found in moves.items()
-        },
-        "ledger": head,
-        "engine": engine_record(card),
-    }
-    kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
-    return certificate(kind, claim, beliefs(kind, claim), body)
-
-
-_NOT_MADE = "the answer could not be made; nothing was released"
 _NOT_POSSIBLE = (
     "the columns of this answer cannot be made, whatever the data are; nothing was charged; ask at "
     "another price, or for fewer columns at once"
@@ -129,9 +78,7 @@ def released(
 
 def plan_steps() -> Steps:
     """How a query is answered."""
-    return Steps(
-        question=question_of_plan, columns=_check_columns, runnable=_check_runnable, made=_made
-    )
+    return Steps(columns=_check_columns, runnable=_check_runnable, record=_record)
 
 
 def _check_columns(plan: Plan) -> list[dict[str, Any]]:
@@ -160,61 +107,9 @@ def _check_rehearsed(plan: Plan) -> None:
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    check_certified(lambda: certificate_of(plan, columns=_check_columns(plan), rows=[]))
+    program_of(plan)
     with without_source(plan.card) as card:
         rehearse(plan.query, card, plan.measures)
-
-
-def check_certified(empty: Callable[[], object]) -> None:
-    """Refuse a plan whose certificate, without rows, the checker rejects as it is made."""
-    try:
-        empty()
-        return
-    except NotCertified:
-        pass
-    raise NotCertified(
-        "the checker rejects the plan of this answer; nothing was charged; ask at another price, "
-        "or with other weights"
-    )
-
-
-def _noisy(plan: Plan) -> Noisy:
-    """Run the statement and add the noise; raw numbers live in here and nowhere else."""
-    secret = secure_bits().fill(32).tobytes().hex()
-    raw = aggregates(plan.query, plan.card, plan.measures, secret=secret)
-
-    def checked() -> Noisy:
-        _check_shape(plan, raw)
-        return noised(plan, raw)
-
-    words = "the noise could not be added; nothing was released"
-    return sealed(checked, words=words, known=(EntropyUnavailable,))
-
-
-def _check_shape(plan: Plan, raw: Any) -> None:
-    """That the engine gave one entry for every key and measure, as it promised."""
-    count = len(raw.keys)
-    if plan.groups is not None and count != plan.groups:
-        raise EngineFailed("keys")
-    for measure in plan.measures:
-        entries = raw.bins if measure.kind == "bins" else raw.entries
-        if len(entries[measure.name]) != count:
-            raise EngineFailed("entries")
-        wanted = len(measure.edges) - 1
-        if measure.kind == "bins" and any(len(b) != wanted for b in entries[measure.name]):
-            raise EngineFailed("bins")
-    if plan.groups is None and len(raw.units) != count:
-        raise EngineFailed("units")
-    apart = any(measure.kind == "shares" and measure.lowest for measure in plan.measures)
-    if apart and len(raw.single) != count:
-        raise EngineFailed("units with one key")
-
-
-def _made(plan: Plan, **said: Any) -> dict[str, Any]:
-    """The record of a new answer; to be called sealed, since it is not settled yet."""
-    noisy = _noisy(plan)
-    with uncollected():
-        return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
 
 
 def _record(

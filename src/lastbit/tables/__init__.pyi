@@ -1,4 +1,3 @@
-from lastbit.tables.backends.aggregated import Aggregates as Aggregates
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
 from lastbit.tables.backends.duckdb.files import check_public_apart as check_public_apart
 from lastbit.tables.backends.duckdb.snapshot import (
@@ -22,6 +21,7 @@ from lastbit.tables.backends.engines import (
     rehearse_marginals as rehearse_marginals,
     told as told,
 )
+from lastbit.tables.backends.raw_rows import RawRows as RawRows
 from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,
     spark_snapshot as spark_snapshot,
@@ -59,8 +59,16 @@ from lastbit.tables.card.schema import (
     budgets_agree as budgets_agree,
 )
 from lastbit.tables.card.source import source_of as source_of
+from lastbit.tables.compile.statement import UNITS as UNITS
 from lastbit.tables.limits import sealed as sealed
+from lastbit.tables.measures import (
+    WEIGHT_ONE as WEIGHT_ONE,
+    Measure as Measure,
+    distinct_values as distinct_values,
+    weight_one as weight_one,
+)
 from lastbit.tables.plan.marginals import (
+    Marginal as Marginal,
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
     consistent_variances as consistent_variances,
@@ -89,11 +97,8 @@ from lastbit.tables.plan.price import (
     suggested as suggested,
 )
 from lastbit.tables.plan.sensitivity import (
-    Measure as Measure,
     Recipe as Recipe,
-    distinct_values as distinct_values,
     sensitivity_of as sensitivity_of,
-    weight_one as weight_one,
 )
 from lastbit.tables.plan.tree import (
     ShareReach as ShareReach,
@@ -138,8 +143,10 @@ from lastbit.tables.query.expression import (
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    Value as Value,
     all_of as all_of,
     call as call,
+    check_parts as check_parts,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,
@@ -148,9 +155,13 @@ from lastbit.tables.query.expression import (
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
-    GroupKey as GroupKey,
     OrderBy as OrderBy,
     Query as Query,
+)
+from lastbit.tables.query.scan import (
+    GroupKey as GroupKey,
+    Scan as Scan,
+    scan_fields as scan_fields,
 )
 from lastbit.tables.query.sub_query import counted_card as counted_card
 from lastbit.tables.query.types import known_values as known_values

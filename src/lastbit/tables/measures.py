@@ -151,8 +151,8 @@ class Measure:
         """The measure that `to_json` wrote, if the checker has accepted it."""
         written, expression = data["edges"], data["expression"]
         if isinstance(written, Mapping):
-            first, last, bins = Fraction(written["first"]), Fraction(written["last"]), written["bins"]
-            edges = equal_edges(first, last, bins)
+            first, last = Fraction(written["first"]), Fraction(written["last"])
+            edges = equal_edges(first, last, written["bins"])
         else:
             edges = tuple(map(Fraction, written))
         return cls(
@@ -249,5 +249,3 @@ def distinct_values(card: DataCard) -> int:
     Many units name the same values, so that few of each suffice to find nearly all.
     """
     return card.max_rows if card.max_groups is None else min(card.max_rows, card.max_groups)
-
-

@@ -16,17 +16,17 @@ from types import MappingProxyType
 from typing import Protocol, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.limits import nameable
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.marginals import Marginal, MarginalsPlan
 from lastbit.tables.plan.plan import Plan
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
 _PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(
@@ -58,22 +58,22 @@ class Engine(Protocol):
     ) -> tuple[Value, ...]:
         """The first different values of a public table's column, in order."""
 
-    def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+    def rehearse(self, query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
         """Refuse, without reading a row, what the engine cannot run."""
 
     def rehearse_marginals(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
+        self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
     ) -> None:
         """The same for all marginals of a question."""
 
     def aggregates(
-        self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-    ) -> Aggregates:
+        self, query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+    ) -> RawRows:
         """The measures of the query, raw. What fails, fails before anything is released."""
 
     def marginal_counts(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> Aggregates:
+        self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
+    ) -> RawRows:
         """The marginals of the query, raw, by the names m1, m2 ..."""
 
 
@@ -113,7 +113,7 @@ def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> st
     name = name or own
     dialect = dialect_of(cast(EngineName, name))
     if isinstance(plan, MarginalsPlan):
-        sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect)
+        sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect).sql
     else:
         asked = plan.query, plan.card, plan.measures
         sql = compiled(*asked, secret=_UNDRAWN, dialect=dialect)
@@ -180,24 +180,24 @@ def public_values(
     return values if nameable(values, most=most) else None
 
 
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse, without reading a row, what the engine cannot run."""
     engine_of(card.source).rehearse(query, card, measures)
 
 
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
     """The same for all marginals of a question."""
     engine_of(card.source).rehearse_marginals(query, card, marginals)
 
 
 def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
+    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> RawRows:
     """The measures of the query, raw. What fails, fails before anything is released."""
     return engine_of(card.source).aggregates(query, card, measures, secret=secret)
 
 
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
     """The marginals of the query, raw, by the names m1, m2 ..."""
     return engine_of(card.source).marginal_counts(query, card, marginals)
 

@@ -19,28 +19,27 @@ from collections.abc import Mapping, Sequence
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
-from lastbit.tables.compile.statement import bounded_rows, weights
+from lastbit.tables.compile.statement import Statement, bounded_rows, weights
 from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 
 def marginals_statement(
-    query: Query,
+    query: Scan,
     card: DataCard,
     marginals: Sequence[Marginal],
     *,
     dialect: Dialect = DUCKDB,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     indexed: bool = False,
-) -> str:
-    """The text; its columns are the number of the marginal, all keys and the sum of the weights.
+) -> Statement:
+    """Its columns are the number of the marginal, all keys and the sum of the weights.
 
     A marginal is given by the places of its columns among the keys of the query, which must all be
     declared. `indexed` is that of `statement`.
     """
     rows = CompiledRows(query, card, dialect=dialect, actual=actual)
-    for key in query.keys:
-        key_type(key, rows)
+    types = tuple(key_type(key, rows) for key in query.keys)
     names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
     parts = [*bounded_rows(rows, names, {}), *weights(card, dialect, paired=False, indexed=indexed)]
     last = len(names) - 1
@@ -50,4 +49,5 @@ def marginals_statement(
     sets = ", ".join(f"({', '.join(names[place] for place in one)})" for one in marginals)
     block = f"{dialect.block(names, cases, names)} AS block"
     final = f"SELECT {', '.join([block, *names])}, sum(w) AS n FROM s"
-    return "WITH " + ",\n".join(parts) + f"\n{final} GROUP BY GROUPING SETS ({sets})"
+    text = "WITH " + ",\n".join(parts) + f"\n{final} GROUP BY GROUPING SETS ({sets})"
+    return Statement(sql=text, keys=types, sums=(), bins={}, distinct={})

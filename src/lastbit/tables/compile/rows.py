@@ -30,10 +30,10 @@ from lastbit.tables.compile.expressions import spelled
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
-from lastbit.tables.query.query import GroupKey, Join, Query
+from lastbit.tables.query.scan import GroupKey, Scan
 from lastbit.tables.query.sub_query import check_unit_join, derived_card
 from lastbit.tables.query.types import protected_column, starts_of_times
-from lastbit.tables.query.units import PerUnit, UnitJoin
+from lastbit.tables.query.units import Join, PerUnit, UnitJoin
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -62,14 +62,14 @@ class CompiledRows:
 
     def __init__(
         self,
-        query: Query | PerUnit,
+        query: Scan | PerUnit,
         card: DataCard,
         *,
         secret: str | None = None,
         dialect: Dialect = DUCKDB,
         actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     ) -> None:
-        inner = query.per_unit if isinstance(query, Query) else None
+        inner = query.per_unit if isinstance(query, Scan) else None
         self.query, self.secret, self.dialect, self.actual = query, secret, dialect, actual
         self.card = card = derived_card(card, inner)
         self.own = relation() if inner is None else UNIT_ROWS
@@ -178,7 +178,7 @@ class CompiledRows:
         wanted = [] if self.unit is None else ["u"]
         wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
         tests = [] if self.unit is None else ["u IS NOT NULL"]
-        assert isinstance(self.query, Query)
+        assert isinstance(self.query, Scan)
         for name, key in zip(names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
         where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
@@ -301,7 +301,7 @@ class CompiledRows:
 
 def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
-    assert isinstance(rows.query, Query)
+    assert isinstance(rows.query, Scan)
     kind = rows.keys[rows.query.keys.index(key)].type
     shared = kind == "timestamp" and starts_of_times(key.expression)
     if kind not in ("integer", "text", "boolean", "date") and not shared:

@@ -66,7 +66,7 @@ from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.sensitivity import (
+from lastbit.tables.measures import (
     WEIGHT_ONE,
     Measure,
     distinct_values,
@@ -75,7 +75,7 @@ from lastbit.tables.plan.sensitivity import (
     weight_one,
 )
 from lastbit.tables.query.expression import ColumnType
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 UNITS = -1
 """The block of the numbers of units."""
@@ -110,7 +110,7 @@ class Statement:
 
 
 def compiled(
-    query: Query,
+    query: Scan,
     card: DataCard,
     measures: tuple[Measure, ...],
     *,
@@ -122,7 +122,7 @@ def compiled(
 
 
 def statement(
-    query: Query,
+    query: Scan,
     card: DataCard,
     measures: tuple[Measure, ...],
     *,
@@ -174,7 +174,7 @@ def statement(
     )
 
 
-def units_statement(query: Query, card: DataCard) -> str | None:
+def units_statement(query: Scan, card: DataCard) -> str | None:
     """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
 
     Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.

@@ -27,8 +27,8 @@ from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, UNIT_ROWS, CompiledRows
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
-from lastbit.tables.plan.sensitivity import Measure, grid_of
-from lastbit.tables.query.query import Query
+from lastbit.tables.measures import Measure, grid_of
+from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.units import UnitColumn
 
@@ -36,7 +36,7 @@ OnGrid = Callable[[Measure, Typed, Dialect], str]
 
 
 def unit_rows(
-    query: Query,
+    query: Scan,
     card: DataCard,
     *,
     secret: str | None,
@@ -70,7 +70,7 @@ def unit_rows(
 
 
 def matches(
-    query: Query,
+    query: Scan,
     card: DataCard,
     *,
     dialect: Dialect = DUCKDB,
@@ -82,7 +82,7 @@ def matches(
     yield from CompiledRows(query, card, dialect=dialect, actual=actual).matches()
 
 
-def check_matches(query: Query, card: DataCard, most: int) -> None:
+def check_matches(query: Scan, card: DataCard, most: int) -> None:
     """That joins make few rows of one, `most` of them: by public tables and the card alone."""
     if most <= MOST_MATCHES:
         return

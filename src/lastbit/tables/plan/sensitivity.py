@@ -12,7 +12,7 @@ from lastbit.tables.measures import (
     WEIGHT_ONE as WEIGHT_ONE,
     Kind,
     Measure as Measure,
-    chosen_keys,
+    chosen_keys as chosen_keys,
     distinct_values as distinct_values,
     equal_edges,
     grid_of as grid_of,

@@ -15,7 +15,7 @@ from math import prod
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.types import card_types, known_of, known_values, type_of
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 
@@ -37,7 +37,7 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
     return replace(card, columns={column.name: column for column in found})
 
 
-def counted_card(query: Query, card: DataCard) -> DataCard:
+def counted_card(query: Scan, card: DataCard) -> DataCard:
     """The card with the contribution bounds of the question.
 
     Law      where nothing is joined afterwards, max_rows for the rows of a sub-query is no more

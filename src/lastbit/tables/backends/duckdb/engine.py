@@ -31,7 +31,6 @@ from typing import Any, TypeVar, cast
 import duckdb
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.duckdb.files import (
     Opened,
     check_apart,
@@ -41,18 +40,19 @@ from lastbit.tables.backends.duckdb.files import (
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.backends.duckdb.unit_index import unit_index
+from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits, Source
 from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement, units_statement
+from lastbit.tables.compile.statement import Statement, statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 try:
     import fcntl
@@ -63,17 +63,17 @@ _NO_SECRET = "0" * 64
 _NO_LIMITS = EngineLimits()
 
 
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
     _rehearsed(query, card, statement(query, card, measures, secret=_NO_SECRET).sql)
 
 
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
     """The same for all marginals of a question."""
-    _rehearsed(query, card, marginals_statement(query, card, marginals))
+    _rehearsed(query, card, marginals_statement(query, card, marginals).sql)
 
 
-def _rehearsed(query: Query, card: DataCard, sql: str) -> None:
+def _rehearsed(query: Scan, card: DataCard, sql: str) -> None:
     def run() -> None:
         with connected(card.engine_limits) as connection:
             prepared(connection, query, card)
@@ -108,43 +108,35 @@ _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputEx
 
 
 def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
+    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> RawRows:
     """The measures of the query, raw. What fails, fails before anything is released."""
     counting = _counting(query, card)
     wanted = statement(query, card, measures, secret=secret, indexed=counting is not None)
 
-    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
-        return assembled(query, measures, wanted, rows)
-
-    return _read(query, card, wanted.sql, assemble, counting)
+    return _read(query, card, wanted, counting)
 
 
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
     """The marginals of the query, raw, by the names m1, m2 ..."""
     counting = _counting(query, card)
-    sql = marginals_statement(query, card, marginals, indexed=counting is not None)
-
-    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
-        return assembled_marginals(query, marginals, rows)
-
-    return _read(query, card, sql, assemble, counting)
+    wanted = marginals_statement(query, card, marginals, indexed=counting is not None)
+    return _read(query, card, wanted, counting)
 
 
-def _counting(query: Query, card: DataCard) -> str | None:
+def _counting(query: Scan, card: DataCard) -> str | None:
     """The statement that counts rows of units, if what it gives is kept for the next question."""
     indexed = _KEPT.units is not None and card.source.kind in _INDEXED
     return units_statement(query, card) if indexed else None
 
 
 def _read(
-    query: Query,
+    query: Scan,
     card: DataCard,
-    sql: str,
-    assemble: Callable[[list[tuple[Any, ...]]], Aggregates],
+    wanted: Statement,
     counting: str | None,
-) -> Aggregates:
-    def run(connection: Any) -> Aggregates:
+) -> RawRows:
+    def run(connection: Any) -> RawRows:
         begun = time.time_ns()
         with ExitStack() as held:
             asked = _asked(query, card, held)
@@ -157,7 +149,7 @@ def _read(
                 _, there, columns = asked[0]
                 index = unit_index(_KEPT.units, counting, there, columns, begun=begun)
             counted = index is not None and index.show(connection, partial(_ran, connection))
-            found = assemble(_ran(connection, sql))
+            found = RawRows(wanted, _ran(connection, wanted.sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
             if index is not None and counted:
@@ -167,7 +159,7 @@ def _read(
     return _guarded(run, card.engine_limits)
 
 
-def prepared(connection: Any, query: Query, card: DataCard) -> None:
+def prepared(connection: Any, query: Scan, card: DataCard) -> None:
     """Private tables without rows, joined public ones with theirs; refuses missing columns.
 
     Of private tables only names and types are looked at.
@@ -187,7 +179,7 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
 
 
 def _asked(
-    query: Query, card: DataCard, held: ExitStack
+    query: Scan, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
     joined = _opened_all(card, dict.fromkeys(join.table for join in query.all_joins), held)
@@ -226,7 +218,7 @@ def _opened_all(
     return found
 
 
-def _check_matches(connection: Any, query: Query, card: DataCard) -> None:
+def _check_matches(connection: Any, query: Scan, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in matches(query, card))
     check_matches(query, card, most)

@@ -22,8 +22,8 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
+from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.marginals import marginals_statement
@@ -32,10 +32,10 @@ from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 _NO_SECRET = "0" * 64
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ def version(card: DataCard) -> str:
     return f"{number // 10_000}.{number % 10_000}"
 
 
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a table that is not there, columns that it lacks, and what the server cannot run."""
 
     def run(connection: Any) -> None:
@@ -58,37 +58,37 @@ def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> Non
     _guarded(card.source, run)
 
 
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
     """The same for all marginals of a question."""
 
     def run(connection: Any) -> None:
         actual = _actual(connection, query, card, empty=True)
-        sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
-        connection.execute(sql, prepare=False)
+        wanted = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
+        connection.execute(wanted.sql, prepare=False)
 
     _guarded(card.source, run)
 
 
 def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
+    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> RawRows:
     """The measures of the query, raw. What fails, fails before anything is released."""
 
-    def run(connection: Any) -> Aggregates:
+    def run(connection: Any) -> RawRows:
         actual = _actual(connection, query, card)
         wanted = statement(query, card, measures, secret=secret, dialect=POSTGRES, actual=actual)
-        return assembled(query, measures, wanted, connection.execute(wanted.sql, prepare=False))
+        return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
 
     return _guarded(card.source, run)
 
 
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
     """The marginals of the query, raw, by the names m1, m2 ..."""
 
-    def run(connection: Any) -> Aggregates:
+    def run(connection: Any) -> RawRows:
         actual = _actual(connection, query, card)
-        sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
-        return assembled_marginals(query, marginals, connection.execute(sql, prepare=False))
+        wanted = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
+        return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
 
     return _guarded(card.source, run)
 
@@ -138,7 +138,7 @@ def fingerprint(card: DataCard) -> bytes:
 
 
 def _actual(
-    connection: Any, query: Query, card: DataCard, *, empty: bool = False
+    connection: Any, query: Scan, card: DataCard, *, empty: bool = False
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
     joined = dict.fromkeys(join.table for join in query.all_joins)

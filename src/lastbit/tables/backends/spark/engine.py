@@ -40,8 +40,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
@@ -60,10 +60,10 @@ from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import Scan
 
 SETTINGS = MappingProxyType(
     {
@@ -121,7 +121,7 @@ def version(card: DataCard) -> str:
     return _guarded(lambda session: str(session.version))
 
 
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
 
     def spelled(actual: dict[str, Shown]) -> str:
@@ -130,16 +130,16 @@ def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> Non
     _rehearsed(query, card, spelled)
 
 
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
     """The same for all marginals of a question."""
 
     def spelled(actual: dict[str, Shown]) -> str:
-        return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+        return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual).sql
 
     _rehearsed(query, card, spelled)
 
 
-def _rehearsed(query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]], str]) -> None:
+def _rehearsed(query: Scan, card: DataCard, spelled: Callable[[dict[str, Shown]], str]) -> None:
     protected = {relation(), *map(private_relation, card.private)}
 
     def run(session: Any) -> None:
@@ -155,29 +155,29 @@ def _rehearsed(query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]
 
 
 def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
+    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> RawRows:
     """The measures of the query, raw. What fails, fails before anything is released."""
 
-    def run(session: Any) -> Aggregates:
+    def run(session: Any) -> RawRows:
         asked = _asked(session, query, card)
         actual = _shown(session, asked)
         wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
         _check_matches(session, query, card, actual)
-        return assembled(query, measures, wanted, _read(session, asked, wanted.sql))
+        return RawRows(wanted, _read(session, asked, wanted.sql))
 
     return _guarded(run)
 
 
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
     """The marginals of the query, raw, by the names m1, m2 ..."""
 
-    def run(session: Any) -> Aggregates:
+    def run(session: Any) -> RawRows:
         asked = _asked(session, query, card)
         actual = _shown(session, asked)
-        sql = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+        wanted = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
         _check_matches(session, query, card, actual)
-        return assembled_marginals(query, marginals, _read(session, asked, sql))
+        return RawRows(wanted, _read(session, asked, wanted.sql))
 
     return _guarded(run)
 
@@ -227,7 +227,7 @@ def fingerprint(card: DataCard) -> bytes:
 Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 
-def _asked(session: Any, query: Query, card: DataCard) -> Asked:
+def _asked(session: Any, query: Scan, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
     joined = _opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
     return [
@@ -285,7 +285,7 @@ def _read(session: Any, asked: Asked, sql: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str, Shown]) -> None:
+def _check_matches(session: Any, query: Scan, card: DataCard, actual: dict[str, Shown]) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
     wanted = matches(query, card, dialect=SPARK, actual=actual)
     check_matches(query, card, prod(_ran(session, sql)[0][0] for sql in wanted))

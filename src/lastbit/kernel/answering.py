@@ -1,0 +1,143 @@
+"""From a program to noisy integers that are paid for, and an answer that is in the books.
+
+Law      `reserve` commits a program's price to the account of its card. `answer` has the engine
+         compute the sealed integers of a reservation, adds the noise, writes the noisy integers
+         into the books, hands them to `make_record`, and settles the record that it gives
+Theorem  (a) no row is read for an answer before its price is committed. (b) One reservation gives
+         one draw: whatever becomes of a process, of `make_record`, or of another process at the
+         same time, noisy integers that leave this file are those that the books have, and the books
+         have one set of them for a reservation. (c) A reservation is answered by the program, card
+         and data that it was made for, at the price that was charged
+Proof    (a) `books.reserve` returns after its commit, and `answer` asks the books for the open
+         reservation before it runs the engine. (b) `Ledger.draw` keeps the first draw of a
+         reservation in one transaction, and gives back what is kept: only that is used. (c) the
+         digest of the program, by the reservation's own data, and the price are compared with those
+         of the reservation; the data are compared before and after they are read
+Corollary  whoever made program and record, sees what is shown and calls when he likes, all that he
+         gets is the noisy integers of programs, once for each price that is charged
+Differs  without a ledger nothing is charged: only for a card that names none
+Checked  tests/kernel/test_answering.py; tests/faults
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from lastbit.errors import EngineFailed, EntropyUnavailable, InvalidParameter, NotAllowed, WrongType
+from lastbit.kernel.noise import Noisy, Reference, noisy_numbers
+from lastbit.kernel.program import Program
+from lastbit.kernel.question import question_of_program
+from lastbit.kernel.sealed import scanned_marginals, sealed_integers
+from lastbit.ledger import Entry, IsAnswer, Ledger, neighbours_of
+from lastbit.sampling import secure_bits
+from lastbit.tables import aggregates, fingerprint, keeping_units, marginal_counts, sealed
+
+Record: TypeAlias = Mapping[str, Any]
+_UNREAD = "the source could not be read; check it"
+_NOT_NOISED = "the noise could not be added; nothing was released"
+
+
+def data_fingerprint(program: Program, books: Ledger) -> str:
+    """Differs if the data do, and tells nothing else: keyed by the ledger's secret."""
+    return sealed(lambda: books.keyed(fingerprint(program.card)), words=_UNREAD)
+
+
+def reserve(
+    program: Program,
+    *,
+    books: Ledger,
+    data: str,
+    who: str | None,
+    principal: str | None = None,
+    sql: str | None = None,
+    fresh: bool = False,
+    is_answer: IsAnswer = bool,
+) -> Entry:
+    """The price of a program, committed; or an entry with the recorded answer, at no charge."""
+    _check_kinds(program, books)
+    card = program.card
+    return books.reserve(
+        card.account_name,
+        program.cost,
+        who=who,
+        question=question_of_program(program, data),
+        plan_digest=program.plan_digest,
+        fingerprint=data,
+        words=sql,
+        query=program.query_digest,
+        fresh=fresh,
+        is_answer=is_answer,
+        gaussian_noise=program.gaussian_noise,
+        principal=principal,
+        neighbours=neighbours_of(card),
+    )
+
+
+def answer(
+    program: Program,
+    entry: Entry,
+    *,
+    books: Ledger,
+    make_record: Callable[[Noisy], Record],
+    who: str | None,
+    reference: Reference | None = None,
+    before_settling: Callable[[], None] = lambda: None,
+) -> Entry:
+    """The settled answer to a reservation; what fails stays charged."""
+    _check_kinds(program, books)
+    same = question_of_program(program, entry.fingerprint) == entry.question
+    if not same or entry.cost != program.cost or entry.account != program.card.account_name:
+        problem, remedy = "is for another question or card", "pass what reserve gave for it"
+        raise InvalidParameter("entry", problem=problem, remedy=remedy)
+    text = books.drawn(entry)
+    if text is None:
+        noisy = _run(program, books, entry, reference)
+        text = books.draw(entry, noisy.to_text())
+    record = make_record(Noisy.from_text(text))
+    before_settling()
+    return books.settle(entry, record, who=who, plan_digest=program.plan_digest)
+
+
+def answer_unrecorded(program: Program, *, reference: Reference | None = None) -> Noisy:
+    """Noisy integers that nobody counts: for a card that names no ledger."""
+    if type(program) is not Program:
+        raise WrongType("program", problem="is none", remedy="make one of a certificate")
+    if program.card.ledger is not None:
+        raise NotAllowed("the card names a ledger; ask through it")
+    return _noisy(program, reference)
+
+
+def _check_kinds(program: Program, books: Ledger) -> None:
+    """That nothing else poses as what was checked, or as the books that the card names."""
+    if type(program) is not Program or type(books) is not Ledger:
+        raise WrongType("program", problem="is none", remedy="pass a Program and a Ledger")
+    if program.card.ledger is not None and not books.is_at(program.card.ledger):
+        problem, remedy = "is not the one that the card names", "leave it out"
+        raise InvalidParameter("ledger", problem=problem, remedy=remedy)
+
+
+def _run(program: Program, books: Ledger, entry: Entry, reference: Reference | None) -> Noisy:
+    """The noisy integers of a reservation, if the data are its own while they are read."""
+    card = program.card
+    if card.accepted_data and data_fingerprint(program, books) != entry.fingerprint:
+        raise NotAllowed(f"the data of {card.name} are not those that a steward has accepted")
+    with keeping_units(card, books.path):
+        noisy = _noisy(program, reference)
+    if data_fingerprint(program, books) != entry.fingerprint:  # else it would name other data
+        raise EngineFailed("the data changed while they were read; ask when nobody writes")
+    return noisy
+
+
+def _noisy(program: Program, reference: Reference | None) -> Noisy:
+    """Run the statement and add the noise; raw numbers live in here and nowhere else."""
+    card, secret = program.card, secure_bits().fill(32).tobytes().hex()
+    if program.marginals is None:
+        raw = aggregates(program.scan, card, program.measures, secret=secret)
+    else:
+        raw = marginal_counts(program.scan, card, scanned_marginals(program))
+
+    def run() -> Noisy:
+        return noisy_numbers(program, sealed_integers(program, raw), reference)
+
+    return sealed(run, words=_NOT_NOISED, known=(EntropyUnavailable,))

@@ -1,0 +1,73 @@
+"""A plan as kernel and checker read it: before it runs, and as the certificate of an answer.
+
+The certificate of an answer (`certificate_of`) is what `lastbit check` needs to compute its price
+again: the query, the plan and digests. The plan has seen no data, and the rows digested are
+released, so it may go wherever the answer goes (tests/release/test_certificate.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lastbit.checker import beliefs
+from lastbit.kernel import Program
+from lastbit.tables import MarginalsPlan, Plan, engine_record, sensitivity_of
+from lastbit.verify import certificate, digest
+
+
+def certificate_of(
+    plan: Plan | MarginalsPlan,
+    *,
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    head: str | None = None,
+) -> dict[str, Any]:
+    """The certificate of a release by this plan, sealed.
+
+    `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
+    hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
+    """
+    kind, claim, body = _claimed(plan, columns=columns, rows=rows, head=head)
+    return certificate(kind, claim, beliefs(kind, claim), body)
+
+
+def program_of(plan: Plan | MarginalsPlan) -> Program:
+    """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker."""
+    kind, claim, body = _claimed(plan, columns=[], rows=[], head=None)
+    return Program(json.dumps({"kind": kind, "claim": claim, "body": body}), plan.card)
+
+
+def _claimed(
+    plan: Plan | MarginalsPlan,
+    *,
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    head: str | None,
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The kind, the claim and the body of the certificate of a release by this plan."""
+    card, written = plan.card, plan.to_json()
+    moves = {m.name: sensitivity_of(m, card, groups=plan.groups) for m in plan.measures}
+    claim = {
+        "table": card.name,
+        "unit": card.unit,
+        "neighbours": card.neighbours.relation,
+        "query": plan.query.digest,
+        "rows": digest({"columns": list(columns), "rows": list(rows)}),
+        **written["cost"],
+        **({"private": plan.private} if plan.private else {}),
+        **({} if plan.query.per_unit is None else {"per_unit": True}),
+    }
+    body = {
+        "query": plan.query.to_json(),
+        "plan": written,
+        "plan_digest": plan.digest,
+        "moves": {
+            name: {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
+            for name, found in moves.items()
+        },
+        "ledger": head,
+        "engine": engine_record(card),
+    }
+    return "marginals" if isinstance(plan, MarginalsPlan) else "release", claim, body
