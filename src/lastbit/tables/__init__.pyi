@@ -68,7 +68,6 @@ from lastbit.tables.measures import (
     weight_one as weight_one,
 )
 from lastbit.tables.plan.marginals import (
-    Marginal as Marginal,
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
     consistent_variances as consistent_variances,
@@ -160,6 +159,7 @@ from lastbit.tables.query.query import (
 )
 from lastbit.tables.query.scan import (
     GroupKey as GroupKey,
+    Marginal as Marginal,
     Scan as Scan,
     scan_fields as scan_fields,
 )

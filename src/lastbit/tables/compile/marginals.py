@@ -20,8 +20,7 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.statement import Statement, bounded_rows, weights
-from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.query.scan import Scan
+from lastbit.tables.query.scan import Marginal, Scan
 
 
 def marginals_statement(

@@ -37,7 +37,7 @@ from fractions import Fraction
 from importlib import import_module
 from itertools import chain, combinations
 from math import floor, prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
@@ -50,10 +50,9 @@ from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of
-from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
-
-Marginal: TypeAlias = tuple[int, ...]
-"""A set of columns, by their places among the keys of the question."""
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey, Marginal
+from lastbit.tables.query.units import PublicJoin
 
 COUNT = "n"
 _MOST_CELLS = 1 << 15

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.query.expression import (
@@ -21,6 +21,9 @@ from lastbit.tables.query.expression import (
     values_to_json,
 )
 from lastbit.tables.query.units import Join, PerUnit, join_from_json
+
+Marginal: TypeAlias = tuple[int, ...]
+"""A set of columns, by their places among the keys of a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

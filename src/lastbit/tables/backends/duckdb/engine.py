@@ -50,9 +50,8 @@ from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.measures import Measure
-from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Scan
+from lastbit.tables.query.scan import Marginal, Scan
 
 try:
     import fcntl

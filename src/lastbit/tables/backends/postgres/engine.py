@@ -33,9 +33,8 @@ from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.measures import Measure
-from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Scan
+from lastbit.tables.query.scan import Marginal, Scan
 
 _NO_SECRET = "0" * 64
 Result = TypeVar("Result")
