@@ -53,16 +53,16 @@ def _claimed(
         "table": card.name,
         "unit": card.unit,
         "neighbours": card.neighbours.relation,
-        "query": plan.query.digest,
+        "query": written["query"],
         "rows": digest({"columns": list(columns), "rows": list(rows)}),
         **written["cost"],
-        **({"private": plan.private} if plan.private else {}),
+        **({"private": written["private"]} if "private" in written else {}),
         **({} if plan.query.per_unit is None else {"per_unit": True}),
     }
     body = {
         "query": plan.query.to_json(),
         "plan": written,
-        "plan_digest": plan.digest,
+        "plan_digest": digest(written),
         "moves": {
             name: {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
             for name, found in moves.items()

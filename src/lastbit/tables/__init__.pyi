@@ -106,6 +106,11 @@ from lastbit.tables.plan.tree import (
     tree_reach as tree_reach,
     worst_reach as worst_reach,
 )
+from lastbit.tables.plan.written import (
+    JoinedUnits as JoinedUnits,
+    WrittenPlan as WrittenPlan,
+    WrittenRecipe as WrittenRecipe,
+)
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
     PairSpec as PairSpec,

@@ -23,10 +23,10 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.limits import nameable
 from lastbit.tables.measures import Measure
-from lastbit.tables.plan.marginals import Marginal, MarginalsPlan
+from lastbit.tables.plan.marginals import MarginalsPlan
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Scan
+from lastbit.tables.query.scan import Marginal, Scan
 
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
 _PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(

@@ -18,8 +18,10 @@ Checked  tests/tables/test_plan.py, tests/verify/test_check_release.py
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from flint import arb
 
@@ -134,3 +136,12 @@ def pair_variance(squared: int, mu_squared: Fraction) -> Fraction:
     least = 1 / (x * (1 - x / 12))
     unit = Fraction(2) ** (floor_log2(least) - 48)
     return -(-least // unit) * unit
+
+
+AnyConversion: TypeAlias = Conversion | PairConversion
+
+
+def conversion_from_json(data: Mapping[str, str]) -> AnyConversion:
+    """The conversion that `to_json` wrote."""
+    figures = {name: Fraction(text) for name, text in data.items()}
+    return PairConversion(**figures) if "mu" in data else Conversion(**figures)

@@ -46,10 +46,11 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.calibrate import Weights
 from lastbit.tables.plan.conversion import Conversion, conversion_to
-from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart, PairSelection
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of
+from lastbit.tables.plan.written import WrittenPlan
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.scan import GroupKey, Marginal
 from lastbit.tables.query.units import PublicJoin
@@ -94,34 +95,6 @@ def marginals_query(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairSelection:
-    """Draws that decide which two-way tables are measured; `epsilon` and `rho` are of all draws."""
-
-    candidates: tuple[Marginal, ...]
-    picks: int
-    distance_sensitivity: int
-    rate: Fraction
-    epsilon: Fraction
-    rho: Fraction | None
-    penalty: int
-    """What the score of a pair loses for each of its cells."""
-
-    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """Plain JSON; fractions as text."""
-        return {
-            "part": "choice",
-            "mechanism": "exponential",
-            "candidates": [[names[place] for place in one] for one in self.candidates],
-            "picks": self.picks,
-            "penalty": str(self.penalty),
-            "sensitivity": {"distance": str(self.distance_sensitivity)},
-            "rate": str(self.rate),
-            "epsilon": str(self.epsilon),
-            "rho": None if self.rho is None else str(self.rho),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MarginalsPlan:
     """Marginals with their noise and their price; nothing was read or charged.
 
@@ -152,11 +125,6 @@ class MarginalsPlan:
     def groups(self) -> int | None:
         """How many cells there are in all."""
         return self.base.groups
-
-    @property
-    def private(self) -> dict[str, Any]:
-        """None: private tables are not joined for marginals."""
-        return self.base.private
 
     @property
     def asked(self) -> PriceRequest:
@@ -213,13 +181,16 @@ class MarginalsPlan:
         # found by name: sentences are the business of a room above this one
         return str(import_module("lastbit.report").plan_words(self))
 
+    @property
+    def written(self) -> WrittenPlan:
+        """All of it that is written down."""
+        draws = () if self.selection is None else (self.selection,)
+        base = self.base.written
+        return replace(base, marginals=self.names, parts=(*base.parts, *draws))
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON: what a second program needs to check the price."""
-        written = {**self.base.to_json(), "marginals": [list(names) for names in self.names]}
-        if self.selection is not None:
-            keys = [key.name for key in self.query.keys]
-            written["parts"] = [*written["parts"], self.selection.to_json(keys)]
-        return written
+        return self.written.to_json()
 
     @property
     def digest(self) -> str:
@@ -315,7 +286,8 @@ def planned_marginals(
             price = asked.rho if conversion is None else conversion.rho
         assert price is not None
         drawn = candidates, picks, _FOR_CHOICE * price
-        selection = _selection(*drawn, moved=moved.l1, noise=parts[-1])
+        keys = tuple(key.name for key in query.keys)
+        selection = _selection(*drawn, keys=keys, moved=moved.l1, noise=parts[-1])
     return MarginalsPlan(base=base, marginals=sets, selection=selection)
 
 
@@ -324,7 +296,13 @@ def _cells(sizes: Sequence[int]) -> Callable[[Marginal], int]:
 
 
 def _selection(
-    candidates: tuple[Marginal, ...], picks: int, price: Fraction, *, moved: int, noise: NoisePart
+    candidates: tuple[Marginal, ...],
+    picks: int,
+    price: Fraction,
+    *,
+    keys: tuple[str, ...],
+    moved: int,
+    noise: NoisePart,
 ) -> PairSelection:
     """All draws together at a price: rho if the noise is Gaussian, else epsilon."""
     gaussian = isinstance(noise, GaussianPart)
@@ -332,6 +310,7 @@ def _selection(
     # the mean size of the noise, nearly: any public number would do
     penalty = floor(root_below(variance_of(noise), _ROOT_BITS) * Fraction(4, 5))
     return PairSelection(
+        keys=keys,
         candidates=candidates,
         picks=picks,
         distance_sensitivity=moved,

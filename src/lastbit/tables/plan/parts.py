@@ -8,6 +8,7 @@
 | `GaussianSelection` | the same by Gaussian noise: `selection.py` | the square of that in L2 |
 | `RankPart` | exponential mechanism over bins: a quantile, min or max | `ranks.py` |
 | `TreePart` | noise on a tree of bins: several quantiles | `tree.py` |
+| `PairSelection` | exponential mechanism over pairs of columns | `marginals.py` |
 
 A part pays in epsilon (and delta), or in rho where the plan adds up concentrated privacy. The names
 in the JSON are those of certificates, and stay.
@@ -15,13 +16,21 @@ in the JSON are those of certificates, and stay.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from lastbit.errors import WrongType
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
-from lastbit.tables.plan.conversion import Conversion, PairConversion
+from lastbit.tables.plan.conversion import (
+    AnyConversion,
+    Conversion,
+    PairConversion,
+    conversion_from_json,
+)
 from lastbit.tables.plan.tree import Tree
+from lastbit.tables.query.scan import Marginal
 
 Role: TypeAlias = Literal["value", "low", "high"]
 
@@ -155,7 +164,7 @@ class GaussianSelection:
     threshold: int
     tail: Fraction
     rho: Fraction
-    conversion: Conversion | PairConversion | None
+    conversion: AnyConversion | None
     single: SingleKeys | None = None
     mu_squared: Fraction | None = None
 
@@ -279,6 +288,134 @@ class TreePart:
         return {**self.noise.to_json(), "part": "tree", **shape}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSelection:
+    """Draws that decide which two-way tables are measured; `epsilon` and `rho` are of all draws."""
+
+    keys: tuple[str, ...]
+    """The names of all columns."""
+    candidates: tuple[Marginal, ...]
+    picks: int
+    distance_sensitivity: int
+    rate: Fraction
+    epsilon: Fraction
+    rho: Fraction | None
+    penalty: int
+    """What the score of a pair loses for each of its cells."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {
+            "part": "choice",
+            "mechanism": "exponential",
+            "candidates": [[self.keys[place] for place in one] for one in self.candidates],
+            "picks": self.picks,
+            "penalty": str(self.penalty),
+            "sensitivity": {"distance": str(self.distance_sensitivity)},
+            "rate": str(self.rate),
+            "epsilon": str(self.epsilon),
+            "rho": None if self.rho is None else str(self.rho),
+        }
+
+
 NoisePart: TypeAlias = LaplacePart | GaussianPart
 Selection: TypeAlias = PartitionSelection | GaussianSelection
 Part: TypeAlias = NoisePart | Selection | RankPart | TreePart
+AnyPart: TypeAlias = Part | PairSelection
+
+
+def part_from_json(
+    data: Mapping[str, Any], bins: Mapping[str, int], keys: Sequence[str]
+) -> AnyPart:
+    """The part that `to_json` wrote, of a plan with these numbers of bins, by measure, and keys."""
+    match data["part"], data["mechanism"]:
+        case "noise", _:
+            return _noise_from_json(data)
+        case "tree", _:
+            noise = _noise_from_json(data)
+            shape = {name: data[name] for name in ("branching", "levels")}
+            sensitivity = _only(data["sensitivity"])
+            tree = Tree(bins=bins[data["measure"]], **shape)
+            return TreePart(
+                measure=data["measure"], tree=tree, sensitivity=sensitivity, noise=noise
+            )
+        case "keys", "threshold":
+            return PartitionSelection(
+                measure=data["measure"],
+                keys_per_person=data["keys_per_person"],
+                scale=Fraction(data["scale"]),
+                threshold=data["threshold"],
+                epsilon=Fraction(data["epsilon"]),
+                delta=Fraction(data["delta"]),
+            )
+        case "keys", "gaussian threshold":
+            return _gaussian_selection(data)
+        case "rank", "exponential":
+            first, last = data["ends"]
+            return RankPart(
+                **{name: data[name] for name in ("aggregate", "measure", "role", "candidates")},
+                level=Fraction(data["level"]),
+                shift=int(data["shift"]),
+                ends=(int(first), int(last)),
+                distance_sensitivity=_only(data["sensitivity"]),
+                epsilon=Fraction(data["epsilon"]),
+                rho=_fraction(data["rho"]),
+            )
+        case "choice", "exponential":
+            return PairSelection(
+                keys=tuple(keys),
+                candidates=tuple(tuple(map(keys.index, one)) for one in data["candidates"]),
+                picks=data["picks"],
+                distance_sensitivity=_only(data["sensitivity"]),
+                rate=Fraction(data["rate"]),
+                epsilon=Fraction(data["epsilon"]),
+                rho=_fraction(data["rho"]),
+                penalty=int(data["penalty"]),
+            )
+    raise WrongType("plan", problem="has a part that is not known", remedy="pass a lastbit plan")
+
+
+def _only(sensitivity: Mapping[str, str]) -> int:
+    """The number of the one norm that is named."""
+    (number,) = sensitivity.values()
+    return int(number)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def _noise_from_json(data: Mapping[str, Any]) -> NoisePart:
+    measure, moved = data["measure"], _only(data["sensitivity"])
+    if data["mechanism"] == "laplace":
+        epsilon, scale = Fraction(data["epsilon"]), Fraction(data["scale"])
+        return LaplacePart(measure=measure, l1_sensitivity=moved, scale=scale, epsilon=epsilon)
+    return GaussianPart(
+        measure=measure,
+        squared_l2_sensitivity=moved,
+        variance=Fraction(data["variance"]),
+        rho=Fraction(data["rho"]),
+        mu_squared=_fraction(data.get("mu_squared")),
+    )
+
+
+def _gaussian_selection(data: Mapping[str, Any]) -> GaussianSelection:
+    single, tail, converted = data.get("single"), Fraction(data["tail"]), None
+    if data["epsilon"] is not None:
+        figures = {"epsilon": data["epsilon"], "delta": str(Fraction(data["delta"]) - tail)}
+        figures |= (
+            {"mu": data["mu"]} if "mu" in data else {"rho": data["rho"], "order": data["order"]}
+        )
+        converted = conversion_from_json(figures)
+    return GaussianSelection(
+        **{name: data[name] for name in ("measure", "keys_per_person", "weight_one", "threshold")},
+        squared_l2_sensitivity=_only(data["sensitivity"]),
+        variance=Fraction(data["variance"]),
+        tail=tail,
+        rho=Fraction(data["rho"]),
+        conversion=converted,
+        single=None
+        if single is None
+        else SingleKeys(scale=Fraction(single["scale"]), threshold=single["threshold"]),
+        mu_squared=_fraction(data.get("mu_squared")),
+    )

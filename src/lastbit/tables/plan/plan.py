@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
@@ -39,12 +39,7 @@ from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
-from lastbit.tables.plan.conversion import (
-    Conversion,
-    PairConversion,
-    conversion_to,
-    pair_conversion_to,
-)
+from lastbit.tables.plan.conversion import AnyConversion, conversion_to, pair_conversion_to
 from lastbit.tables.plan.parts import (
     GaussianPart,
     GaussianSelection,
@@ -55,6 +50,7 @@ from lastbit.tables.plan.parts import (
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
+from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, WrittenRecipe
 from lastbit.tables.query.expression import columns_in
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import counted_card
@@ -77,8 +73,8 @@ class Plan:
     measures: tuple[Measure, ...]
     recipes: tuple[Recipe, ...]
     parts: tuple[Part, ...]
-    composition: Literal["basic", "concentrated"]
-    conversion: Conversion | PairConversion | None
+    composition: Composition
+    conversion: AnyConversion | None
     cost: Cost
 
     @property
@@ -107,39 +103,44 @@ class Plan:
         # found by name: sentences are the business of a room above this one
         return str(import_module("lastbit.report").plan_words(self))
 
+    @property
+    def written(self) -> WrittenPlan:
+        """All of it that is written down."""
+        card = self.card
+        tables = {join.table: card.private.get(join.table) for join in self.query.all_joins}
+        return WrittenPlan(
+            query=self.query.digest,
+            table=card.name,
+            unit=card.unit,
+            max_rows=card.max_rows,
+            max_groups=card.max_groups,
+            neighbours=card.neighbours.relation,
+            weight_one=weight_one(card),
+            groups=self.groups,
+            asked=self.asked,
+            composition=self.composition,
+            conversion=self.conversion,
+            cost=self.cost,
+            measures=self.measures,
+            recipes=tuple(
+                WrittenRecipe(
+                    aggregate=one.aggregate.name,
+                    function=one.aggregate.function,
+                    measures=one.measures,
+                )
+                for one in self.recipes
+            ),
+            parts=self.parts,
+            private={
+                name: JoinedUnits(unit=table.column(table.unit).name, max_rows=table.max_rows)
+                for name, table in sorted(tables.items())
+                if table is not None
+            },
+        )
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON: what a second program needs to check the price."""
-        return {
-            "query": self.query.digest,
-            "table": self.card.name,
-            "unit": self.card.unit,
-            "max_rows": self.card.max_rows,
-            "max_groups": self.card.max_groups,
-            "neighbours": self.card.neighbours.relation,
-            "weight_one": weight_one(self.card),
-            "groups": self.groups,
-            "asked": self.asked.to_json(),
-            "composition": self.composition,
-            "conversion": None if self.conversion is None else self.conversion.to_json(),
-            "cost": self.cost.to_json(),
-            "measures": [measure.to_json() for measure in self.measures],
-            "recipes": [
-                {"aggregate": part.name, "function": part.function, "measures": dict(names)}
-                for part, names in ((one.aggregate, one.measures) for one in self.recipes)
-            ],
-            "parts": [part.to_json() for part in self.parts],
-            **({"private": self.private} if self.private else {}),
-        }
-
-    @property
-    def private(self) -> dict[str, dict[str, Any]]:
-        """The private tables that are joined: the unit of each, and how many of its rows meet."""
-        tables = {join.table: self.card.private.get(join.table) for join in self.query.all_joins}
-        return {
-            name: {"unit": table.column(table.unit).name, "max_rows": table.max_rows}
-            for name, table in sorted(tables.items())
-            if table is not None
-        }
+        return self.written.to_json()
 
     @property
     def digest(self) -> str:
@@ -258,7 +259,7 @@ def _apart(demands: list[Demand]) -> tuple[list[int], list[int]]:
 
 def _by_epsilon(
     demands: list[Demand], finder: Finder, asked: PriceRequest, weights: Weights
-) -> tuple[Found | None, list[Part], Conversion | PairConversion | None]:
+) -> tuple[Found | None, list[Part], AnyConversion | None]:
     """Laplace throughout, or Gaussian through rho, whichever has the smaller errors."""
     assert asked.epsilon is not None
     prices = [asked.epsilon * share for share in shares(demands, weights, concentrated=False)]

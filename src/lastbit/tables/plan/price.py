@@ -165,6 +165,11 @@ class Cost:
         """Exact fractions as text."""
         return {"epsilon": str(self.epsilon), "delta": str(self.delta), "rho": str(self.rho)}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> Cost:
+        """The price that `to_json` wrote."""
+        return cls(**{name: Fraction(data[name]) for name in ("epsilon", "delta", "rho")})
+
 
 _EXTREME = Fraction(1 << 30)
 
@@ -189,6 +194,16 @@ class PriceRequest:
             "rho": None if self.rho is None else str(self.rho),
             "weights": weights,
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PriceRequest:
+        """What `to_json` wrote."""
+        weights, exact = data["weights"], {}
+        if isinstance(weights, Mapping):
+            weights = tuple((name, Fraction(weight)) for name, weight in weights.items())
+        for name in ("epsilon", "rho"):
+            exact[name] = None if data[name] is None else Fraction(data[name])
+        return cls(**exact, delta=Fraction(data["delta"] or 0), weights=weights)
 
 
 def asked_price(
