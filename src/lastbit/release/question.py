@@ -14,6 +14,7 @@ from typing import Any, Self, cast, get_args
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.exact import whole
+from lastbit.release.within import Within, planned_within
 from lastbit.tables import (
     AggregateSpec,
     ColumnName,
@@ -23,6 +24,7 @@ from lastbit.tables import (
     GroupKey,
     PairSpec,
     PerUnit,
+    Plan,
     Query,
     Released,
     SelectedRows,
@@ -101,6 +103,8 @@ class Question:
     """Columns of a CSV file whose type was not stated: text, or numbers where aggregated so."""
     steps: tuple[tuple[Any, ...], ...] = ()
     """What was said of rows and keys, as it was written."""
+    intervals: bool = True
+    """Whether quantiles have intervals; else all of the price buys their values."""
 
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
@@ -295,8 +299,14 @@ class Question:
     @property
     def query(self) -> Query:
         """The question as a value."""
-        if self.sql_text is not None:
-            return parsed(self.sql_text, self.card)
+        query = self._steps_query() if self.sql_text is None else parsed(self.sql_text, self.card)
+        return query if self.intervals else query.without_intervals()
+
+    def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
+        """The plan at this price; nothing is read. None where only a server can make it."""
+        return planned_within(self.query, self.card, within, **price)
+
+    def _steps_query(self) -> Query:
         if not self.asked:
             raise QueryRefused(
                 "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
