@@ -14,11 +14,12 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import lastbit as lb
-from lastbit.checker import derived as checked
+from lastbit.checker import formulas as checked
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.release.derived import derived_columns, enclosed, value_of
+from lastbit.release.derived import INTERVALS, derived_columns, for_intervals
+from lastbit.release.formulas import DOUBLES, evaluate
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy
 from lastbit.release.reach import MeasureNoise, reach_of
@@ -67,13 +68,12 @@ RELEASED = st.one_of(st.none(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e
 @given(FORMULAS, RELEASED, RELEASED)
 def test_the_checker_computes_the_same_number(formula: Expression, a: Any, b: Any) -> None:
     row = {"a": a, "b": b}
-    mine = value_of(formula, row, {})
-    found = checked._value(to_json(formula), row, {})
-    assert (found if isinstance(found, float) else None) == mine
+    mine = evaluate(formula, row, DOUBLES)
+    assert checked.evaluate(to_json(formula), row, checked.DOUBLES) == mine
 
 
 def test_both_know_the_same_functions() -> None:
-    assert set(checked._PLAIN) | set(checked._OTHERS) == DERIVING
+    assert set(checked._FORMULAS) == DERIVING
 
 
 def exactly(formula: Expression, row: dict[str, Fraction]) -> Any:
@@ -144,6 +144,13 @@ SIMPLE: dict[str, Callable[..., Any]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+
+
+def enclosure(formula: Expression, box: dict[str, tuple[float, float]]) -> Any:
+    """Where the formula lies, given where its columns do."""
+    return evaluate(for_intervals(formula), box, INTERVALS)
+
+
 POINTS = st.floats(-1e4, 1e4).map(Fraction)
 
 
@@ -154,7 +161,7 @@ def test_what_is_true_lies_within(formula: Expression, a: Any, b: Any, widths: A
         "a": (float(a) - widths[0], float(a) + widths[1]),
         "b": (float(b) - widths[2], float(b) + widths[3]),
     }
-    found = enclosed(formula, box, {})
+    found = enclosure(formula, box)
     assume(isinstance(found, tuple))
     assert isinstance(found, tuple)
     try:
@@ -166,10 +173,10 @@ def test_what_is_true_lies_within(formula: Expression, a: Any, b: Any, widths: A
 
 def test_a_divisor_that_may_be_0_gives_no_interval() -> None:
     half = Call("/", (A, B))
-    assert enclosed(half, {"a": (1.0, 2.0), "b": (0.0, 1.0)}, {}) is None
-    assert isinstance(enclosed(half, {"a": (1.0, 2.0), "b": (1e-9, 1.0)}, {}), tuple)
+    assert enclosure(half, {"a": (1.0, 2.0), "b": (0.0, 1.0)}) is None
+    assert isinstance(enclosure(half, {"a": (1.0, 2.0), "b": (1e-9, 1.0)}), tuple)
     safe = Call("/", (A, Call("case", (Call("=", (B, Constant(0))), Constant(None), B))))
-    assert enclosed(safe, {"a": (1.0, 2.0), "b": (-1.0, 1.0)}, {}) is None
+    assert enclosure(safe, {"a": (1.0, 2.0), "b": (-1.0, 1.0)}) is None
 
 
 # ---------------------------------------------------------------- intervals of whole columns

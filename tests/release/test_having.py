@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.release.having import evaluated, kept
+from lastbit.release.formulas import EXACT, evaluate, shown_rows
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 
@@ -63,7 +64,7 @@ def constant(value: Any) -> Constant:
     ],
 )  # fmt: skip
 def test_values(function: str, arguments: tuple[Any, ...], expected: Any) -> None:
-    found = evaluated(call(function, *map(constant, arguments)), ROW)
+    found = evaluate(call(function, *map(constant, arguments)), ROW, EXACT)
     assert found == expected and type(found is None) is type(expected is None)
 
 
@@ -74,8 +75,8 @@ VALUES = st.sampled_from([None, True, 0, -3, Fraction(1, 3), 2.5, "a", "", date(
 def test_every_function_is_total(function: str, values: list[Any]) -> None:
     least, most = FUNCTIONS[function]
     for count in {least, min(most or 4, 4)}:
-        evaluated(Call(function, tuple(map(constant, values[:count]))), ROW)
-    assert evaluated(ColumnName("absent"), ROW) is None
+        evaluate(Call(function, tuple(map(constant, values[:count]))), ROW, EXACT)
+    assert evaluate(ColumnName("absent"), ROW, EXACT) is None
 
 
 LONG = "a" * 3000
@@ -96,23 +97,23 @@ def test_no_value_takes_long_or_fails(
     function: str, arguments: tuple[Any, ...], expected: Any
 ) -> None:
     """Before the charge, an error or an endless wait would be an answer that nobody paid for."""
-    found = evaluated(call(function, *map(constant, arguments)), ROW)
+    found = evaluate(call(function, *map(constant, arguments)), ROW, EXACT)
     assert found == expected or abs(found - expected) < Fraction(1, 10**15)
 
 
-def test_whatever_is_raised_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_is_raised_is_missing() -> None:
     def full(*values: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr("lastbit.release.having._FUNCTIONS", {"abs": full})
-    assert evaluated(call("abs", constant(1)), ROW) is None
+    meaning = replace(EXACT, functions={"abs": full})
+    assert evaluate(call("abs", constant(1)), ROW, meaning) is None
 
 
 @given(st.text("ab%_.\n", max_size=8), st.text("ab%_.\n", max_size=6))
 def test_like_is_what_it_was(text: str, pattern: str) -> None:
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     wanted = re.fullmatch("".join(parts), text, re.DOTALL) is not None
-    assert evaluated(call("like", constant(text), constant(pattern)), ROW) is wanted
+    assert evaluate(call("like", constant(text), constant(pattern)), ROW, EXACT) is wanted
 
 
 def query(**values: Any) -> Query:
@@ -129,14 +130,14 @@ ROWS: list[list[Any]] = [["a", 5], ["b", None], ["c", -3], ["d", 5]]
 
 def test_having_keeps_what_is_true() -> None:
     condition = call(">", ColumnName("N"), Constant(-3))
-    assert kept(query(having=condition), ["g", "n"], ROWS) == [0, 3]
-    assert kept(query(having=call("not", condition)), ["g", "n"], ROWS) == [2]
+    assert shown_rows(query(having=condition), ["g", "n"], ROWS) == [0, 3]
+    assert shown_rows(query(having=call("not", condition)), ["g", "n"], ROWS) == [2]
 
 
 def test_order_is_stable_and_the_missing_come_last() -> None:
     up, down = OrderBy(name="n"), OrderBy(name="n", descending=True)
-    assert kept(query(order=(up,)), ["g", "n"], ROWS) == [2, 0, 3, 1]
-    assert kept(query(order=(down,)), ["g", "n"], ROWS) == [0, 3, 2, 1]
+    assert shown_rows(query(order=(up,)), ["g", "n"], ROWS) == [2, 0, 3, 1]
+    assert shown_rows(query(order=(down,)), ["g", "n"], ROWS) == [0, 3, 2, 1]
     both = (up, OrderBy(name="g", descending=True))
-    assert kept(query(order=both, limit=2), ["g", "n"], ROWS) == [2, 3]
-    assert kept(query(limit=0), ["g", "n"], ROWS) == []
+    assert shown_rows(query(order=both, limit=2), ["g", "n"], ROWS) == [2, 3]
+    assert shown_rows(query(limit=0), ["g", "n"], ROWS) == []

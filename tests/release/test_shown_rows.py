@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from lastbit.checker import having as checker, problem_of, remarks_on
+from lastbit.checker import formulas as checker, problem_of, remarks_on
 from lastbit.release.answer import consistent
-from lastbit.release.having import evaluated
+from lastbit.release.formulas import EXACT, evaluate
 from lastbit.release.release import released
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import (
@@ -254,7 +254,7 @@ LEAVES = st.one_of(
         [None, True, False, 0, 3, Fraction(1, 3), "a", "", date(2024, 1, 1), 10**20]
     ).map(Constant),
 )
-HERE = sorted((checker._FUNCTIONS.keys() | checker._LAZY.keys()) & FUNCTIONS.keys())
+HERE = sorted(checker._EXACT.keys() & FUNCTIONS.keys())
 
 
 def calls(parts: Any) -> Any:
@@ -277,7 +277,8 @@ CONDITIONS = st.recursive(LEAVES, calls, max_leaves=8)
 @example(Call("case", (ColumnName("none"), Constant(1), Constant(2))))
 def test_the_checker_reads_conditions_as_releases_do(condition: Any) -> None:
     """No honest row is refused: where one program says true, so does the other."""
-    one, other = evaluated(condition, ROW), checker._value(to_json(condition), ROW)
+    one = evaluate(condition, ROW, EXACT)
+    other = checker.evaluate(to_json(condition), ROW, checker.EXACT)
     assert type(one) is type(other) and (one == other or one != one)
 
 

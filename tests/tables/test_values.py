@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.release.having import evaluated
+from lastbit.release.formulas import EXACT, evaluate
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
@@ -196,7 +196,7 @@ CODES = "%Y-%m-%d %H:%M:%S %y %j %V %G %w %u %p %I %A %a %B %b 100%%"
 
 def written(day, codes=CODES):
     """As HAVING writes it: so the engine and Python agree on every code."""
-    return evaluated(Call("strftime", (Constant(day), Constant(codes))), {})
+    return evaluate(Call("strftime", (Constant(day), Constant(codes))), {}, EXACT)
 
 
 def quarter(day):

@@ -36,8 +36,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from .derived import check_values
-from .having import check_shown, remarks_on_shown
+from .formulas import check_shown, check_values, remarks_on_shown
 from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same

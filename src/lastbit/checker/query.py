@@ -34,7 +34,7 @@ from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
-from .derived import check_formula, has_total
+from .formulas import check_formula, has_total
 from .numbers import Json, Rejected, number, require
 from .units import Units, check_units
 

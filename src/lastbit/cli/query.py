@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,6 @@ import click
 from lastbit import report as reports
 from lastbit.cli.allowance import allowance_words, own_allowance
 from lastbit.cli.ledger import account_of, budget_rows
-from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import PATH, command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
@@ -28,26 +28,26 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.cli.remote import OrRemote, budget_at, opened, released_remotely, token_option
+from lastbit.cli.remote import OrRemote, budget_at, opened, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
-from lastbit.ledger import Allowance, check_output, one_connection, spared_by
+from lastbit.ledger import Account, Allowance, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
+    MarginalsQuestion,
+    Table,
     check_kept,
     made_up_answer,
-    planned_within,
     price_rows,
-    released,
-    released_marginals,
-    with_kept,
 )
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
     account_json,
     allowance_json,
+    cross_table,
+    marginal_tables,
     marginals_page,
     notes_of,
     plan_words,
@@ -60,10 +60,10 @@ from lastbit.tables import (
     Cost,
     MarginalsPlan,
     Plan,
-    parsed,
     printed_statement,
     progress,
     read_card,
+    rows_of,
 )
 
 if TYPE_CHECKING:  # what speaks to servers is slow to load
@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # what speaks to servers is slow to load
 DIALECTS = ("duckdb", "postgres", "spark")
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
+_MOST_TABLES = 12
 MOST_LETTERS = 1 << 20  # of SQL from standard input; of so many, all are refused
 ROOM = 76  # a table is set in by two blanks on either side
 
@@ -160,69 +161,64 @@ def query(
         raise refusal("SQL", "or --marginals, exactly one, is needed", remedy)
     statement = sys.stdin.read(MOST_LETTERS) if sql == "-" else sql
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
+    wanted = _within(within)
+    table: Table | RemoteTable
     if isinstance(card, str):
-        given = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
-        given |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
-        given["--made-up"] = made_up
-        for name in (name for name, value in given.items() if value):
-            raise refusal(name, "is not for tables of a server", "leave it out")
-        token = [] if token_file is None else [str(token_file)]
-        _check_files(out, report, title, {"the token": token})
-        wanted = _within(within)
-        remote = opened(card, token_file).sql(statement or "")
-        if explain:
-            _show_remote_plan(remote, wanted, asked, as_json=as_json)
-            return
-        with _told_of_interrupts():
-            found = released_remotely(remote, fresh, wanted, asked)
-        found = found.consistent() if consistent else found
-        said, rows = _told_budget(remote)
-        _show_answer(found, said, rows, as_json=as_json)
-        state = said["accounts"][0] if said else None
-        _write(found, state, out=out, report=report, title=title)
-        return
-    if token_file is not None:
-        raise refusal("--token-file", "is for https:// addresses", "leave it out")
-    table = read_card(card)
-    _check_files(out, report, title, {**spared_by(table), "the card": [str(card)]})
+        here = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
+        here |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
+        _refuse({**here, "--made-up": made_up}, "is not for tables of a server")
+        _check_files(out, report, title, {"the token": [str(token_file)] if token_file else []})
+        table = opened(card, token_file)
+    else:
+        _refuse({"--token-file": token_file}, "is for https:// addresses")
+        table = Table(rows=rows_of(read_card(card)))
+        _check_files(out, report, title, {**spared_by(table.card), "the card": [str(card)]})
     if made_up and (fresh or kept or out is not None or report is not None):
         remedy = "leave out --fresh, --kept, --out and --report"
         raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
-    if dialect is not None and not print_sql:
-        raise refusal("--dialect", "is for --print-sql", "leave it out")
-    plan: Plan | MarginalsPlan
-    prices: list[tuple[str, ...]] = []
-    if statement is None:
-        _check_for_marginals(out, within=within, no_intervals=no_intervals, kept=kept)
-        plan = marginals_plan(table, marginals or "", pairs=pairs, **asked)
-    elif pairs is not None:
-        raise refusal("--pairs", "is for --marginals", "leave it out")
+    if not print_sql:
+        _refuse({"--dialect": dialect}, "is for --print-sql")
+    question: Table | RemoteTable | MarginalsQuestion
+    if marginals is not None and isinstance(table, Table):
+        given = {"--within": within, "--no-intervals": no_intervals, "--kept": kept}
+        _refuse(given, "does not go with --marginals")
+        if out is not None and out.suffix.lower() == ".parquet":
+            raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
+        question = table.marginals(_marginal_columns(marginals), pairs=pairs)
     else:
-        question = parsed(statement, table)
-        if no_intervals:
-            question = question.without_intervals()
-        check_kept(kept, question, table)
-        plan = planned_within(question, table, _within(within), **asked)
-        if explain or dry_run:
-            prices = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
-    if print_sql:
-        _show_statement(plan, dialect, as_json=as_json)
+        _refuse({"--pairs": pairs is not None}, "is for --marginals")
+        question = replace(table.sql(statement or ""), intervals=not no_intervals)
+        asked["within"] = wanted
+        check_kept(kept, question.query, question.card)
+    if explain and not isinstance(question, Table | MarginalsQuestion):
+        _show_remote_plan(question, asked, as_json=as_json)
         return
-    if explain or dry_run:
-        _show_plan(plan, prices, explain=explain, as_json=as_json)
+    if print_sql or explain or dry_run or made_up:
+        plan = question.plan(**asked)
+        assert plan is not None  # made here
+        if print_sql:
+            _show_statement(plan, dialect, as_json=as_json)
+        elif made_up and not (explain or dry_run):
+            made = made_up_answer(plan, table.card, sql=statement)
+            _show_made_up(made, consistent=consistent, as_json=as_json)
+        else:
+            _show_plan(plan, asked, explain=explain, as_json=as_json)
         return
-    if made_up:
-        _show_made_up(made_up_answer(plan, table, sql=statement), consistent, as_json=as_json)
-        return
-    with _told_of_interrupts(), waiting("asking") as tell, progress(tell):
-        answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
-        if isinstance(answer, Answer):
-            answer = with_kept(answer, plan.query, table, kept=kept)
-    books, account = account_of(table)
-    share, paid = own_allowance(books, account.name), _paid(answer.record)
-    state = {"account": account_json(account), **_share(share)}
-    _show_answer(answer, state, [*budget_rows(account, paid), *_own(share)], as_json=as_json)
-    _write(answer, account_json(account, paid), out=out, report=report, title=title)
+    if not isinstance(question, MarginalsQuestion):  # whose tables agree in any case
+        asked["consistent"] = consistent
+    if isinstance(question, Table):
+        asked["kept"] = kept
+    with _words_on_interrupts(), waiting("asking") as tell, progress(tell):
+        answer = question.release(fresh=fresh, **asked)
+    state, rows, account = _budget_of(table, answer)
+    _show_answer(answer, state, rows, as_json=as_json)
+    _write(answer, account, out=out, report=report, title=title)
+
+
+def _refuse(given: Mapping[str, Any], problem: str) -> None:
+    """Refuse the first of these options that is given."""
+    for name in (name for name, value in given.items() if value):
+        raise refusal(name, problem, "leave it out")
 
 
 def _check_files(out: Path | None, report: Path | None, title: str | None, spared: Spared) -> None:
@@ -240,7 +236,7 @@ def _check_files(out: Path | None, report: Path | None, title: str | None, spare
 
 
 @contextmanager
-def _told_of_interrupts() -> Iterator[None]:
+def _words_on_interrupts() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -264,34 +260,55 @@ def _show_answer(
         show(*_answer_page(part or answer.record, budget, charged=answer.charged))
 
 
-def _told_budget(table: RemoteTable) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """What is left, if the server says so: an answer that is paid for is shown all the same."""
+def _budget_of(
+    table: Table | RemoteTable, answer: Answer | Marginals
+) -> tuple[Mapping[str, Any], list[tuple[str, str]], Mapping[str, Any] | None]:
+    """What is left after an answer: as JSON, in words, and for its page."""
+    if isinstance(table, Table):
+        books, account = account_of(table.card)
+        share = own_allowance(books, account.name)
+        cost = answer.record["cost"].items()
+        paid = Cost(**{name: Fraction(amount) for name, amount in cost})
+        said, rows = _budget_words(account, paid, share)
+        return {"account": account_json(account), **said}, rows, account_json(account, paid)
     try:
-        return budget_at(table)
-    except LastbitError:
-        return {}, []
+        said, rows = budget_at(table)
+        return said, rows, said["accounts"][0]
+    except LastbitError:  # an answer that is paid for is shown all the same
+        return {}, [], None
 
 
-def _show_remote_plan(
-    table: RemoteTable, within: Any, asked: Mapping[str, Any], *, as_json: bool
-) -> None:
+def _budget_words(
+    account: Account, cost: Cost, share: Allowance | None
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The allowance as JSON, where there is one; it and the account in words."""
+    if share is None:
+        return {}, budget_rows(account, cost)
+    rows = [*budget_rows(account, cost), ("allowance", allowance_words(share))]
+    return {"allowance": allowance_json(share)}, rows
+
+
+def _show_remote_plan(table: RemoteTable, asked: Mapping[str, Any], *, as_json: bool) -> None:
     """What the client plans, and what the server says of it."""
-    shown = table.preview(within=within, **asked)
+    shown = table.preview(**asked)
     if as_json:
         show_json(shown)
         return
-    plan = table.plan(within=within, **asked)
+    plan = table.plan(**asked)
     if plan is None:
         heading = Heading(printable(shown["title"], WIDTH - 16), "not yet paid")
         rows = [(printable(name, 20), printable(words)) for name, words in shown["facts"]]
         page: tuple[Part, ...] = heading, Facts(rows)
     else:
-        delta, weights = asked["delta"], asked["weights"]
-        page = _plan_page(plan, price_rows(plan.query, table.card, delta=delta, weights=weights))
+        page = _plan_page(plan, _prices(plan, asked))
     show(*page, Facts([("server", printable(str(table.server))), *table.state(shown)]))
 
 
-def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:
+def _prices(plan: Plan, asked: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return price_rows(plan.query, plan.card, delta=asked["delta"], weights=asked["weights"])
+
+
+def _show_made_up(answer: Answer, *, consistent: bool, as_json: bool) -> None:
     whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
     record = (answer.consistent() if whole else answer).record
     if as_json:
@@ -300,22 +317,26 @@ def _show_made_up(answer: Answer, consistent: bool, *, as_json: bool) -> None:
         show(*_answer_page(record, None, charged=False))
 
 
-def _check_for_marginals(
-    out: Path | None, *, within: str | None, no_intervals: bool, kept: bool
-) -> None:
-    given = {"--within": within is not None, "--no-intervals": no_intervals, "--kept": kept}
-    for name in (name for name, is_given in given.items() if is_given):
-        raise refusal(name, "does not go with --marginals", "leave it out")
-    if out is not None and out.suffix.lower() == ".parquet":
-        raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
-
-
-def _released(
-    plan: Plan | MarginalsPlan, *, fresh: bool, consistent: bool, sql: str | None
-) -> Answer | Marginals:
-    if isinstance(plan, MarginalsPlan):  # its tables agree, whether --consistent is given or not
-        return released_marginals(plan, fresh=fresh)
-    return released(plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=sql)
+def _marginal_columns(text: str) -> dict[str, str]:
+    """The columns of tables, by name: region,old or band=bin(age, 0, 18, 65)."""
+    columns: dict[str, str] = {}
+    depth, item = 0, ""
+    for letter in text + ",":
+        depth += (letter == "(") - (letter == ")")
+        if letter != "," or depth:
+            item += letter
+            continue
+        name, equals, expression = (part.strip() for part in item.partition("="))
+        if not (equals and name.isidentifier()):
+            name = expression = item.strip()
+        if name in columns:
+            raise refusal("--marginals", "names a column twice", "name each once")
+        if name:
+            columns[name] = expression
+        item = ""
+    if not columns:
+        raise refusal("--marginals", "names no column", "write --marginals region,old")
+    return columns
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
@@ -356,32 +377,26 @@ def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json:
 
 
 def _show_plan(
-    plan: Plan | MarginalsPlan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool
+    plan: Plan | MarginalsPlan, asked: Mapping[str, Any], *, explain: bool, as_json: bool
 ) -> None:
+    if explain and not as_json:
+        show(*_plan_page(plan, _prices(plan, asked) if isinstance(plan, Plan) else ()))
+        return
     books, account = account_of(plan.card)
     after, share = account, None
     if not explain:  # refuses a price that the budget or the allowance does not allow
         after = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
         share = own_allowance(books, account.name, plan.cost)
+    said, rows = _budget_words(after, plan.cost, share)
     if as_json:
-        state = {"account": account_json(account, plan.cost), **_share(share)}
+        state = {"account": account_json(account, plan.cost), **said}
         show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
-    elif explain:
-        show(*_plan_page(plan, prices))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
-            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost), *_own(share)]),
+            Facts([("promise", plan.guarantee), *rows]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
-
-
-def _share(share: Allowance | None) -> dict[str, Any]:
-    return {} if share is None else {"allowance": allowance_json(share)}
-
-
-def _own(share: Allowance | None) -> list[tuple[str, str]]:
-    return [] if share is None else [("allowance", allowance_words(share))]
 
 
 def _plan_page(
@@ -422,11 +437,6 @@ def _write(
         raise refusal(option, f"could not be written ({reason})", remedy) from None
 
 
-def _paid(record: Mapping[str, Any]) -> Cost:
-    """What an answer cost: the price to count further answers with."""
-    return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
-
-
 def _answer_page(
     record: Mapping[str, Any], budget: Sequence[tuple[str, str]] | None, *, charged: bool
 ) -> list[Part]:
@@ -435,7 +445,7 @@ def _answer_page(
     verdict = paid if charged else "made up, free" if budget is None else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if "marginals" in record["plan"]:
-        parts += marginals_parts(record, width=ROOM)
+        parts += _marginals_parts(record)
     elif record["rows"]:
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
@@ -456,3 +466,18 @@ def _answer_page(
         for note in notes_of(record)
     ]
     return [*parts, "\n".join(notes)] if notes else parts
+
+
+def _marginals_parts(record: Mapping[str, Any]) -> Iterator[Part]:
+    """A table for each marginal that fits the width: whole counts, with their sums."""
+    tables = marginal_tables(record)
+    for names, keys, rows in tables[:_MOST_TABLES]:
+        head, *lines = cross_table(names, keys, rows)
+        wide = sum(max(map(len, column)) + 2 for column in zip(head, *lines, strict=True))
+        if wide > ROOM:
+            title = printable(" by ".join(names), 40)
+            yield f"{title}: {len(rows):,} cells, too wide; --out or --report has them"
+        else:
+            yield Columns(head, lines, numbers=range(1, len(head)))
+    if len(tables) > _MOST_TABLES:
+        yield f"... and {len(tables) - _MOST_TABLES} more tables: --out tables.csv has them all"

@@ -12,17 +12,17 @@ import click
 from lastbit.addresses import Secret, is_web_address
 from lastbit.cli.ledger import LETTERS, limit_words, money
 from lastbit.cli.options import PATH, option, refusal
-from lastbit.cli.output import Facts, Heading, printable, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, printable, show, show_json
 from lastbit.errors import ServerFailed
 from lastbit.files import content_of
 from lastbit.ledger import Limit
 from lastbit.report import budget_parts
-from lastbit.tables import exact_fraction, progress
+from lastbit.tables import exact_fraction
 
 MOST_TOKEN = 4096  # bytes of its file
 
 if TYPE_CHECKING:  # what speaks to servers is slow to load
-    from lastbit.release import Answer, RemoteTable
+    from lastbit.release import RemoteTable
 
 
 class OrRemote(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
@@ -65,14 +65,6 @@ def _token(path: Path) -> Secret:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise refusal("--token-file", "can be read by others", "run chmod 600 on it")
     return secret
-
-
-def released_remotely(
-    table: RemoteTable, fresh: bool, within: Any, asked: Mapping[str, Any]
-) -> Answer:
-    """The answer, with a bar while slots go by."""
-    with waiting("asking") as tell, progress(tell):
-        return table.release(fresh=fresh, within=within, **asked)
 
 
 def budget_at(table: RemoteTable) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -128,25 +128,17 @@ class Server:
         for attempt in range(_TRIES):
             if attempt:
                 time.sleep(0.25 * 2**attempt)
-            try:
-                reply = self._called(method, path, body, headers, most)
-            except _Dropped as dropped:
-                problem = str(dropped)
-                continue
-            if reply.status == 429 and attempt + 1 < _TRIES:
+            # the frames that hold the token are left before anything is raised
+            reply, failed, final = self._sent(method, path, body, headers, most)
+            if final:
+                raise ServerFailed(f"{self} {failed}")
+            if reply is None:
+                problem = failed
+            elif reply.status == 429 and attempt + 1 < _TRIES:
                 time.sleep(min(reply.retry_after or 1.0, LONGEST_WAIT))
-                continue
-            return replace(reply, unsure=bool(problem))
+            else:
+                return replace(reply, unsure=bool(problem))
         raise ServerFailed(f"{self} {problem}; look at the address, and whether the server runs")
-
-    def _called(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
-    ) -> Reply:
-        """One request; the frames that hold the token are left before anything is raised."""
-        found, problem, final = self._sent(method, path, body, headers, most)
-        if found is None:
-            raise ServerFailed(f"{self} {problem}") if final else _Dropped(problem)
-        return found
 
     def _sent(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
@@ -169,9 +161,8 @@ class Server:
                 return None, _TOO_MUCH, True
             retry = response.headers.get("Retry-After", "")
             wait = float(retry) if retry.isascii() and retry.isdigit() and len(retry) < 7 else None
-            if response.status == 204 and not text:
-                return Reply(status=204, retry_after=wait, body=None), "", False
-            value = parse_json(text, most_bytes=most)
+            nothing = response.status == 204 and not text
+            value = None if nothing else parse_json(text, most_bytes=most)
             return Reply(status=response.status, retry_after=wait, body=value), "", False
         except ssl.SSLCertVerificationError:
             return None, "has a certificate that is not valid for it; ask its steward", True
@@ -217,15 +208,9 @@ class Server:
         if reply.status in (403, 404, 409):
             return NotAllowed(f"{self} refuses: {words or 'not allowed'}")
         if 400 <= reply.status < 500 and words:
-            return QueryRefused("the question", problem=f"is refused: {words}", remedy=_CHANGE)
+            remedy = "nothing was charged"
+            return QueryRefused("the question", problem=f"is refused: {words}", remedy=remedy)
         return ServerFailed(f"{self} fails with status {reply.status}; {words or 'try again'}")
-
-
-_CHANGE = "nothing was charged"
-
-
-class _Dropped(Exception):
-    """A request that may be tried again."""
 
 
 _TOO_MUCH = "answers more than is taken, or too slowly"

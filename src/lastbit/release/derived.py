@@ -28,15 +28,16 @@ Checked  tests/release/test_derived.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
+from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
 from lastbit.release.intervals import Cell, Column
 from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
 from lastbit.tables import (
@@ -83,21 +84,22 @@ class _Maker:
         self.columns = {column.name: column for column in columns}
         self.recipes = {recipe.aggregate.name: recipe for recipe in plan.recipes}
         self.noise: dict[str, MeasureNoise] = {}
-        self.found: set[str] = set()
+        self.selecting: set[str] = set()
         for part in plan.parts:
             if not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
                 if isinstance(part, PartitionSelection | GaussianSelection):
-                    self.found.add(part.measure)
+                    self.selecting.add(part.measure)
 
     def cells(self, derived: Derived) -> Iterator[Cell]:
         names = list(dict.fromkeys(column.name for column in columns_in(derived.expression)))
-        totals = {name: self._total(name) for name in names}
+        totals = {("total", name.lower()): self._total(name) for name in names}
         parts = _Intervals(self, derived.expression, names)
         for i in range(len(self.noisy.keys)):
-            row = {name: self.columns[name].cells[i].value for name in names}
-            value = value_of(derived.expression, row, totals)
-            ends = enclosed(parts.expression, parts.of_row(i), parts.totals)
+            row = {name.lower(): self.columns[name].cells[i].value for name in names}
+            number = evaluate(derived.expression, {**row, **totals}, DOUBLES)
+            value = number if isinstance(number, float) else None
+            ends = evaluate(parts.expression, {**parts.of_row(i), **parts.totals}, INTERVALS)
             if not isinstance(ends, tuple) or not all(map(math.isfinite, ends)):
                 yield Cell(value, None, None, None)
                 continue
@@ -107,145 +109,31 @@ class _Maker:
             yield Cell(value, None, low, high)
 
     def _total(self, name: str) -> float | None:
+        """The sum of released numbers, rounded once, whatever their order; missing if one is."""
         values = [cell.value for cell in self.columns[name].cells]
-        return total_of(values)
-
-
-def total_of(values: Sequence[float | int | None]) -> float | None:
-    """The sum of released numbers, rounded once, whatever their order; missing if one is."""
-    try:
-        known = [float(value) for value in values if value is not None]
-        return math.fsum(known) if len(known) == len(values) else None
-    except OverflowError:
-        return None
-
-
-def value_of(
-    expression: Expression, row: Mapping[str, float | int | None], totals: Mapping[str, Any]
-) -> float | None:
-    """The formula over released numbers.
-
-    >>> half = Call("/", (ColumnName("a"), ColumnName("b")))
-    >>> value_of(half, {"a": 1, "b": 2}, {}), value_of(half, {"a": 1, "b": 0}, {})
-    (0.5, None)
-    """
-    found = _value(expression, row, totals)
-    return found if isinstance(found, float) else None
-
-
-def _value(expression: Expression, row: Mapping[str, Any], totals: Mapping[str, Any]) -> Any:
-    """A double, a truth value, or None."""
-    try:
-        match expression:
-            case Constant(value):
-                return value if value is None or isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-            case ColumnName(name):
-                return None if row[name] is None else float(row[name])
-            case Call("total", (ColumnName(name),)):
-                return totals[name]
-            case Call(function, arguments):
-                values = [_value(argument, row, totals) for argument in arguments]
-                found = _computed(function, values)
-                return found if isinstance(found, bool) or found is None else _finite(found)
-    except (ArithmeticError, ValueError):
-        return None
-
-
-def _computed(function: str, values: list[Any]) -> Any:
-    match function:
-        case "case":
-            for test, value in zip(values[0::2], values[1::2], strict=False):
-                if test is True:
-                    return value
-            return values[-1] if len(values) % 2 else None
-        case "and" | "or":
-            by = function == "or"
-            return by if by in values else None if None in values else not by
-        case "is_missing":
-            return values[0] is None
-    present = [value for value in values if value is not None]
-    match function:
-        case "coalesce":
-            return present[0] if present else None
-        case "least":
-            return min(present, default=None)
-        case "greatest":
-            return max(present, default=None)
-    if len(present) < len(values):
-        return None
-    return _FUNCTIONS[function](*values)
-
-
-def _finite(number: float) -> float | None:
-    return float(number) + 0.0 if math.isfinite(number) else None
-
-
-def _sum(*terms: float) -> float:
-    found = terms[0]
-    for term in terms[1:]:
-        found += term
-    return found
-
-
-def _product(*factors: float) -> float:
-    found = factors[0]
-    for factor in factors[1:]:
-        found *= factor
-    return found
-
-
-def _rounded(value: float, places: float = 0.0) -> float:
-    return float(round(value, int(min(max(places, -_MOST_PLACES), _MOST_PLACES))))
-
-
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        "+": _sum,
-        "*": _product,
-        "-": lambda a, b: a - b,
-        "/": lambda a, b: a / b,
-        "negate": lambda a: -a,
-        "abs": abs,
-        "floor": math.floor,
-        "ceil": math.ceil,
-        "round": _rounded,
-        "sqrt": math.sqrt,
-        "clamp": lambda value, low, high: min(max(value, low), high),
-        "to_number": float,
-        "to_integer": _rounded,
-        "not": lambda a: not a,
-        "=": lambda a, b: a == b,
-        "<>": lambda a, b: a != b,
-        "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        ">=": lambda a, b: a >= b,
-    }
-)
-
-
-def _totalled(expression: Expression) -> tuple[str, ...]:
-    """The columns whose totals it names."""
-    match expression:
-        case Call("total", (ColumnName(name),)):
-            return (name,)
-        case Call(_, arguments):
-            return tuple(dict.fromkeys(n for part in arguments for n in _totalled(part)))
-    return ()
+        try:
+            return None if None in values else math.fsum(map(float, values))  # type: ignore[arg-type]
+        except OverflowError:
+            return None
 
 
 class _Intervals:
     """Where the true parts of one formula lie, at a common 95 %."""
 
     def __init__(self, maker: _Maker, expression: Expression, names: list[str]) -> None:
-        self.maker, self.expression = maker, expression
-        totalled = _totalled(expression)
+        self.maker = maker
+        totalled = dict.fromkeys(
+            column.name
+            for part in _calls(expression)
+            if part.function == "total"
+            for column in columns_in(part)
+        )
         self.parts = {name: maker.recipes[name].aggregate for name in names}
         functions = [part.function for part in self.parts.values()]
         self.alone = len(names) == 1 and functions[0] not in _OF_ONE
         self.share = None if totalled else _share_in(expression, maker)
-        if self.share is not None:
-            self.expression = _replaced(expression, self.share.quotient)
+        quotient = None if self.share is None else self.share.quotient
+        self.expression = for_intervals(expression, quotient)
         self.known = all(function in _FORMULAS for function in functions)
         used = [(n, False) for n in names] + [(n, True) for n in totalled]
         measures = dict.fromkeys(
@@ -254,7 +142,7 @@ class _Intervals:
             for measure in maker.recipes[name].measures.values()
         )
         self.beta = _BETA / max(len(measures), 1)
-        self.totals: dict[str, Enclosed] = {name: self._total(name) for name in totalled}
+        self.totals = {("total", name.lower()): self._total(name) for name in totalled}
 
     def of_row(self, place: int) -> dict[str, Enclosed]:
         """The interval of each part in one row."""
@@ -265,10 +153,12 @@ class _Intervals:
             (name,) = self.parts
             cell = maker.columns[name].cells[place]
             known = cell.low is not None and cell.high is not None
-            return {name: (float(cell.low), float(cell.high)) if known else None}  # type: ignore[arg-type]
-        if not self.known:
-            return dict.fromkeys(self.parts)
-        return {name: self._part(part, place) for name, part in self.parts.items()}
+            ends = (float(cell.low), float(cell.high)) if known else None  # type: ignore[arg-type]
+            return {name.lower(): ends}
+        return {
+            name.lower(): self._part(part, place) if self.known else None
+            for name, part in self.parts.items()
+        }
 
     def _part(self, part: Aggregate, place: int) -> Enclosed:
         """The aggregate over the box of its measures."""
@@ -284,7 +174,7 @@ class _Intervals:
     def _total(self, name: str) -> Enclosed:
         maker = self.maker
         part, names = self.parts[name], maker.recipes[name].measures
-        if part.function not in _FORMULAS or maker.found & set(names.values()):
+        if part.function not in _FORMULAS or maker.selecting & set(names.values()):
             return None
         boxes: dict[str, Interval] = {}
         for kind, measure in names.items():
@@ -357,16 +247,16 @@ def _multiple(expression: Expression) -> tuple[Fraction, str | None]:
         case ColumnName(name):
             return Fraction(1), name
         case Call("*", arguments):
-            factor, found = Fraction(1), None
+            factor, column = Fraction(1), None
             for part in arguments:
                 match part:
                     case Constant(int() | Fraction() as value) if not isinstance(value, bool):
                         factor *= value
-                    case ColumnName(name) if found is None:
-                        found = name
+                    case ColumnName(name) if column is None:
+                        column = name
                     case _:
                         return factor, None
-            return factor, found
+            return factor, column
     return Fraction(1), None
 
 
@@ -377,14 +267,20 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield from _calls(part)
 
 
-def _replaced(expression: Expression, quotient: Call) -> Expression:
-    """The formula with the quotient named instead."""
+def for_intervals(expression: Expression, quotient: Call | None = None) -> Expression:
+    """The formula with x * x as the square of x, never below 0, and a share under its name.
+
+    >>> for_intervals(Call("*", (ColumnName("n"), ColumnName("n")))).function
+    'square'
+    """
     if expression == quotient:
         return ColumnName(_SHARE)
-    if not isinstance(expression, Call):
-        return expression
-    parts = tuple(_replaced(part, quotient) for part in expression.arguments)
-    return Call(expression.function, parts)
+    match expression:
+        case Call("*", (one, other)) if one == other:
+            return Call("square", (for_intervals(one, quotient),))
+        case Call(function, arguments):
+            return Call(function, tuple(for_intervals(part, quotient) for part in arguments))
+    return expression
 
 
 def _root_above(number: Fraction) -> Fraction:
@@ -417,10 +313,10 @@ def _aggregate(
     measure = next(m for m in plan.measures if m.name == names["values"])
     step, centre = _point(measure.step), _point(measure.centre)
     if part.function == "sum":
-        found = _divided(_times(step, boxes["values"]), one)
+        total = _divided(_times(step, boxes["values"]), one)
         if "rows" in boxes:
-            found = _plus(found, _divided(_times(centre, _from_zero(boxes["rows"])), one))
-        return found
+            total = _plus(total, _divided(_times(centre, _from_zero(boxes["rows"])), one))
+        return total
     assert part.bounds is not None
     within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
     rows = _from_zero(boxes["rows"])
@@ -437,9 +333,7 @@ def _aggregate(
         squares = _divided(_from_zero(boxes["squares"]), rows)
         variance = _times(_times(step, step), _minus(squares, _square(mean)))
         variance = _cut(variance, (0.0, widest))
-    if part.function == "variance":
-        return variance
-    return _monotone(math.sqrt, variance)
+    return variance if part.function == "variance" else _root(variance)
 
 
 def _from_zero(interval: Interval) -> Interval:
@@ -469,19 +363,18 @@ def _times(a: Interval, b: Interval) -> Interval:
     return _signed(_outwards(min(ends), max(ends)), a, b)
 
 
-def _signed(found: Interval, a: Interval, b: Interval) -> Interval:
+def _signed(ends: Interval, a: Interval, b: Interval) -> Interval:
     """A product or quotient of two that are not below 0 is not, whatever the rounding."""
-    low, high = found
+    low, high = ends
     if (a[0] >= 0 and b[0] >= 0) or (a[1] <= 0 and b[1] <= 0):
         return max(low, 0.0), high
     if (a[0] >= 0 and b[1] <= 0) or (a[1] <= 0 and b[0] >= 0):
         return low, min(high, 0.0)
-    return found
+    return ends
 
 
 def _square(a: Interval) -> Interval:
-    near = 0.0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
-    far = max(abs(a[0]), abs(a[1]))
+    near, far = _absolute(a)
     low, high = _outwards(near * near, far * far)
     return max(low, 0.0), high
 
@@ -492,68 +385,12 @@ def _divided(a: Interval, b: Interval) -> Interval:
     return _signed(_outwards(min(ends), max(ends)), a, b)
 
 
-def _monotone(function: Callable[[float], float], a: Interval) -> Interval:
-    low, high = _outwards(function(a[0]), function(a[1]))
-    return (max(low, 0.0), high) if function is math.sqrt else (low, high)
+def _root(a: Interval) -> Interval:
+    low, high = _outwards(math.sqrt(a[0]), math.sqrt(a[1]))
+    return max(low, 0.0), high
 
 
-def enclosed(
-    expression: Expression, parts: Mapping[str, Enclosed], totals: Mapping[str, Enclosed]
-) -> Enclosed:
-    """Where the formula lies, given where its parts do; None where that is not known.
-
-    >>> half = Call("/", (ColumnName("a"), ColumnName("b")))
-    >>> enclosed(half, {"a": (1.0, 2.0), "b": (-1.0, 1.0)}, {}) is None     # b may be 0
-    True
-    """
-    try:
-        return _enclosed(expression, parts, totals)
-    except (ArithmeticError, ValueError):
-        return None
-
-
-def _enclosed(
-    expression: Expression, parts: Mapping[str, Enclosed], totals: Mapping[str, Enclosed]
-) -> Enclosed:
-    match expression:
-        case Constant(value):
-            if value is None or isinstance(value, bool):
-                return value
-            return _point(value)
-        case ColumnName(name):
-            return parts[name]
-        case Call("total", (ColumnName(name),)):
-            return totals[name]
-        case Call("*", (one, other)) if one == other:
-            found = enclosed(one, parts, totals)
-            return _square(found) if isinstance(found, tuple) else None
-        case Call(function, arguments):
-            found = _bounded(function, [enclosed(part, parts, totals) for part in arguments])
-            if isinstance(found, tuple) and any(map(math.isnan, found)):
-                return None
-            return found
-
-
-def _bounded(function: str, values: list[Enclosed]) -> Enclosed:
-    match function:
-        case "case":
-            return _chosen(values)
-        case "and" | "or":
-            by = function == "or"
-            return by if by in values else None if None in values else not by
-        case "not":
-            return not values[0] if isinstance(values[0], bool) else None
-        case "is_missing":
-            return None
-    intervals = [value for value in values if isinstance(value, tuple)]
-    if function == "clamp" and values[0] is None and len(intervals) == 2:
-        return intervals[0][0], max(intervals[0][0], intervals[1][1])  # wherever the first one is
-    if len(intervals) < len(values):
-        return None
-    return _combined(function, intervals)
-
-
-def _chosen(values: list[Enclosed]) -> Enclosed:
+def _chosen_branch(*values: Enclosed) -> Enclosed:
     """The branch of a CASE, where every condition before it is decided."""
     for test, value in zip(values[0::2], values[1::2], strict=False):
         if test is True:
@@ -563,61 +400,85 @@ def _chosen(values: list[Enclosed]) -> Enclosed:
     return values[-1] if len(values) % 2 else None
 
 
-def _combined(function: str, given: list[Interval]) -> Enclosed:
-    first, *rest = given
-    match function:
-        case "+" | "*":
-            for other in rest:
-                first = _plus(first, other) if function == "+" else _times(first, other)
-            return first
-        case "-":
-            return _minus(first, rest[0])
-        case "/":
-            return None if rest[0][0] <= 0 <= rest[0][1] else _divided(first, rest[0])
-        case "negate":
-            return -first[1], -first[0]
-        case "abs":
-            near = 0.0 if first[0] <= 0 <= first[1] else min(abs(first[0]), abs(first[1]))
-            return near, max(abs(first[0]), abs(first[1]))
-        case "sqrt":
-            return None if first[1] < 0 else _monotone(math.sqrt, _from_zero(first))
-        case "floor" | "ceil" | "to_integer":
-            step = {"floor": math.floor, "ceil": math.ceil}.get(function, _rounded)
-            return float(step(first[0])), float(step(first[1]))
-        case "round":
-            if rest and rest[0][0] != rest[0][1]:
-                return None
-            places = rest[0][0] if rest else 0.0
-            low, high = _rounded(first[0], places), _rounded(first[1], places)
-            return _outwards(low, high) if places > 0 else (low, high)
-        case "to_number":
-            return first
-        case "least" | "greatest" | "coalesce" | "clamp":
-            return _picked(function, given)
-    return _compared(function, first, rest[0])
+def _between(value: Enclosed, low: Enclosed, high: Enclosed) -> Enclosed:
+    """CLAMP, also where nothing is known of what is clamped."""
+    if not isinstance(low, tuple) or not isinstance(high, tuple):
+        return None
+    if value is None:
+        return low[0], max(low[0], high[1])
+    assert isinstance(value, tuple)
+    return min(max(value[0], low[0]), high[0]), min(max(value[1], low[1]), high[1])
 
 
-def _picked(function: str, given: list[Interval]) -> Interval:
-    lows, highs = [low for low, _ in given], [high for _, high in given]
-    match function:
-        case "least":
-            return min(lows), min(highs)
-        case "greatest":
-            return max(lows), max(highs)
-        case "clamp":
-            return min(max(lows[0], lows[1]), lows[2]), min(max(highs[0], highs[1]), highs[2])
-    return min(lows), max(highs)  # which one is missing is not known
+def _absolute(a: Interval) -> Interval:
+    near = 0.0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
+    return near, max(abs(a[0]), abs(a[1]))
 
 
-def _compared(function: str, a: Interval, b: Interval) -> bool | None:
-    below, above, apart = a[1] < b[0], a[0] > b[1], a[1] < b[0] or a[0] > b[1]
-    match function:
-        case "=" | "<>":
-            return (function == "<>") if apart else None
-        case "<" | ">=":
-            if below or a[0] >= b[1]:
-                return below == (function == "<")
-        case "<=" | ">":
-            if above or a[1] <= b[0]:
-                return above == (function == ">")
-    return None
+def _rounding(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
+    return lambda a: (float(function(a[0])), float(function(a[1])))
+
+
+def _round(a: Interval, places: Interval = (0.0, 0.0)) -> Interval | None:
+    if places[0] != places[1]:
+        return None
+    digits = int(min(max(places[0], -_MOST_PLACES), _MOST_PLACES))
+    low, high = round(a[0], digits), round(a[1], digits)
+    return _outwards(low, high) if places[0] > 0 else (low, high)
+
+
+def _hull(pick: Callable[[Iterable[float]], float]) -> Callable[..., Interval]:
+    """The least or the greatest of some numbers."""
+    return lambda *given: (pick(low for low, _ in given), pick(high for _, high in given))
+
+
+def _is_equal(a: Interval, b: Interval) -> bool | None:
+    return False if a[1] < b[0] or a[0] > b[1] else None
+
+
+def _is_less(a: Interval, b: Interval) -> bool | None:
+    return True if a[1] < b[0] else False if a[0] >= b[1] else None
+
+
+def _opposite(value: Enclosed) -> bool | None:
+    return not value if isinstance(value, bool) else None
+
+
+_FUNCTIONS: Functions = MappingProxyType(
+    {
+        "and": all_true,
+        "or": any_true,
+        "not": _opposite,
+        "case": _chosen_branch,
+        "clamp": _between,
+        "is_missing": lambda _: None,
+        "+": lambda *terms: reduce(_plus, terms),
+        "*": lambda *factors: reduce(_times, factors),
+        "-": _minus,
+        "/": lambda a, b: None if b[0] <= 0 <= b[1] else _divided(a, b),
+        "square": _square,
+        "negate": lambda a: (-a[1], -a[0]),
+        "abs": _absolute,
+        "sqrt": lambda a: None if a[1] < 0 else _root(_from_zero(a)),
+        "floor": _rounding(math.floor),
+        "ceil": _rounding(math.ceil),
+        "to_integer": _round,
+        "round": _round,
+        "to_number": lambda a: (a[0], a[1]),
+        "least": _hull(min),
+        "greatest": _hull(max),
+        # which one is missing is not known
+        "coalesce": lambda *given: (_hull(min)(*given)[0], _hull(max)(*given)[1]),
+        "=": _is_equal,
+        "<>": lambda a, b: _opposite(_is_equal(a, b)),
+        "<": _is_less,
+        ">=": lambda a, b: _opposite(_is_less(a, b)),
+        ">": lambda a, b: _is_less(b, a),
+        "<=": lambda a, b: _opposite(_is_less(b, a)),
+    }
+)
+INTERVALS = Meaning(
+    number=lambda value: value if isinstance(value, bool | tuple | None) else _point(value),
+    functions=_FUNCTIONS,
+    result=lambda ends: None if isinstance(ends, tuple) and any(map(math.isnan, ends)) else ends,
+)

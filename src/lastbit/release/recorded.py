@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from lastbit.kernel import question_of
 from lastbit.release.answer import key_value
-from lastbit.release.having import kept
+from lastbit.release.formulas import shown_rows
 from lastbit.tables import Plan
 
 Json: TypeAlias = Mapping[str, Any]
@@ -219,7 +219,7 @@ def _view(
     released = [
         [*map(key_value, row["keys"]), *(cell["value"] for cell in row["cells"])] for row in rows
     ]
-    left = kept(query, [column["name"] for column in columns], released)
+    left = shown_rows(query, [column["name"] for column in columns], released)
     return {
         **record,
         "asked": {**record["asked"], "query": query.to_json(), "sql": sql},

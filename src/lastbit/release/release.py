@@ -17,7 +17,7 @@ from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.certifying import certificate_of, program_of
 from lastbit.release.derived import derived_columns
-from lastbit.release.having import kept
+from lastbit.release.formulas import shown_rows
 from lastbit.release.intervals import Column, columns_of
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.paying import Steps, paid_for
@@ -198,7 +198,7 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
             # what derived columns are made of and the answer does not show by itself
             **({"parts": [column.cells[i].to_json() for column in parts]} if parts else {}),
         }
-        for i in kept(query, names, values)
+        for i in shown_rows(query, names, values)
     ]
 
 

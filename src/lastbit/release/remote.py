@@ -23,32 +23,28 @@ Checked  tests/release/test_remote.py (against servers that lie)
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote
 
 from lastbit.addresses import Secret
 from lastbit.checker import Rejected, check_apart_from_code
-from lastbit.errors import InvalidParameter, LastbitError, QueryRefused, ServerFailed, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, ServerFailed
 from lastbit.exact import Number, exact_text, rational
 from lastbit.reading import MOST_BYTES
 from lastbit.release.answer import Answer
 from lastbit.release.connection import LONGEST_WAIT, MOST_WORDS, Reply, Server
-from lastbit.release.private_table import Table
+from lastbit.release.question import Question
 from lastbit.release.recorded import served
-from lastbit.release.steps_as_sql import Statement, quoted, unwritable
-from lastbit.release.within import Within, planned_within
+from lastbit.release.steps_as_sql import statement_of, unwritable
+from lastbit.release.within import Within, explanation_within, planned_within
 from lastbit.sampling import secure_bits
 from lastbit.tables import (
-    AggregateSpec,
     Cost,
     DataCard,
-    DerivedSpec,
-    PairSpec,
     Plan,
-    Query,
     card_from_json,
     exact_fraction,
     parsed,
@@ -62,7 +58,7 @@ _ASK_AGAIN = "ask again: an answer that is on record is free"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RemoteTable:
+class RemoteTable(Question):
     """A table of a server, and what has been asked of it so far. Every step gives a new one.
 
     The steps are those of `Table`, and are written as SQL; one that cannot be is refused with its
@@ -72,97 +68,18 @@ class RemoteTable:
     """
 
     server: Server
-    meant: Table
-    """The same question of the same card, here: it refuses early, and plans."""
-    statement: Statement
-    text: str | None = None
-    """One SELECT, where `sql` gave it."""
-
-    def __repr__(self) -> str:
-        asked = self.text or repr(self.meant).partition(": ")[2].rstrip(">")
-        return f"<RemoteTable {self.card.name} at {self.server}: {asked}>"
 
     @property
-    def card(self) -> DataCard:
-        """What is declared of the table, as far as everybody may see it."""
-        return self.meant.card
-
-    def where(self, condition: str) -> RemoteTable:
-        """Only the rows for which the condition is true."""
-        return self._step(self.meant.where(condition), self.statement.where(condition))
-
-    def with_columns(self, **expressions: str) -> RemoteTable:
-        """Further columns, each computed from its row; later ones may name earlier ones."""
-        written = self.statement
-        for name, text in expressions.items():
-            written = written.with_column(name, text)
-        return self._step(self.meant.with_columns(**expressions), written)
-
-    def join(
-        self, public: str, *, on: str | Iterable[str] | Mapping[str, str] | None = None
-    ) -> RemoteTable:
-        """The rows joined with another table of the card where these columns are equal."""
-        if not isinstance(public, str):
-            raise unwritable("join", "is with a table that the server does not have")
-        names = [on] if isinstance(on, str) else on or []
-        pairs = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
-        if on is None and public in self.card.private:
-            pairs = {self.card.unit or "": self.card.private[public].unit}
-        return self._step(self.meant.join(public, on=on), self.statement.join(public, pairs))
-
-    def per_unit(
-        self, *, by: str | Iterable[str] | Mapping[str, str] = (), **wanted: AggregateSpec
-    ) -> RemoteTable:
-        """One row for each unit (and key in `by`): visits=lb.count(), total=lb.sum("cost")."""
-        names = [by] if isinstance(by, str) else by
-        keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
-        after = self.meant.per_unit(by=keys, **wanted)
-        return self._step(after, self.statement.per_unit(self.card.unit or "", keys, wanted))
-
-    def group_by(self, *columns: str, **named: str) -> RemoteTable:
-        """One answer for every value of these columns or, by name, expressions."""
-        keys = [*((column, column) for column in columns), *named.items()]
-        after = self.meant.group_by(*columns, **named)
-        written = replace(self.statement, keys=(*self.statement.keys, *keys))
-        return self._step(after, written)
-
-    def agg(self, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> RemoteTable:
-        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
-        asked = (*self.statement.asked, *wanted.items())
-        return self._step(self.meant.agg(**wanted), replace(self.statement, asked=asked))
-
-    def having(self, condition: str) -> RemoteTable:
-        """Only the released rows for which the condition is true."""
-        tests = (*self.statement.having, condition)
-        return self._step(self.meant.having(condition), replace(self.statement, having=tests))
-
-    def order_by(self, *names: str, descending: bool = False) -> RemoteTable:
-        """The released rows, sorted by these columns of the answer."""
-        after = self.meant.order_by(*names, descending=descending)
-        order = (*self.statement.order, *((name, descending) for name in names))
-        return self._step(after, replace(self.statement, order=order))
-
-    def limit(self, most: int) -> RemoteTable:
-        """At most this many of the released rows."""
-        return self._step(self.meant.limit(most), replace(self.statement, most=most))
-
-    def sql(self, text: str) -> RemoteTable:
-        """The question as one SELECT statement, instead of the steps above."""
-        if self.meant != Table(rows=rows_of(self.card)) or self.text is not None:
-            raise QueryRefused(
-                "sql", problem="comes after other steps", remedy="ask in SQL or step by step"
-            )
-        if not isinstance(text, str) or not text.strip():
-            raise WrongType("sql", problem="is not a statement", remedy="pass one SELECT")
-        self._query_of(text)  # refuses early
-        return replace(self, text=text)
+    def place(self) -> str:
+        """The name of the table, and where it is."""
+        return f"{self.card.name} at {self.server}"
 
     @property
     def question(self) -> str:
         """The SQL that is sent. Of steps it means by the card what they do, or it is refused."""
-        if self.text is not None:
-            return self.text
-        query, text = self.meant.query, self.statement.text(self.card.unit)
+        if self.sql_text is not None:
+            return self.sql_text
+        query, text = self.query, statement_of(self)
         try:
             same = parsed(text, self.card) == query
         except LastbitError:
@@ -186,26 +103,27 @@ class RemoteTable:
         says.
         """
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
-        asked = self._asked(price, within)
-        shown = self._preview(asked)
-        plan = self._plan(asked.sql, price, within)
+        shown = self.preview(within=within, **price)
+        plan = self.plan(within=within, **price)
         if plan is None:
             lines = [f"{name:<9} {words}" for name, words in shown["facts"]]
             text = "\n".join(map(self.server.words, [shown["title"], *lines]))
         else:
             _compare("price", _cost(shown["cost"]), plan.cost)
-            meant = self.meant if self.text is None else self.meant.sql(asked.sql)
-            text = meant.explain(within=within, **price)
+            text = explanation_within(plan.query, self.card, within, price)
         return "\n".join([text, *(f"{name}: {words}" for name, words in self.state(shown))])
 
     def preview(self, *, within: Within | None = None, **price: Any) -> dict[str, Any]:
         """What the server says before anything is paid: price, error, on record, what is left."""
-        named = {"weights": None, **dict.fromkeys(_AMOUNTS), **price}
-        return self._preview(self._asked(named, within))
+        return self._preview(self._body(price, within))
 
     def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
         """The plan that this program makes; None where keys are in a public table of the server."""
-        return self._plan(self.question, price, within)
+        query = self.query
+        tables = (getattr(key.expression, "table", None) for key in query.keys)
+        if any(table in self.card.public for table in tables):
+            return None
+        return planned_within(query, self.card, within, **price)
 
     def state(self, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What only the server knows, of a preview: on record, refused, left."""
@@ -238,16 +156,16 @@ class RemoteTable:
         back. A connection that drops is tried again under the same key, so nothing is paid twice.
         """
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
-        asked = self._asked(price, within, fresh=fresh)
-        plan = self._plan(asked.sql, price, within)
+        body = self._body(price, within) | ({"fresh": True} if fresh else {})
+        plan = self.plan(within=within, **price)
         if plan is None:
-            cost = self._price_there(asked)
+            cost = self._price_there(body)
         else:
             cost = plan.cost
             if within is not None:  # the server finds the price too: compared before it is paid
-                _compare("price", _cost(self._preview(asked)["cost"]), cost)
+                _compare("price", _cost(self._preview(body)["cost"]), cost)
         key = secure_bits().fill(16).tobytes().hex()
-        job = self._finished(asked, key, cost)
+        job = self._finished(body, key, cost)
         if job.get("state") != "answered":
             paid = "its price stays charged" if job.get("cost") else "nothing was charged"
             raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
@@ -259,7 +177,7 @@ class RemoteTable:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
         answers = f"/answers/{number}"
         record, _ = self._taken(lambda: self.server.get(answers, most=_MOST_ANSWER))
-        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=asked.sql)
+        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=body["sql"])
         if (record["entry"] or {}).get("sequence") != number:
             raise ServerFailed(f"the server shows another entry than it names; {_DISTRUST}")
         answer = Answer(record, charged=charged, shown=shown)
@@ -282,38 +200,17 @@ class RemoteTable:
 
     # -- inside --
 
-    def _step(self, meant: Table, statement: Statement) -> RemoteTable:
-        if self.text is not None:
-            remedy = "ask in SQL or step by step, not both"
-            raise QueryRefused("a step", problem="comes after sql()", remedy=remedy)
-        return replace(self, meant=meant, statement=statement)
-
-    def _query_of(self, sql: str) -> Query | None:
-        """The query by the card; None where keys are in a public table, which is not here."""
-        query = parsed(sql, self.card)
-        tables = (getattr(key.expression, "table", None) for key in query.keys)
-        return None if any(table in self.card.public for table in tables) else query
-
-    def _plan(self, sql: str, price: dict[str, Any], within: Within | None) -> Plan | None:
-        query = self._query_of(sql)
-        return None if query is None else planned_within(query, self.card, within, **price)
-
-    def _asked(
-        self, price: Mapping[str, Any], within: Within | None, *, fresh: bool = False
-    ) -> Asked:
-        return Asked(
-            sql=self.question,
-            fresh=fresh,
-            within=_texts(within, "within"),
-            weights=_texts(price["weights"], "weights"),
-            **{name: _texts(price[name], name) for name in _AMOUNTS},
-        )
+    def _body(self, price: Mapping[str, Any], within: Within | None) -> dict[str, Any]:
+        """The question as it is sent: numbers as exact text, and nothing that is not said."""
+        said = {**price, "within": within}
+        texts = {name: _texts(value, name) for name, value in said.items() if value is not None}
+        return {"sql": self.question, **texts}
 
     def _path(self, end: str) -> str:
         return f"/tables/{quote(self.card.name, safe='')}/{end}"
 
-    def _preview(self, asked: Asked) -> dict[str, Any]:
-        found = self.server.good(self.server.post(self._path("preview"), asked.to_json()), 200)
+    def _preview(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        found = self.server.good(self.server.post(self._path("preview"), body), 200)
         try:
             _cost(found["cost"])
             facts = [(str(name), str(words)) for name, words in found["facts"]]
@@ -321,20 +218,20 @@ class RemoteTable:
         except (LookupError, TypeError, ValueError):
             raise ServerFailed(f"{self.server} sends a preview that is malformed") from None
 
-    def _price_there(self, asked: Asked) -> Cost:
+    def _price_there(self, body: Mapping[str, Any]) -> Cost:
         """The server's price of what cannot be planned here: at most what was offered for it."""
-        if asked.within is not None:
+        if "within" in body:
             problem = "cannot be promised for keys of a public table, which the server has"
             raise InvalidParameter("within", problem=problem, remedy="name a price")
-        cost = _cost(self._preview(asked)["cost"])
-        offered = Cost(**{name: Fraction(getattr(asked, name) or 0) for name in _AMOUNTS})
+        cost = _cost(self._preview(body)["cost"])
+        offered = Cost(**{name: Fraction(body.get(name, 0)) for name in _AMOUNTS})
         if any(getattr(cost, name) > getattr(offered, name) for name in _AMOUNTS):
             _compare("price", cost, offered)
         return cost
 
-    def _finished(self, asked: Asked, key: str, cost: Cost) -> dict[str, Any]:
+    def _finished(self, body: Mapping[str, Any], key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
-        path, body = self._path("questions"), asked.to_json()
+        path = self._path("questions")
         job, wait = self._taken(lambda: self.server.post(path, body, key=key), 202)
         if job.get("cost") is not None:
             _compare("price charged", _cost(job["cost"]), cost)
@@ -374,26 +271,6 @@ class RemoteTable:
         return job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question as it is sent: numbers as exact text."""
-
-    sql: str
-    epsilon: Any = None
-    delta: Any = None
-    rho: Any = None
-    within: Any = None
-    weights: Any = None
-    fresh: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """What is said, and nothing else."""
-        names = (*_AMOUNTS, "within", "weights")
-        said = {name: getattr(self, name) for name in names}
-        found = {name: value for name, value in said.items() if value is not None}
-        return {"sql": self.sql, **found, **({"fresh": True} if self.fresh else {})}
-
-
 def remote_table(address: str, token: Secret | None = None) -> RemoteTable:
     """The table of a server, by the card that it shows."""
     server, name = Server.at(address, token)
@@ -401,9 +278,7 @@ def remote_table(address: str, token: Secret | None = None) -> RemoteTable:
     try:
         card = card_from_json(found)
         if card.name == name:
-            rows = rows_of(card)
-            table = Statement(source=quoted(name))
-            return RemoteTable(server=server, meant=Table(rows=rows), statement=table)
+            return RemoteTable(rows=rows_of(card), server=server)
     except InvalidParameter:
         pass  # a card that breaks the rules: whose fault that is, is not for us to quote
     raise ServerFailed(f"{server} shows no card that can be used; ask its steward")
@@ -414,7 +289,7 @@ def remote_table(address: str, token: Secret | None = None) -> RemoteTable:
 
 def _texts(value: Any, name: str) -> Any:
     """Numbers as exact text; by name where they are; words as they are."""
-    if value is None or value == "balanced":
+    if value == "balanced":
         return value
     if isinstance(value, Mapping):
         return {str(one): str(rational(number, name)) for one, number in value.items()}

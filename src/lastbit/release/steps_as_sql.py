@@ -7,13 +7,13 @@ sends it only if that is the query of the steps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 from lastbit.errors import QueryRefused
 from lastbit.exact import exact_text
+from lastbit.release.question import Question
 from lastbit.tables import AggregateSpec, DerivedSpec, PairSpec
 
 
@@ -49,65 +49,47 @@ _PAIRS: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """The clauses of a SELECT, as far as steps have given them; whoever uses it compares."""
+def statement_of(asked: Question) -> str:
+    """The whole question as one statement."""
+    unit, source, tests, keys = asked.card.unit, quoted(asked.card.name), "", []
+    for step in asked.steps:
+        match step:
+            case "where", test:
+                tests += f"{' AND' if tests else ' WHERE'} ({test})"
+            case "column", name, text:
+                source, tests = f"(SELECT *, {text} AS {quoted(name)} FROM {source}{tests})", ""
+            case "join", other, pairs:
+                source += f" JOIN {quoted(other)} {_equal(other, pairs)}"
+            case "per_unit", by, wanted:
+                whose = quoted(unit or "")
+                columns = [whose, *_columns(by), *_columns(wanted, unit)]
+                groups = ", ".join([whose, *by.values()])
+                inner = f"SELECT {', '.join(columns)} FROM {source}{tests} GROUP BY {groups}"
+                source, tests = f"({inner})", ""
+            case "key", name, text:
+                keys.append((name, text))
+    columns = [*_columns(dict(keys)), *_columns(dict(asked.asked), unit)]
+    parts = [f"SELECT {', '.join(columns)} FROM {source}{tests}"]
+    if keys:
+        parts.append(f"GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}")
+    if asked.filters:
+        parts.append(f"HAVING {' AND '.join(f'({test})' for test in asked.filters)}")
+    if asked.order:
+        order = (f"{quoted(name)}{' DESC' if down else ''}" for name, down in asked.order)
+        parts.append(f"ORDER BY {', '.join(order)}")
+    if asked.most is not None:
+        parts.append(f"LIMIT {asked.most}")
+    return " ".join(parts)
 
-    source: str
-    tests: tuple[str, ...] = ()
-    keys: tuple[tuple[str, str], ...] = ()
-    asked: tuple[tuple[str, Any], ...] = ()
-    having: tuple[str, ...] = ()
-    order: tuple[tuple[str, bool], ...] = ()
-    most: int | None = None
 
-    def where(self, condition: str) -> Statement:
-        """With one condition more."""
-        return replace(self, tests=(*self.tests, condition))
+def _columns(wanted: Mapping[str, Any], unit: str | None = None) -> list[str]:
+    return [f"{_as_sql(one, unit)} AS {quoted(name)}" for name, one in wanted.items()]
 
-    def with_column(self, name: str, text: str) -> Statement:
-        """With one column more."""
-        inner = f"SELECT *, {text} AS {quoted(name)} FROM {self.source}{self._where()}"
-        return replace(self, source=f"({inner})", tests=())
 
-    def join(self, table: str, pairs: Mapping[str, str]) -> Statement:
-        """With another table beside it."""
-        if not all(ours.lower() == theirs.lower() for ours, theirs in pairs.items()):
-            on = [f"{ours} = {quoted(table)}.{theirs}" for ours, theirs in pairs.items()]
-            return replace(self, source=f"{self.source} JOIN {quoted(table)} ON {' AND '.join(on)}")
-        return replace(
-            self, source=f"{self.source} JOIN {quoted(table)} USING ({', '.join(pairs)})"
-        )
-
-    def per_unit(
-        self, unit: str, keys: Mapping[str, str], wanted: Mapping[str, AggregateSpec]
-    ) -> Statement:
-        """Of one row a unit and key."""
-        whose = quoted(unit)
-        columns = [whose, *(f"{text} AS {quoted(name)}" for name, text in keys.items())]
-        columns += [f"{_as_sql(one, unit)} AS {quoted(name)}" for name, one in wanted.items()]
-        groups = ", ".join([whose, *keys.values()])
-        inner = f"SELECT {', '.join(columns)} FROM {self.source}{self._where()} GROUP BY {groups}"
-        return Statement(source=f"({inner})")
-
-    def _where(self) -> str:
-        return f" WHERE {' AND '.join(f'({test})' for test in self.tests)}" if self.tests else ""
-
-    def text(self, unit: str | None = None) -> str:
-        """The whole statement."""
-        columns = [f"{text} AS {quoted(name)}" for name, text in self.keys]
-        columns += [f"{_as_sql(one, unit)} AS {quoted(name)}" for name, one in self.asked]
-        parts = [f"SELECT {', '.join(columns)} FROM {self.source}{self._where()}"]
-        if self.keys:
-            parts.append(f"GROUP BY {', '.join(str(i + 1) for i in range(len(self.keys)))}")
-        if self.having:
-            parts.append(f"HAVING {' AND '.join(f'({test})' for test in self.having)}")
-        if self.order:
-            order = (f"{quoted(name)}{' DESC' if down else ''}" for name, down in self.order)
-            parts.append(f"ORDER BY {', '.join(order)}")
-        if self.most is not None:
-            parts.append(f"LIMIT {self.most}")
-        return " ".join(parts)
+def _equal(other: str, pairs: Mapping[str, str]) -> str:
+    if all(ours.lower() == theirs.lower() for ours, theirs in pairs.items()):
+        return f"USING ({', '.join(pairs)})"
+    return f"ON {' AND '.join(f'{a} = {quoted(other)}.{b}' for a, b in pairs.items())}"
 
 
 def _as_sql(spec: Any, unit: str | None) -> str:
@@ -121,14 +103,9 @@ def _as_sql(spec: Any, unit: str | None) -> str:
             return f"COUNT(DISTINCT {quoted(unit)})"
         case AggregateSpec(function="count_distinct", expression=str(text)):
             return f"COUNT(DISTINCT {text})"
-        case AggregateSpec(function="quantile", levels=levels, level=level):
-            shares = level if levels is None else levels
-            written = (
-                f"[{', '.join(map(exact_text, shares))}]"
-                if isinstance(shares, tuple)
-                else exact_text(shares or Fraction(0))
-            )
-            return f"QUANTILE_CONT({_clamped(spec.expression, spec.bounds)}, {written})"
+        case AggregateSpec(function="quantile", level=Fraction() as level):
+            bounded = _clamped(spec.expression, spec.bounds)
+            return f"QUANTILE_CONT({bounded}, {exact_text(level)})"
         case AggregateSpec(function="histogram", expression=str(text), edges=edges):
             return f"HISTOGRAM({text}, {', '.join(map(exact_text, edges or ()))})"
         case AggregateSpec(function=function) if function in _FUNCTIONS:
@@ -144,6 +121,8 @@ def _as_sql(spec: Any, unit: str | None) -> str:
             return f"{name}({', '.join(_as_sql(part, unit) for part in parts)})"
         case int() | Fraction():
             return exact_text(Fraction(spec))
+        case str():  # of a key, as it was written
+            return spec
     raise unwritable(str(spec)[:60], "has no SQL")
 
 

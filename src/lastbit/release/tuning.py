@@ -45,7 +45,7 @@ from lastbit.release.rows_per_unit import (
     noise_of,
     share_interval,
 )
-from lastbit.tables import Aggregate, DataCard, Query, all_of, histogram, planned, rows_of
+from lastbit.tables import Aggregate, DataCard, Query, all_of, histogram, planned
 
 _CHANCE = 1 / 20
 _PLANNED = 64
@@ -201,7 +201,7 @@ def _question(table: Table) -> Query | None:
     """What was asked of the table; None where nothing was yet."""
     if not isinstance(table, Table):
         raise WrongType("table", problem="is not a table", remedy="pass lb.table(...)")
-    if table == Table(rows=rows_of(table.card), untyped=table.untyped):
+    if table.is_new:
         return None
     if table.sql_text is None and not table.asked:
         counted = Aggregate(name="n", function="count", nullable=False)

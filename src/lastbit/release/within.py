@@ -143,11 +143,16 @@ def price_rows(
     return rows
 
 
-def price_words(rows: list[tuple[str, ...]]) -> str:
-    """The rows as lines of text; nothing where there are none."""
+def explanation_within(
+    query: Query, card: DataCard, within: Within | None, price: Mapping[str, Any]
+) -> str:
+    """The plan of `planned_within` in words, with what other prices buy."""
+    text = planned_within(query, card, within, **price).explain()
+    rows = price_rows(query, card, delta=price["delta"], weights=price["weights"])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  "
-        + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    lines = [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
-    )
+    ]
+    above, last = text.rsplit("\n", 1)  # the last line says that nothing was read
+    return "\n".join([above, *(f"  {line}" for line in lines), last])

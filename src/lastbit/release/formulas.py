@@ -1,4 +1,4 @@
-"""HAVING, ORDER BY and LIMIT: on released values, in Python, after the noise.
+"""Formulas over released columns: what HAVING tests, and what derived columns are made of.
 
 The expressions are those of `tables/query/expression.py`, over the columns of the answer
 instead of the table's. They are total: what cannot be computed is missing, and HAVING keeps a row
@@ -8,6 +8,16 @@ It runs on numbers that are not settled yet. If some value made it fail, or run 
 ask, look and give up would reveal something about that number, free of charge. So no value does:
 any error is a missing value, and the time grows with the sizes of the question and of the values by
 a small power, never with what the values say.
+
+One interpreter reads them; a `Meaning` says what numbers and functions are:
+
+| meaning | numbers | where |
+|---|---|---|
+| `EXACT` | as released; quotients are fractions | HAVING |
+| `DOUBLES` | doubles, each operation rounded once | derived columns |
+| `derived.INTERVALS` | where the true ones lie | the intervals of derived columns |
+
+Checked  tests/release/test_having.py, tests/release/test_derived.py
 """
 
 from __future__ import annotations
@@ -16,19 +26,65 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.tables import DATE_CODES, Call, ColumnName, Constant, Expression, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400
 
+_LENIENT = frozenset(
+    {"and", "or", "in", "case", "clamp", "is_missing", "coalesce", "concat", "least", "greatest"}
+)
+"""Functions that may say something of missing values too; of one, others give none."""
 
-def kept(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+Functions: TypeAlias = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What the numbers of an expression are, and what its functions give."""
+
+    number: Callable[[Any], Any]
+    """Of a constant or of a column."""
+    functions: Functions
+    result: Callable[[Any], Any]
+
+
+def evaluate(expression: Expression, row: Mapping[Any, Any], meaning: Meaning) -> Any:
+    """The value of an expression over released columns; None if there is none.
+
+    `row` has the columns by their names in lower case, and totals as ("total", name).
+
+    >>> from lastbit.tables.query.expression import call
+    >>> evaluate(call(">", ColumnName("n"), Constant(100)), {"n": 120}, EXACT)
+    True
+    >>> evaluate(call("/", ColumnName("n"), Constant(0)), {"n": 120}, EXACT) is None
+    True
+    """
+    try:
+        match expression:
+            case Constant(value):
+                return meaning.number(value)
+            case ColumnName(name):
+                return meaning.number(row[name.lower()])
+            case Call("total", (ColumnName(name),)):
+                return meaning.number(row["total", name.lower()])
+            case Call(function, arguments):
+                values = [evaluate(argument, row, meaning) for argument in arguments]
+                if None in values and function not in _LENIENT:
+                    return None
+                return meaning.result(meaning.functions[function](*values))
+    except Exception:  # of whatever kind: an error would tell something that is not paid for
+        return None
+
+
+def shown_rows(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
     """Which rows of the answer are left, and in which order: HAVING, ORDER BY, LIMIT.
 
     `names` are the columns, `rows` their released values.
@@ -36,8 +92,8 @@ def kept(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> l
     places = {name.lower(): i for i, name in enumerate(names)}
     left = list(range(len(rows)))
     if (test := query.having) is not None:
-        named = [{name: row[place] for name, place in places.items()} for row in rows]
-        left = [i for i in left if evaluated(test, named[i]) is True]
+        columns = [{name: row[place] for name, place in places.items()} for row in rows]
+        left = [i for i in left if evaluate(test, columns[i], EXACT) is True]
     for order in reversed(query.order):  # sorting is stable: the first name decides last
         values = {i: rows[i][places[order.name.lower()]] for i in left}
         known = sorted(
@@ -49,61 +105,32 @@ def kept(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> l
     return left if query.limit is None else left[: query.limit]
 
 
-def evaluated(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """The value of an expression over released columns, named in lower case; None if there is none.
-
-    >>> from lastbit.tables.query.expression import call
-    >>> evaluated(call(">", ColumnName("n"), Constant(100)), {"n": 120})
-    True
-    >>> evaluated(call("/", ColumnName("n"), Constant(0)), {"n": 120}) is None
-    True
-    """
-    try:
-        return _value(expression, row)
-    except Exception:  # of whatever kind: an error would tell something that is not paid for
-        return None
+# ---------------------------------------------------------------- functions
 
 
-def _value(expression: Expression, row: Mapping[str, Any]) -> Any:
-    match expression:
-        case Constant(value):
+def all_true(*values: Any) -> bool | None:
+    """AND: decided by one False; else a missing value leaves it open."""
+    return False if False in values else None if None in values else True
+
+
+def any_true(*values: Any) -> bool | None:
+    """OR: decided by one True; else a missing value leaves it open."""
+    return True if True in values else None if None in values else False
+
+
+def _case(*values: Any) -> Any:
+    for test, value in zip(values[0::2], values[1::2], strict=False):
+        if test is True:
             return value
-        case ColumnName(name):
-            return row[name.lower()]
-        case Call(function, arguments):
-            if function in _LAZY:
-                return _LAZY[function](arguments, row)
-            values = [evaluated(argument, row) for argument in arguments]
-            return None if None in values else _FUNCTIONS[function](*values)
+    return values[-1] if len(values) % 2 else None
 
 
-def _in(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
-    first, *others = _all(arguments, row)
-    if first is None:
-        return None
-    found = first in [other for other in others if other is not None]
-    return True if found else None if None in others else False
+def _in(first: Any, *others: Any) -> bool | None:
+    return None if first is None else any_true(*(None if x is None else first == x for x in others))
 
 
-def _case(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
-    for test, value in zip(arguments[0::2], arguments[1::2], strict=False):
-        if evaluated(test, row) is True:
-            return evaluated(value, row)
-    return evaluated(arguments[-1], row) if len(arguments) % 2 else None
-
-
-def _all(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[Any]:
-    return [evaluated(argument, row) for argument in arguments]
-
-
-def _known(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[Any]:
-    return [value for value in _all(arguments, row) if value is not None]
-
-
-def _decided(arguments: tuple[Expression, ...], row: Mapping[str, Any], *, by: bool) -> bool | None:
-    """AND is decided by one False, OR by one True; else a missing value leaves it open."""
-    values = _all(arguments, row)
-    return by if by in values else None if None in values else not by
+def _present(values: Sequence[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -125,7 +152,7 @@ def _like(text: str, pattern: str) -> bool:
     return not pattern[place:].strip("%")
 
 
-def _spelled(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, date) else str(value)
@@ -136,8 +163,8 @@ def _number(value: Any) -> Any:
         return +value
     # 1e999999999 is a short text and a long number: as a double it is none
     plain = len(value) <= _LONGEST_NUMBER and "e" not in value.lower()
-    found = Fraction(value) if plain else float(value)
-    return found if math.isfinite(found) else None
+    number = Fraction(value) if plain else float(value)
+    return number if math.isfinite(number) else None
 
 
 def _day(value: Any) -> date:
@@ -158,7 +185,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[first:] if length is None else text[first : max(start - 1 + length, 0)]
 
 
-def _rounded(value: Any, digits: int = 0) -> Any:
+def _round_to(value: Any, digits: int = 0) -> Any:
     return round(value, min(max(digits, -_MOST_DIGITS), _MOST_DIGITS))
 
 
@@ -185,7 +212,7 @@ def _strftime(day: date, written: str) -> str:
         **{code: (DATE_CODES[code] or ())[sunday] for code in "Aa"},
         **{code: (DATE_CODES[code] or ())[time.month - 1] for code in "Bb"},
     }
-    return re.sub("%(.)", lambda found: codes[found[1]], written)
+    return re.sub("%(.)", lambda code: codes[code[1]], written)
 
 
 def _boolean(value: Any) -> bool:
@@ -194,21 +221,17 @@ def _boolean(value: Any) -> bool:
     return bool(value)
 
 
-_LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = MappingProxyType(
+_FUNCTIONS: Functions = MappingProxyType(
     {
-        "and": lambda arguments, row: _decided(arguments, row, by=False),
-        "or": lambda arguments, row: _decided(arguments, row, by=True),
+        "and": all_true,
+        "or": any_true,
         "in": _in,
         "case": _case,
-        "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,
-        "coalesce": lambda arguments, row: next(iter(_known(arguments, row)), None),
-        "concat": lambda arguments, row: "".join(map(_spelled, _known(arguments, row))),
-        "least": lambda arguments, row: min(_known(arguments, row), default=None),
-        "greatest": lambda arguments, row: max(_known(arguments, row), default=None),
-    }
-)
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
+        "is_missing": lambda value: value is None,
+        "coalesce": lambda *values: next(iter(_present(values)), None),
+        "concat": lambda *values: "".join(map(_text, _present(values))),
+        "least": lambda *values: min(_present(values), default=None),
+        "greatest": lambda *values: max(_present(values), default=None),
         "=": operator.eq,
         "<>": operator.ne,
         "<": operator.lt,
@@ -223,7 +246,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "abs": abs,
         "floor": math.floor,
         "ceil": math.ceil,
-        "round": _rounded,
+        "round": _round_to,
         "sqrt": math.sqrt,
         "ln": math.log,
         "exp": math.exp,
@@ -236,7 +259,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "contains": operator.contains,
         "like": _like,
         "to_number": _number,
-        "to_text": _spelled,
+        "to_text": _text,
         "to_boolean": _boolean,
         "to_date": _day,
         "+": lambda *terms: reduce(operator.add, terms),
@@ -269,4 +292,24 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "start_of_minute": lambda time: time.replace(second=0, microsecond=0),
         "strftime": _strftime,
     }
+)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, bool | None):
+        return value
+    return float(value) + 0.0 if math.isfinite(value) else None
+
+
+EXACT = Meaning(number=lambda value: value, functions=_FUNCTIONS, result=lambda value: value)
+DOUBLES = Meaning(
+    number=lambda value: value if isinstance(value, bool | None) else float(value),
+    functions=MappingProxyType(
+        {
+            **_FUNCTIONS,
+            "/": operator.truediv,
+            "round": lambda value, digits=0.0: _round_to(value, int(digits)),
+        }
+    ),
+    result=_finite,
 )
