@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.laws.discrete import ExpWeighted
-from lastbit.sampling.choice import RowChoices, _below, choice_exp_rows, row_choices
 from lastbit.sampling.deterministic import Seeded
+from lastbit.sampling.rows import RowChoices, _below, choice_exp_rows, row_choices
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import decimals, exp
 
