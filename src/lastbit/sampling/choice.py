@@ -144,12 +144,7 @@ class Rejection:
     """Weights that are not rational, drawn from integer weights that are a trace too large.
 
     Law      P[X = i] proportional to v_i = c_i exp(-d_i), c_i a count below 2**53 and d_i >= 0
-    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
-             (`Wheel`) and accept with probability 2**b v_i / W_i, else draw again: each round gives
-             i with probability proportional to v_i. Only the drawn v_i is ever needed exactly; the
-             sum of all is not. W_i comes from floats (`weights_above`); a uniform word below
-             2**53 times a lower bound of the acceptance accepts at once, and balls decide the rest
-    Source   rejection from a majorant: von Neumann 1951
+    Theorem  as for `RowChoices`; i in proportion to W_i by `Wheel`
     Checked  tests/laws/test_choice.py, tests/sampling/test_counted.py
     """
 

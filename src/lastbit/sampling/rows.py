@@ -8,15 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from lastbit.errors import InvalidParameter
 from lastbit.exact import LARGEST_ARGUMENT, Pair, exp_between, exp_negative
 from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.blocks import drawn_with
+from lastbit.sampling.inversion import check_parameter
 from lastbit.sampling.lazy import LazyUniform
 
 MOST_BITS = 61
 _ENTRIES = 1 << 20
 _MOST_ROWS = 1 << 14
 _BLOCK_BITS = 128
+_LARGEST_RATE = Fraction(1 << 900)
 
 
 def choice_exp_rows(distances: NDArray[np.int64], *, rate: Fraction) -> NDArray[np.int64]:
@@ -24,13 +27,22 @@ def choice_exp_rows(distances: NDArray[np.int64], *, rate: Fraction) -> NDArray[
 
     Law      P[X_row = i] = exp(-rate d_i) / sum(exp(-rate d_j)), the rows independent
     Theorem  see `RowChoices`
-    Source   as `choice_exp`, for many rows at a time; distances from 0 up and below 2**62
+    Source   McSherry, Talwar 2007, for the law
+    Differs  many rows at a time; distances from 0 up and below 2**62, others are refused
     Checked  tests/sampling/test_choice_rows.py
 
     >>> choice_exp_rows(np.array([[0, 1000], [1000, 0]]), rate=Fraction(1)).tolist()
     [0, 1]
     """
+    check_parameter(rate, "rate")
     rows, candidates = distances.shape
+    whole = distances.dtype == np.int64 and candidates > 0
+    if not whole or (rows and not 0 <= distances.min() <= distances.max() < 1 << 62):
+        raise InvalidParameter(
+            "distances",
+            problem="are none, or not integers from 0 up and below 2**62",
+            remedy="cut them off at a public number",
+        )
     step = max(1, min(_MOST_ROWS, _ENTRIES // max(candidates, 1)))
     out = np.empty(rows, np.int64)
     for start in range(0, rows, step):
@@ -44,11 +56,16 @@ class RowChoices:
     """Exponential weights of every row, drawn from integer weights that are a trace too large.
 
     Law      P[X = i] proportional to v_i = exp(-rate (d_i - d)), d the least distance of the row
-    Theorem  as for `Rejection`, in each row; the float of rate (d_i - d) takes a conversion and a
-             product.
+    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
+             and accept with probability 2**b v_i / W_i, else draw again: each round gives i with
+             probability proportional to v_i. Only the drawn v_i is ever needed exactly; the sum of
+             all is not. W_i comes from floats (`weights_above`; that of rate (d_i - d) takes a
+             conversion and a product); a uniform word below 2**53 times a lower bound of the
+             acceptance accepts at once, and integer enclosures decide the rest.
              i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
              running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
              U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
+    Source   rejection from a majorant: von Neumann 1951
     Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
     Checked  tests/sampling/test_choice_rows.py
     """
@@ -90,7 +107,8 @@ def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:
     own = distances - distances.min(axis=1, keepdims=True)
     scale_bits = MOST_BITS - own.shape[1].bit_length()
     with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
-        far = own.astype(np.float64) * (rate.numerator / rate.denominator)
+        near = min(rate, _LARGEST_RATE)  # it makes no difference to a distance of 0, or above 512
+        far = own.astype(np.float64) * (near.numerator / near.denominator)
     weight, accept = weights_above(far, 2.0**scale_bits)
     sums = np.cumsum(weight.astype(np.int64), axis=1)
     return RowChoices(sums, accept, own, rate, scale_bits)
