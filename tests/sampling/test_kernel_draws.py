@@ -40,6 +40,7 @@ def test_no_draw_is_no_draw(draw, sampler, module) -> None:
 @pytest.mark.parametrize(("draw", "sampler", "module"), DRAWS)
 @pytest.mark.parametrize("parameter", [1, 0.5, "1/2", None, np.float64(2)])
 def test_only_exact_rationals_are_taken(draw, sampler, module, parameter, monkeypatch) -> None:
+    sampler(Fraction(1)), sampler(Fraction(2)), sampler(Fraction(1, 2))  # an equal one is known
     monkeypatch.setattr(bits.KeyStream, "fill", lambda *_: pytest.fail("bits were drawn"))
     with pytest.raises(WrongType, match="is no Fraction; pass an exact rational"):
         draw(parameter, 3)

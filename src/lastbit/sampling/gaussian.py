@@ -43,7 +43,7 @@ _ACCEPTANCE = 0.48  # of the remainder's proposals, at least
 _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see LazyUniform)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32, typed=True)
 def gaussian_sampler(variance: Fraction) -> Sampler:
     """The prepared sampler of the discrete Gaussian law of a variance.
 

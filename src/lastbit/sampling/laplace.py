@@ -31,7 +31,7 @@ DIGIT_BITS = 8
 MOST_SCALE = 1 << 512
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32, typed=True)
 def laplace_sampler(scale: Fraction) -> Digits:
     """The prepared sampler of the discrete Laplace law of a scale.
 
