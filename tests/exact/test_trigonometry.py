@@ -9,9 +9,9 @@ from flint import arb
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from lastbit.exact import elementary as turn
+from lastbit.exact import trigonometry as turn
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.elementary import TURN_ERROR, cos_sin_turn
+from lastbit.exact.trigonometry import TURN_ERROR, cos_sin_turn
 
 UNIT = 2.0**-53
 

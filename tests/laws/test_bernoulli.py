@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import Real, arb_of
+from lastbit.exact.ball import Real
+from lastbit.exact.fixed_point import rational_between
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp, bernoulli, bernoulli_exp, coin
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals, exp
 from tests.laws.test_inversion import OneWord, Undecided
@@ -49,7 +51,7 @@ def test_a_real_exponent() -> None:
     "p", [Fraction(1, 3), Fraction(1, 2), Fraction(0), Fraction(1), Fraction(7, 8)]
 )
 def test_the_real_code_over_all_words(p: Fraction) -> None:
-    sampler = coin(lambda: arb_of(p), word_bits=8, guide_bits=4)
+    sampler = coin(partial(rational_between, p), word_bits=8, guide_bits=4)
     hits = undecided = 0
     for first, rest in product(range(16), range(16)):
         word = first << 4 | rest

@@ -23,9 +23,9 @@ from lastbit.laws.discrete import (
 )
 from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
+from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.draw import Sampler, drawn_with
 from lastbit.sampling.gaussian import gaussian_sampler as gaussian
 from lastbit.sampling.laplace import digits
 from lastbit.sampling.uniform import UniformBelow

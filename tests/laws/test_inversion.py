@@ -5,16 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
 
 from lastbit.errors import PrecisionExhausted
-from lastbit.exact.ball import arb_of
+from lastbit.exact.fixed_point import rational_between
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.inversion import Inversion, capacity, inversion
-from lastbit.sampling.uniform import LazyUniform
+from lastbit.sampling.lazy import LazyUniform
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals
 
 WEIGHTS = [Fraction(1, 3), Fraction(1, 5), Fraction(1, 7), Fraction(34, 105)]
@@ -26,7 +26,7 @@ def cumulative(j: int) -> Fraction:
 
 def small_table(word_bits: int, guide_bits: int) -> Inversion:
     return inversion(
-        lambda j: arb_of(cumulative(j)),
+        lambda places: (rational_between(cumulative(j), places) for j in count()),
         lambda j: 10 * j,
         cells=len(WEIGHTS),
         word_bits=word_bits,
@@ -87,7 +87,11 @@ def test_the_real_code_over_all_words(word_bits: int, guide_bits: int) -> None:
 
 def test_dyadic_boundaries_leave_nothing_undecided_that_matters() -> None:
     table = inversion(
-        lambda _: arb_of(Fraction(1, 2)), lambda j: j, cells=2, word_bits=8, guide_bits=4
+        lambda places: [rational_between(Fraction(1, 2), places)],
+        lambda j: j,
+        cells=2,
+        word_bits=8,
+        guide_bits=4,
     )
     found = outcomes(table)
     assert [found[word] for word in range(256)] == [0] * 128 + [1] * 128
@@ -108,7 +112,7 @@ def test_mutants_of_the_tables_are_rejected(mutation: str) -> None:
         case "late":  # one slot beside the truth
             guide = np.roll(guide, 1)
     mutant = Inversion(
-        table.cumulative, table.symbol, lows, highs, symbols, guide,
+        table.boundaries, table.symbol, lows, highs, symbols, guide,
         table.word_bits, table.guide_bits, table.unsettled, table.cells,
     )  # fmt: skip
     with decimals(), pytest.raises(Refused):
@@ -145,7 +149,10 @@ def test_refinement_finds_the_cell() -> None:
 
 def test_refinement_reaches_beyond_the_table() -> None:
     """The tail of an unbounded law is drawn from the law itself, however far."""
-    table = inversion(lambda j: 1 - arb_of(Fraction(1, 4 ** (j + 1))), lambda j: j)
+    table = inversion(
+        lambda places: (rational_between(1 - Fraction(1, 4 ** (j + 1)), places) for j in count()),
+        lambda j: j,
+    )
     all_ones: list[np.ndarray] = [
         np.array([0xFFFF], np.uint16),
         np.array([(1 << 46) - 1], np.uint64),
@@ -160,7 +167,7 @@ def test_refinement_reaches_beyond_the_table() -> None:
 def test_lazy_uniform_is_one_number() -> None:
     """Answers are consistent, and refinement stops with a clear error rather than for ever."""
     uniform = LazyUniform(Seeded(3))
-    answers = [uniform.below(partial(arb_of, Fraction(k, 1000))) for k in range(1001)]
+    answers = [uniform.below(partial(rational_between, Fraction(k, 1000))) for k in range(1001)]
     assert answers == sorted(answers)
     assert not answers[0]
     assert answers[1000]
@@ -170,7 +177,7 @@ def test_lazy_uniform_is_one_number() -> None:
             return np.zeros(count, np.uint8)
 
     with pytest.raises(PrecisionExhausted):
-        LazyUniform(Zeros()).below(lambda: arb_of(0).union(arb_of(1)))
+        LazyUniform(Zeros()).below(lambda places: (0, 1 << places))
 
 
 def binomial_tail(n: int, p: Fraction, above: int) -> Decimal:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.uniform import UniformBelow, random_bits
+from lastbit.sampling.lazy import random_bits
+from lastbit.sampling.uniform import UniformBelow
 
 LIMB = 4
 

@@ -15,8 +15,8 @@ import numpy as np
 from lastbit.errors import Undecidable
 from lastbit.exact.ball import Ball, Real
 from lastbit.laws.law import Law
+from lastbit.sampling.blocks import Sampler
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import Sampler
 from tests.laws.frequency import assert_frequency
 
 Vector = tuple[int, ...]

@@ -24,8 +24,9 @@ from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms import above_threshold, lattice
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import Sampler, drawn, drawn_with
+from lastbit.sampling.draw import drawn
 from tests.evidence import late
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import decimals, exp

@@ -34,8 +34,8 @@ from lastbit.privacy.guarantees import (
     ProbabilisticDP,
     PureDP,
 )
+from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import Sampler, drawn_with
 from tests.laws.frequency import assert_frequency, suspicious
 
 KEYS = 3

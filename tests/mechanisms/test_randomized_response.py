@@ -18,8 +18,8 @@ from lastbit.mechanisms import randomized_response
 from lastbit.mechanisms.randomized_response import GRID, RandomizedResponse, Shift, moved, shifts
 from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import draw
+from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
-from lastbit.sampling.draw import Sampler, drawn_with
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import MARGIN, decimal, decimals, exp
 

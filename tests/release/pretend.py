@@ -12,8 +12,8 @@ import pytest
 
 from lastbit.mechanisms import lattice
 from lastbit.release import paying, release
+from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.draw import drawn_with
 from lastbit.tables import Aggregates
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
@@ -104,4 +104,4 @@ def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         return draws.tolist()[0] if size is None else draws.reshape(shape)
 
     monkeypatch.setattr(lattice, "drawn", drawn)
-    monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)
+    monkeypatch.setattr(import_module("lastbit.sampling.rows"), "secure_bits", lambda: source)

@@ -212,7 +212,7 @@ ROOMS = (
     "release.release", "release.noise", "release.intervals", "release.formulas", "release.answer",
     "release.paying",
     "tables.backends.duckdb.engine", "tables.backends.aggregated", "ledger.ledger", "ledger.chain",
-    "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",
+    "mechanisms.lattice", "mechanisms.histogram", "sampling.rows", "checker.dispatch",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
-from lastbit.sampling import bits, draw
+from lastbit.sampling import bits, blocks, draw
 from lastbit.sampling.uniform import uniform_below
 
 WIDE = 1 << 62
@@ -85,7 +85,7 @@ def interrupted(
 ) -> tuple[Any, Trace]:
     """The result of `work`, with `act` called in its midst as a signal handler would be.
 
-    Steps are lines or opcodes (`event`) of `draw.py` and `bits.py`; step 0 is never reached.
+    Steps are lines or opcodes (`event`) of `draw.py`, `blocks.py` and `bits.py`; step 0 is none.
     """
     trace = Trace()
 
@@ -97,7 +97,7 @@ def interrupted(
         return step
 
     def enter(frame: FrameType, what: str, argument: object) -> Any:
-        if frame.f_code.co_filename not in (bits.__file__, draw.__file__):
+        if frame.f_code.co_filename not in (bits.__file__, blocks.__file__, draw.__file__):
             return None
         if frame.f_code.co_filename == bits.__file__:
             trace.last_look = trace.steps

@@ -18,8 +18,7 @@ from lastbit.sampling.bernoulli import bernoulli, bernoulli_exp
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import choice, choice_exp
 from lastbit.sampling.draw import stream
-from lastbit.sampling.gaussian import discrete_gaussian
-from lastbit.sampling.laplace import discrete_laplace, geometric
+from lastbit.sampling.integers import discrete_gaussian, discrete_laplace, geometric
 from lastbit.sampling.planar import planar_laplace
 from lastbit.sampling.rounded import rounded
 from lastbit.sampling.uniform import uniform_below

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 import lastbit
 from lastbit.errors import EntropyUnavailable, LastbitError
-from lastbit.sampling import bits, draw
+from lastbit.sampling import bits, blocks, draw
 from lastbit.sampling.bits import BYTES_PER_KEY, Bits, KeyStream, secure_bits, words
-from lastbit.sampling.draw import BLOCK
+from lastbit.sampling.blocks import BLOCK
 from tests.evidence import Extent
 from tests.sampling.children import (
     WIDE,
@@ -480,7 +480,7 @@ def enter(
     """A new stream, a pool in the given state; and an array takes more than one block."""
     monkeypatch.setattr(bits._LOCAL, "stream", KeyStream())
     before = [number for _ in range(drawn_before) for number in one(sampler)]
-    monkeypatch.setattr(draw, "BLOCK", 4 if scene is many else BLOCK)
+    monkeypatch.setattr(blocks, "BLOCK", 4 if scene is many else BLOCK)
     return before
 
 

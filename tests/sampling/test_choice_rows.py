@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
 
+from lastbit.errors import InvalidParameter
 from lastbit.laws.discrete import ExpWeighted
-from lastbit.sampling.choice import RowChoices, _below, choice_exp_rows, row_choices
 from lastbit.sampling.deterministic import Seeded
+from lastbit.sampling.rows import RowChoices, _below, choice_exp_rows, row_choices
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import decimals, exp
 
@@ -96,3 +99,30 @@ def test_shapes(shape: tuple[int, int]) -> None:
 def test_far_candidates_are_not_drawn() -> None:
     far = np.array([[0, 2**61, 2**61], [2**61, 2**61, 0]])
     assert choice_exp_rows(far, rate=Fraction(1, 2**20)).tolist() == [0, 2]
+
+
+def test_a_rate_beyond_all_floats_is_exact() -> None:
+    """Ties are still drawn alike, and everything else never."""
+    drawn = choice_exp_rows(np.array([[1, 0, 0]] * 2000), rate=Fraction(1 << 2000))
+    assert set(drawn.tolist()) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "distances",
+    [
+        np.array([[-1, 0]]),
+        np.array([[0, 1 << 62]]),
+        np.zeros((2, 0), np.int64),
+        np.array([[0.5, 1.0]]),
+        np.array([[0, 1 << 70]], np.object_),
+    ],
+)
+def test_other_distances_are_refused(distances: NDArray[Any]) -> None:
+    with pytest.raises(InvalidParameter, match="distances are none, or not integers"):
+        choice_exp_rows(distances, rate=Fraction(1))
+
+
+@pytest.mark.parametrize("rate", [0.5, Fraction(0), Fraction(-1)])
+def test_other_rates_are_refused(rate: Any) -> None:
+    with pytest.raises(InvalidParameter, match="rate is"):
+        choice_exp_rows(np.zeros((1, 2), np.int64), rate=rate)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 import lastbit
 from lastbit.errors import InvalidParameter
-from lastbit.sampling import bits, draw
+from lastbit.sampling import bits, blocks, draw
 from lastbit.sampling.bits import Bits, KeyStream, words
+from lastbit.sampling.blocks import BLOCK, SMALL_BLOCK, drawn_with
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
-from lastbit.sampling.draw import BLOCK, SMALL_BLOCK, cached, drawn, drawn_fresh, drawn_with, stream
+from lastbit.sampling.draw import cached, drawn, drawn_fresh, stream
 
 INTEGERS: dict[str, Callable[..., Any]] = {
     "uniform_below": lambda **size: lastbit.uniform_below(1000, **size),
@@ -182,7 +183,7 @@ class Widening:
 
 @pytest.mark.parametrize("wide_from", [0, 1, 2, 3])
 def test_a_block_beyond_int64_widens_the_whole(monkeypatch, wide_from):
-    monkeypatch.setattr(draw, "SMALL_BLOCK", 4)
+    monkeypatch.setattr(blocks, "SMALL_BLOCK", 4)
     out = drawn_with(Widening(wide_from), Seeded(1), 14)
     calls = [1] * 4 + [2] * 4 + [3] * 4 + [4] * 2
     assert out.tolist() == [call if call <= wide_from else 2**70 + call for call in calls]
@@ -190,7 +191,7 @@ def test_a_block_beyond_int64_widens_the_whole(monkeypatch, wide_from):
 
 
 def test_a_wide_block_then_a_narrow_one(monkeypatch):
-    monkeypatch.setattr(draw, "SMALL_BLOCK", 2)
+    monkeypatch.setattr(blocks, "SMALL_BLOCK", 2)
 
     class Narrowing:
         calls = 0
@@ -216,7 +217,7 @@ class Filling(Ramp):
 
 
 def test_blocks_go_straight_into_the_result(monkeypatch):
-    monkeypatch.setattr(draw, "BLOCK", 4)
+    monkeypatch.setattr(blocks, "BLOCK", 4)
     out = drawn_with(Filling(), Seeded(1), 11)
     assert out.dtype == np.object_
     expected = [0, 1, 2, 3] + [2**63 + k for k in (4, 5, 6, 7)] + [8, 9, 10]

@@ -15,8 +15,8 @@ from lastbit.errors import LastbitError
 from lastbit.exact.rounding import upper
 from lastbit.laws.planar import DiscretePlanarLaplace
 from lastbit.sampling import planar
+from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import drawn_with
 from lastbit.sampling.inversion import proposals
 from lastbit.sampling.planar import Shells, coordinates, planar_laplace, shells, turned
 from tests.laws.frequency import assert_frequency, suspicious

@@ -26,8 +26,8 @@ from lastbit.laws.ideal import (
     StudentT,
 )
 from lastbit.laws.transformed import Rounded
+from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import drawn_with
 from lastbit.sampling.pieces import Pieces, pieces, quantile_pieces, rough_quantile
 from lastbit.sampling.rounded import RoundedSampler, rounded, rounded_sampler
 from tests.laws.frequency import assert_frequency

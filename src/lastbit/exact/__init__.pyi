@@ -4,6 +4,7 @@ from lastbit.exact.ball import (
     Real as Real,
     arb_of as arb_of,
     at_most as at_most,
+    enclosure_of as enclosure_of,
     ends as ends,
     floor_ceil as floor_ceil,
     refine as refine,
@@ -19,8 +20,19 @@ from lastbit.exact.binomial import (
 from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     alternating as alternating,
-    cos_sin_turn as cos_sin_turn,
     exp_negative as exp_negative,
+)
+from lastbit.exact.fixed_point import (
+    Enclosure as Enclosure,
+    Pair as Pair,
+    complement as complement,
+    exp_between as exp_between,
+    gaussian_weights as gaussian_weights,
+    product as product,
+    rational_between as rational_between,
+    share as share,
+    shorter as shorter,
+    theta_between as theta_between,
 )
 from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
@@ -49,6 +61,7 @@ from lastbit.exact.rounding import (
     tidy as tidy,
     upper as upper,
 )
+from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn
 
 __all__ = [
     "Ball",

@@ -15,6 +15,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 from flint import arb, ctx, fmpq
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable
+from lastbit.exact.fixed_point import Enclosure, Pair
 from lastbit.exact.rational import Number, rational
 
 DEFAULT_PRECISION = 128
@@ -365,3 +366,18 @@ class Real:
 
 def _real(operand: RealOperand) -> Real:
     return operand if isinstance(operand, Real) else Real(operand)
+
+
+def enclosure_of(probability: Callable[[], arb]) -> Enclosure:
+    """A number from 0 to 1, given at the working precision, enclosed to any number of places."""
+
+    def at(places: int) -> Pair:
+        one = 1 << places
+        with working_precision(places + 8):
+            ball = probability()
+            if not (ball.is_finite() and abs(ball) < 2):  # this says nothing of such a number
+                return 0, one
+            low, high = floor_ceil(ball * arb(2) ** places)
+        return min(max(low, 0), one), min(max(high, 0), one)
+
+    return at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -20,6 +20,7 @@ from lastbit.exact import (
     positive,
     probability as probability_of,
     rational,
+    rational_between,
     tail_at_most,
     upper,
     whole,
@@ -314,5 +315,5 @@ def shifts(
     change: Fraction, categories: int, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Coin | Shift:
     """The sampler of shifts; words are shorter in tests only."""
-    changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)
+    changed = coin(partial(rational_between, change), word_bits=word_bits, guide_bits=guide_bits)
     return changed if categories == 2 else Shift(changed, UniformBelow(categories - 1))

@@ -10,7 +10,8 @@ int64, and Python integers (an object array) where the law reaches beyond int64:
 How it is done. A draw is an inversion, X = least j with U < F(j), of a uniform real U whose bits
 are revealed only as far as the answer needs them: sixteen nearly always do (`inversion.py`). Large
 scales are drawn digit by digit (`laplace.py`) or cell by cell (`gaussian.py`). Candidates with
-exponential weights are drawn from integer weights a trace too large, and corrected (`choice.py`).
+exponential weights are drawn from integer weights a trace too large, and corrected (`rows.py`,
+`choice.py`). All this rests on whole numbers alone (`exact/fixed_point.py`), and not on Arb.
 Real-valued laws are drawn with certified polynomials, and by balls where those do not decide
 (`pieces.py`, `rounded.py`).
 

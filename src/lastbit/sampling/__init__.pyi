@@ -6,29 +6,32 @@ from lastbit.sampling.bernoulli import (
     flips as flips,
 )
 from lastbit.sampling.bits import Bits as Bits, secure_bits as secure_bits, words as words
+from lastbit.sampling.blocks import Sampler as Sampler
 from lastbit.sampling.choice import (
     choice as choice,
     choice_exp as choice_exp,
-    choice_exp_rows as choice_exp_rows,
     counted as counted,
 )
 from lastbit.sampling.draw import (
-    Sampler as Sampler,
     Size as Size,
     drawn as drawn,
     drawn_fresh as drawn_fresh,
     stream as stream,
 )
 from lastbit.sampling.gaussian import (
-    discrete_gaussian as discrete_gaussian,
+    draw_discrete_gaussian as draw_discrete_gaussian,
     gaussian_sampler as gaussian_sampler,
+)
+from lastbit.sampling.integers import (
+    discrete_gaussian as discrete_gaussian,
+    discrete_laplace as discrete_laplace,
+    geometric as geometric,
 )
 from lastbit.sampling.inversion import GUIDE_BITS as GUIDE_BITS, WORD_BITS as WORD_BITS
 from lastbit.sampling.laplace import (
     MOST_SCALE as MOST_SCALE,
     digits as digits,
-    discrete_laplace as discrete_laplace,
-    geometric as geometric,
+    draw_discrete_laplace as draw_discrete_laplace,
     laplace_sampler as laplace_sampler,
 )
 from lastbit.sampling.planar import (
@@ -44,6 +47,7 @@ from lastbit.sampling.planar import (
     survival as survival,
 )
 from lastbit.sampling.rounded import rounded as rounded, rounded_sampler as rounded_sampler
+from lastbit.sampling.rows import choice_exp_rows as choice_exp_rows
 from lastbit.sampling.uniform import UniformBelow as UniformBelow, uniform_below as uniform_below
 
 __all__ = [

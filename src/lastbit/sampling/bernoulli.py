@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import overload
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted
-from lastbit.exact import LARGEST_ARGUMENT, Number, Real, arb_of, exp_negative, rational, refine
-from lastbit.laws import Bernoulli
+from lastbit.exact import (
+    LARGEST_ARGUMENT,
+    Enclosure,
+    Number,
+    Real,
+    enclosure_of,
+    exp_negative,
+    probability,
+    rational,
+    rational_between,
+    refine,
+)
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.choice import Exponents, distances_below, falls_below
+from lastbit.sampling.choice import Exponents, distances_below
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
+from lastbit.sampling.rows import falls_below
 from lastbit.sampling.uniform import below_each
 
 
@@ -66,8 +75,7 @@ def bernoulli_exp(gamma: Number | Real, size: Size = None) -> bool | NDArray[np.
 
 @lru_cache(maxsize=64, typed=True)
 def _bernoulli(p: Number) -> Coin:
-    exact = Bernoulli(p).p
-    return coin(lambda: arb_of(exact))
+    return coin(partial(rational_between, probability(p, "p")))
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -80,7 +88,7 @@ def _bernoulli_exp(gamma: Number | Real) -> Coin:
         negative, problem = True, "is not certainly 0 or more"
     if negative:
         raise InvalidParameter("gamma", problem=problem, remedy="pass a number from 0 up")
-    return coin((-real).exp().enclosure)
+    return coin(enclosure_of((-real).exp().enclosure))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,12 +109,10 @@ class Coin:
         return out
 
 
-def coin(
-    probability: Callable[[], arb], *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
-) -> Coin:
-    """The tables of a coin whose probability can be enclosed at any working precision."""
+def coin(chance: Enclosure, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS) -> Coin:
+    """The tables of a coin whose probability can be enclosed to any number of places."""
     inverse = inversion(
-        lambda _: probability(),
+        lambda places: [chance(places)],
         lambda j: 1 - j,
         cells=2,
         word_bits=word_bits,

@@ -1,4 +1,4 @@
-"""One of many candidates, by rational weights or by exponentials: alone, by counts, or in rows."""
+"""One of many candidates, by rational weights or by exponentials, alone or by counts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import (
-    LARGEST_ARGUMENT,
-    Number,
-    arb_of,
-    exp_negative,
-    nearest,
-    positive,
-    rational,
-)
-from lastbit.sampling.bits import Bits, secure_bits, words
-from lastbit.sampling.draw import Shape, Size, drawn_fresh, drawn_with
-from lastbit.sampling.uniform import LazyUniform, UniformBelow
+from lastbit.exact import Number, nearest, positive, rational
+from lastbit.sampling.bits import Bits, words
+from lastbit.sampling.draw import Shape, Size, drawn_fresh
+from lastbit.sampling.rows import MOST_BITS, falls_below, weights_above
+from lastbit.sampling.uniform import UniformBelow
 
 Exponents: TypeAlias = NDArray[Any] | Sequence[Fraction]
 """Integers or float64 in a numpy vector, or rationals."""
@@ -151,12 +144,7 @@ class Rejection:
     """Weights that are not rational, drawn from integer weights that are a trace too large.
 
     Law      P[X = i] proportional to v_i = c_i exp(-d_i), c_i a count below 2**53 and d_i >= 0
-    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
-             (`Wheel`) and accept with probability 2**b v_i / W_i, else draw again: each round gives
-             i with probability proportional to v_i. Only the drawn v_i is ever needed exactly; the
-             sum of all is not. W_i comes from floats (`_weights_above`); a uniform word below
-             2**53 times a lower bound of the acceptance accepts at once, and balls decide the rest
-    Source   rejection from a majorant: von Neumann 1951
+    Theorem  as for `RowChoices`; i in proportion to W_i by `Wheel`
     Checked  tests/laws/test_choice.py, tests/sampling/test_counted.py
     """
 
@@ -187,33 +175,6 @@ class Rejection:
     def _exactly(self, index: int) -> tuple[int, Fraction]:
         """The count and the exponent of a candidate."""
         raise NotImplementedError
-
-
-def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
-    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
-    return LazyUniform(bits, word, 53).below(lambda: (-arb_of(distance)).exp() * arb_of(share))
-
-
-def _weights_above(
-    distance: NDArray[np.float64], scale: NDArray[np.float64] | float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Integer weights not below scale * exp(-d), and words that accept at once.
-
-    Theorem  Write u = 2**-53; scale is exact, or off by u. The float of d takes at most two
-             roundings and that of the rate, so it is off by at most 4u d, and y, the float of
-             scale * exp(-d), relatively by at most s = (8 d + 16) u (`exp_negative`: 8u). So W =
-             ceil(y (1+s)(1+8u)) is large enough, and the acceptance is at least
-             y (1-s)(1-8u) / W. What that leaves to balls is a share of about 2 (8 d + 16) u + 1/y.
-             Where d > 512, W is that of 512, which is larger, and nothing is accepted at once
-    """
-    near = np.minimum(distance, LARGEST_ARGUMENT)
-    slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
-    y = exp_negative(near) * scale
-    weight = np.ceil(y * (1.0 + slack))
-    # for comparison with the first 53 bits of a uniform, whose other bits could add one
-    accept = y * (1.0 - slack) / np.maximum(weight, 1.0) * 2.0**53 - 1.0
-    accept[distance > LARGEST_ARGUMENT] = -1.0
-    return weight, accept
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -290,7 +251,7 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
     accept = np.empty(distances.size, np.float64)
     for start in range(0, distances.size, _CHUNK):
         piece = slice(start, start + _CHUNK)
-        weights[piece], accept[piece] = _weights_above(distances[piece], 2.0**scale_bits)
+        weights[piece], accept[piece] = weights_above(distances[piece], 2.0**scale_bits)
     # the exponents are often the data itself: nothing but their number may show in the work
     public_bits = scale_bits + 1 + weights.size.bit_length()
     return Majorant(
@@ -321,108 +282,6 @@ def _array(values: object, name: str) -> NDArray[Any] | None:
     return values if values.dtype.kind in "iu" else None
 
 
-_MOST_BITS = 61
-_ENTRIES = 1 << 20
-_MOST_ROWS = 1 << 14
-_BLOCK_BITS = 128
-
-
-def choice_exp_rows(distances: NDArray[np.int64], *, rate: Fraction) -> NDArray[np.int64]:
-    """Exact draws, one index a row, P proportional to exp(-rate * distances[row, index]).
-
-    Law      P[X_row = i] = exp(-rate d_i) / sum(exp(-rate d_j)), the rows independent
-    Theorem  see `RowChoices`
-    Source   as `choice_exp`, for many rows at a time; distances from 0 up and below 2**62
-    Checked  tests/sampling/test_choice_rows.py
-
-    >>> choice_exp_rows(np.array([[0, 1000], [1000, 0]]), rate=Fraction(1)).tolist()
-    [0, 1]
-    """
-    rows, candidates = distances.shape
-    step = max(1, min(_MOST_ROWS, _ENTRIES // max(candidates, 1)))
-    out = np.empty(rows, np.int64)
-    for start in range(0, rows, step):
-        piece = row_choices(distances[start : start + step], rate)
-        out[start : start + step] = drawn_with(piece, secure_bits(), len(piece.sums))
-    return out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowChoices:
-    """Exponential weights of every row, drawn from integer weights that are a trace too large.
-
-    Law      P[X = i] proportional to v_i = exp(-rate (d_i - d)), d the least distance of the row
-    Theorem  as for `Rejection`, in each row; the float of rate (d_i - d) takes a conversion and a
-             product.
-             i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
-             running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
-             U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
-    Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
-    Checked  tests/sampling/test_choice_rows.py
-    """
-
-    sums: NDArray[np.int64]
-    accept_low: NDArray[np.float64]
-    distances: NDArray[np.int64]
-    rate: Fraction
-    scale_bits: int
-
-    def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """One index for each of the rows, whose number is `size`."""
-        out = np.zeros(size, np.int64)
-        pending = np.arange(size)
-        while pending.size:
-            sums = self.sums[pending]
-            target = _below(bits, sums[:, -1])
-            index = (sums <= target[:, None]).sum(axis=1)
-            out[pending] = index
-            word = (words(bits, pending.size, np.uint64) >> np.uint64(11)).view(np.int64)
-            open_ = np.flatnonzero(word >= self.accept_low[pending, index])
-            rejected = [
-                k
-                for k in open_
-                if not self._accepts(bits, int(pending[k]), int(index[k]), int(word[k]))
-            ]
-            pending = pending[rejected]
-        return out
-
-    def _accepts(self, bits: Bits, row: int, index: int, word: int) -> bool:
-        far = self.rate * int(self.distances[row, index])
-        before = int(self.sums[row, index - 1]) if index else 0
-        weight = int(self.sums[row, index]) - before
-        return falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
-
-
-def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:
-    """Integer weights just above the exponential ones, row by row."""
-    own = distances - distances.min(axis=1, keepdims=True)
-    scale_bits = _MOST_BITS - own.shape[1].bit_length()
-    with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
-        far = own.astype(np.float64) * (rate.numerator / rate.denominator)
-    weight, accept = _weights_above(far, 2.0**scale_bits)
-    sums = np.cumsum(weight.astype(np.int64), axis=1)
-    return RowChoices(sums, accept, own, rate, scale_bits)
-
-
-def _below(bits: Bits, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each total a uniform integer from 0 up and below it."""
-    out = np.empty(totals.size, np.int64)
-    pending = list(range(totals.size))
-    mask = (1 << _BLOCK_BITS) - 1
-    while pending:
-        drawn = words(bits, 2 * len(pending), np.uint64).tolist()
-        left = []
-        for place, high, low in zip(pending, drawn[0::2], drawn[1::2], strict=True):
-            total = int(totals[place])
-            product = (high << 64 | low) * total
-            if product & mask < (1 << _BLOCK_BITS) % total:
-                left.append(place)
-            else:
-                out[place] = product >> _BLOCK_BITS
-        pending = left
-    return out
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Counted(Rejection):
     """P[X = i] proportional to counts[i] exp(-rate distances[i]), both integers from 0 up.
@@ -443,15 +302,15 @@ class Counted(Rejection):
 def counted(counts: NDArray[np.int64], distances: NDArray[np.int64], rate: Fraction) -> Counted:
     """The prepared weights: counts below 2**53, at least one of them above 0; distances as well."""
     least = int(distances[counts > 0].min())
-    scale_bits = _MOST_BITS - int(counts.max()).bit_length()
+    scale_bits = MOST_BITS - int(counts.max()).bit_length()
     with np.errstate(all="ignore"):  # a distance too large for a float counts as 512
         far = np.maximum(distances - least, 0).astype(np.float64)
         far *= min(rate.numerator / rate.denominator, 2.0**900)
-    weight, accept = _weights_above(far, counts.astype(np.float64) * 2.0**scale_bits)
+    weight, accept = weights_above(far, counts.astype(np.float64) * 2.0**scale_bits)
     weights = weight.astype(np.int64)
-    public_bits = _MOST_BITS + 2 + weights.size.bit_length()
+    public_bits = MOST_BITS + 2 + weights.size.bit_length()
     return Counted(
-        wheel=summed(weights, _MOST_BITS + 1, public_bits=public_bits),
+        wheel=summed(weights, MOST_BITS + 1, public_bits=public_bits),
         weights=weights,
         accept_low=accept,
         counts=counts,

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import whole
-from lastbit.sampling.bits import Bits, KeyStream, Life, secure_bits
+from lastbit.sampling.bits import secure_bits
+from lastbit.sampling.blocks import BLOCK, Sampler, drawn_with, too_many
 
 Shape: TypeAlias = int | tuple[int, ...]
 Size: TypeAlias = Shape | None
 Prepared = TypeVar("Prepared")
 
-# Large enough that threads seldom meet at the interpreter's lock, small enough for the caches;
-# samplers that need many temporary arrays take the smaller one.
-BLOCK = 1 << 18
-SMALL_BLOCK = 1 << 16
 _AHEAD = 256
 _MOST_POOLS = 64
 _MOST_DIMENSIONS = 64  # numpy's own limit
 _MOST_DRAWS = 1 << 36
-
-
-class Sampler(Protocol):
-    """A law with its tables, ready to draw."""
-
-    def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws; the bytes taken depend on `size` alone.
-
-        A sampler may also have `into(bits, out, scratch)`: the same into a given int64 array, or,
-        where that cannot hold them, into a new array that is returned.
-        """
-        ...
 
 
 def cached(prepare: Callable[[Any], Prepared], parameter: object) -> Prepared:
@@ -59,7 +43,7 @@ def drawn(sampler: Sampler, size: Size) -> Any:
             "size", problem=f"has more than {_MOST_DIMENSIONS} dimensions", remedy="pass fewer"
         )
     if max(math.prod(shape), *shape, 0) > _MOST_DRAWS:
-        raise _too_many("is above 2**36 draws")
+        raise too_many("is above 2**36 draws")
     return drawn_with(sampler, secure_bits(), math.prod(shape)).reshape(shape)
 
 
@@ -68,47 +52,6 @@ def drawn_fresh(sampler: Sampler, size: Size) -> Any:
     if size is None:
         return drawn_with(sampler, secure_bits(), 1).tolist()[0]
     return drawn(sampler, size)
-
-
-def drawn_with(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
-    """`count` draws that no fork cut in two: a child throws away what its parent may return."""
-    while True:
-        life = _life(bits)
-        out = _blocks(sampler, bits, count)
-        if _life(bits) is life:
-            return out
-
-
-def _life(bits: Bits) -> Life | None:
-    return bits.life() if isinstance(bits, KeyStream) else None
-
-
-def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
-    """`count` draws, block by block, so that only the result needs memory."""
-    into = getattr(sampler, "into", None)
-    block = SMALL_BLOCK if into is None else BLOCK
-    if count <= block:
-        return sampler.draw(bits, count)
-    first = None if into is not None else sampler.draw(bits, block)
-    try:
-        out: NDArray[Any] = np.empty(count, np.int64 if first is None else first.dtype)
-    except MemoryError:
-        raise _too_many("needs more memory than there is") from None
-    scratch = np.empty(block if first is None else 0, np.int64)
-    if first is not None:
-        out[:block] = first
-    for start in range(0 if first is None else block, count, block):
-        piece = out[start : start + block]
-        if into is not None and piece.dtype == np.int64:
-            drawn_block = into(bits, piece, scratch[: piece.size])
-            if drawn_block is None:
-                continue
-        else:
-            drawn_block = sampler.draw(bits, piece.size)
-        if drawn_block.dtype != out.dtype:  # integers beyond int64
-            out = out.astype(np.object_)
-        out[start : start + block] = drawn_block
-    return out
 
 
 def _one(sampler: Sampler) -> Any:
@@ -158,8 +101,3 @@ def stream(
     left, most = whole(total, "total"), whole(block, "block", least=1)
     sizes = (min(most, left - start) for start in range(0, left, most))
     return (draw(*parameters, size=size, **named) for size in sizes)
-
-
-def _too_many(problem: str) -> InvalidParameter:
-    remedy = "draw in pieces with lastbit.sampling.stream"
-    return InvalidParameter("size", problem=problem, remedy=remedy)

@@ -6,79 +6,64 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import count
-from typing import Any, overload
+from itertools import islice
+from typing import Any
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, exp_negative, nearest, positive
-from lastbit.laws import DiscreteGaussian, theta
-from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import Sampler, Shape, Size, cached, drawn
+from lastbit.exact import (
+    Pair,
+    complement,
+    exp_between,
+    exp_negative,
+    gaussian_weights,
+    share,
+    shorter,
+    theta_between,
+)
+from lastbit.sampling.bits import Bits, secure_bits, words
+from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.inversion import (
     GUIDE_BITS,
     WORD_BITS,
     Inversion,
     capacity,
+    check_parameter,
     inversion,
     proposals,
 )
-from lastbit.sampling.uniform import LazyUniform, accepted, random_bits
+from lastbit.sampling.lazy import LazyUniform, accepted, random_bits
 
 # Up to this standard deviation one table holds the whole law, beyond it cells of 2**b values.
 _DIRECT_DEVIATION = 128
 _CELLS_PER_DEVIATION = 32
+_SPARE = 64  # places of a sum of weights beyond those asked for
 _ACCEPTANCE = 0.48  # of the remainder's proposals, at least
 _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see LazyUniform)
 
 
-@overload
-def discrete_gaussian(
-    *, variance: Number | None = None, standard_deviation: Number | None = None, size: None = None
-) -> int: ...
-@overload
-def discrete_gaussian(
-    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Shape
-) -> NDArray[Any]: ...
-def discrete_gaussian(
-    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Size = None
-) -> int | NDArray[Any]:
-    """Exact draws from the discrete Gaussian law, given its variance or its standard deviation.
+@lru_cache(maxsize=32, typed=True)
+def gaussian_sampler(variance: Fraction) -> Sampler:
+    """The prepared sampler of the discrete Gaussian law of a variance.
 
     Law      P[X = k] proportional to exp(-k**2 / (2 variance)) on the integers
     Theorem  see `Direct` (small variance) and `Cells` (large variance)
     Source   CKS20, Definition 1, for the law
-    Differs  no rejection from a Laplace law; any rational variance above 0; the parameter is that
-             of the formula. Python integers where int64 would overflow
     Checked  tests/laws/test_gaussian.py
-
-    >>> discrete_gaussian(variance=2, size=3).dtype
-    dtype('int64')
-    >>> discrete_gaussian(standard_deviation="0.1")
-    0
-    >>> discrete_gaussian()
-    Traceback (most recent call last):
-        ...
-    lastbit.errors.InvalidParameter: variance is missing; pass variance= or standard_deviation=
     """
-    if (variance is None) == (standard_deviation is None):
-        problem = "is missing" if variance is None else "and standard_deviation are both given"
-        remedy = "pass variance= or standard_deviation="
-        raise InvalidParameter("variance", problem=problem, remedy=remedy)
-    if variance is not None:
-        return drawn(cached(gaussian_sampler, variance), size)  # type: ignore[no-any-return]
-    exact = positive(standard_deviation, "standard_deviation") ** 2
-    return drawn(gaussian_sampler(exact), size)  # type: ignore[no-any-return]
+    check_parameter(variance, "variance")
+    return direct(variance) if variance <= _DIRECT_DEVIATION**2 else cells(variance)
 
 
-@lru_cache(maxsize=32, typed=True)
-def gaussian_sampler(variance: Number) -> Sampler:
-    """The prepared sampler of a variance: the tables of its law."""
-    exact = positive(variance, "variance")
-    return direct(exact) if exact <= _DIRECT_DEVIATION**2 else cells(exact)
+def draw_discrete_gaussian(variance: Fraction, count: int) -> list[int]:
+    """`count` independent draws of the law of `gaussian_sampler`, from the thread's secure bits.
+
+    >>> len(draw_discrete_gaussian(Fraction(10**60, 3), 4))
+    4
+    """
+    draws: list[int] = drawn_with(gaussian_sampler(variance), secure_bits(), count).tolist()
+    return draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,29 +85,21 @@ class Direct:
 def direct(
     variance: Fraction, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Direct:
-    """The tables for a small variance."""
-    law = DiscreteGaussian(variance)
+    """The tables for a small variance: cells 2k-1 and 2k stand for k and -k."""
 
-    def cumulative(j: int) -> arb:
-        k = (j + 1) // 2  # cells 2k-1 and 2k stand for k and -k
-        upto = law.cumulative(k) - law.cumulative(-k - 1)
-        return upto if j == 2 * k else upto - law.mass(k)
-
-    def boundaries() -> Iterator[arb]:
-        total = theta(variance)
-        upto = arb(1)
-        yield upto / total
-        for k in count(1):
-            weight = (-arb_of(k * k / (2 * variance))).exp()
-            for _ in range(2):
-                upto += weight
-                yield upto / total
+    def boundaries(places: int) -> Iterator[Pair]:
+        working = places + _SPARE
+        total = theta_between(variance, working)
+        low = high = 0
+        for k, (below, above) in enumerate(gaussian_weights(variance, working)):
+            for _ in range(2 if k else 1):
+                low, high = low + below, high + above
+                yield shorter(share((low, high), total, working), _SPARE)
 
     return Direct(
         inversion(
-            cumulative,
+            boundaries,
             lambda j: (j + 1) // 2 if j % 2 else -(j // 2),
-            boundaries=boundaries,
             word_bits=word_bits,
             guide_bits=guide_bits,
         )
@@ -231,7 +208,8 @@ class Cells:
         leading = rest if not drop else np.array([r >> drop for r in rest.tolist()], np.int64)
         passed = leading.astype(np.float64) * 2.0 ** -(self.cell_bits - drop)
         passed = np.where(sign == 1, 1.0 - passed, passed)
-        rate = nearest(Fraction(1 << (2 * self.cell_bits)) / (2 * self.variance))
+        squares = Fraction(1 << (2 * self.cell_bits)) / (2 * self.variance)
+        rate = squares.numerator / squares.denominator
         twice = 2.0 * cell
         whole = rate * (twice + 1.0)
         end = exp_negative(np.minimum(whole, 32.0))
@@ -248,11 +226,15 @@ class Cells:
         end = start + width
         here = end - rest if sign else start + rest
 
-        def weight(x: int) -> arb:
-            return (-arb_of((x * x - start * start) / (2 * self.variance))).exp()
+        def weight(x: int, places: int) -> Pair:
+            return exp_between((x * x - start * start) / (2 * self.variance), places)
 
-        def probability() -> arb:
-            return (weight(here) - weight(end)) / (1 - weight(end))
+        def probability(places: int) -> Pair:
+            working = places + _SPARE
+            low, high = weight(here, working)
+            last = weight(end, working)
+            above = low - last[1], high - last[0]
+            return shorter(share(above, complement(last, working), working), _SPARE)
 
         return LazyUniform(bits, word, 53).below(probability)
 
@@ -265,30 +247,26 @@ def cells(variance: Fraction, *, cells_per_deviation: int = _CELLS_PER_DEVIATION
     width = 1 << cell_bits
     coarse = variance / width**2  # the variance counted in cells
 
-    def weight(c: int) -> arb:
-        return (-arb_of(c * c / (2 * coarse))).exp()
+    def body_boundaries(places: int) -> Iterator[Pair]:
+        """Cell 0 is the remainder, cells 2c+1 and 2c+2 are (c, +) and (c, -).
 
-    def remainder_share() -> arb:
-        return 1 - width * (theta(coarse) - 1) / theta(variance)
+        What lies behind a boundary are bodies, B m_c/Z each, and all of them add up to
+        B (theta(coarse) - 1)/Z.
+        """
+        working = places + _SPARE
+        total = theta_between(variance, working)
+        low, high = (end - (1 << working) for end in theta_between(coarse, working))
+        for c, (below, above) in enumerate(gaussian_weights(coarse, working)):
+            for _ in range(2 if c else 1):
+                if c:
+                    low, high = low - above, high - below
+                behind = share((width * low, width * high), total, working)
+                yield shorter(complement(behind, working), _SPARE)
 
-    def cumulative(j: int) -> arb:
-        """Cell 0 is the remainder, cells 2c+1 and 2c+2 are (c, +) and (c, -)."""
-        if j == 0:
-            return remainder_share()
-        c, part = divmod(j - 1, 2)
-        below = sum((weight(i) for i in range(1, c + 1)), arb(0))
-        bodies = 2 * below + (part + 1) * weight(c + 1)
-        return remainder_share() + width * bodies / theta(variance)
-
-    def boundaries() -> Iterator[arb]:
-        upto = remainder_share()
-        factor = width / theta(variance)
-        yield upto
-        for c in count(1):
-            mass = factor * weight(c)
-            for _ in range(2):
-                upto += mass
-                yield upto
+    def remainder_boundaries(places: int) -> Iterator[Pair]:
+        working = places + _SPARE
+        for weight in islice(gaussian_weights(coarse, working), 1, None):
+            yield shorter(complement(weight, working), _SPARE)
 
     def symbol(j: int) -> int:
         if j == 0:
@@ -296,7 +274,7 @@ def cells(variance: Fraction, *, cells_per_deviation: int = _CELLS_PER_DEVIATION
         c, part = divmod(j - 1, 2)
         return ~c if part else c
 
-    body = inversion(cumulative, symbol, boundaries=boundaries)
-    remainder = inversion(lambda c: 1 - weight(c + 1), lambda c: c)
-    share = (int(body.highs[1]) >> (body.word_bits - 30)) + 1, 1 << 30
-    return Cells(variance, cell_bits, body, remainder, share)
+    body = inversion(body_boundaries, symbol)
+    remainder = inversion(remainder_boundaries, int)
+    hard = (int(body.highs[1]) >> (body.word_bits - 30)) + 1, 1 << 30
+    return Cells(variance, cell_bits, body, remainder, hard)

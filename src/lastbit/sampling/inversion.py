@@ -17,27 +17,32 @@ Checked  tests/laws/test_inversion.py
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import count
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.errors import Undecidable
-from lastbit.exact import floor_ceil, refine, working_precision
-from lastbit.laws import least
+from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
+from lastbit.exact import Pair
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.uniform import LazyUniform
+from lastbit.sampling.lazy import MOST_BITS, LazyUniform
 
 WORD_BITS = 62
 GUIDE_BITS = 16
-TABLE_PRECISION = 192
+TABLE_PLACES = 192
 _UNSETTLED = np.int16(-(1 << 15))
 # Blocks of draws exceed the room set aside for their hard cases with at most this probability.
 _OVERFLOW_BITS = 48
+
+
+Boundaries: TypeAlias = Callable[[int], Iterable[Pair]]
+"""Enclosures of F(0), F(1), ... to a number of places; for finitely many cells all but the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +52,7 @@ class Inversion:
     Cell j is drawn where U lies in [F(j-1), F(j)); what comes out is `symbol(j)`.
     """
 
-    cumulative: Callable[[int], arb]
+    boundaries: Boundaries
     symbol: Callable[[int], int]
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
@@ -105,47 +110,24 @@ class Inversion:
         j = cell
         while j > 0 and int(self.highs[j]) > word:
             j -= 1
-        while j + 1 != self.cells and not uniform.below(partial(self.cumulative, j)):
+        while j + 1 != self.cells and not uniform.below(partial(self._edge, j)):
             j += 1
         return self.symbol(j)
 
+    def _edge(self, cell: int, places: int) -> Pair:
+        return next(islice(self.boundaries(places), cell, None))
+
 
 def inversion(
-    cumulative: Callable[[int], arb],
+    boundaries: Boundaries,
     symbol: Callable[[int], int],
     *,
-    boundaries: Callable[[], Iterable[arb]] | None = None,
     cells: int | None = None,
     word_bits: int = WORD_BITS,
     guide_bits: int = GUIDE_BITS,
 ) -> Inversion:
-    """Tables for a law on cells 0, 1, 2, ..., of which there are `cells`, or no end.
-
-    `boundaries` may give F(0), F(1), ... faster than `cumulative` one by one. The precision is
-    raised until every boundary is enclosed by integers at most 2 apart.
-    """
-
-    def edges(precision: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
-        top = 1 << word_bits
-        lows: list[int] = []
-        highs: list[int] = [-1]
-        with working_precision(precision):
-            for value in boundaries() if boundaries else map(cumulative, count()):
-                if cells is not None and len(lows) >= cells - 1:
-                    break
-                if not value.is_finite():
-                    raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
-                low, high = floor_ceil(value * arb(2) ** word_bits)
-                if high - low > 2:
-                    raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
-                lows.append(max(low, lows[-1] if lows else 0))
-                highs.append(min(high, top))
-                if cells is None and high >= top:
-                    break
-        return np.array(lows, np.int64), np.array(highs, np.int64)
-
-    lows, highs = refine(edges, start=TABLE_PRECISION)
+    """Tables for a law on cells 0, 1, 2, ..., of which there are `cells`, or no end."""
+    lows, highs = _edges(boundaries, cells, word_bits)
     symbols = np.array([symbol(j) for j in range(lows.size + 1)], np.int64)
     # for each value of the first bits the symbol they decide, or the mark that they do not
     step = 1 << (word_bits - guide_bits)
@@ -156,8 +138,44 @@ def inversion(
     guide = np.where(settled, symbols[cell], _UNSETTLED).astype(np.int16)
     unsettled = int(np.count_nonzero(~settled))
     return Inversion(
-        cumulative, symbol, lows, highs, symbols, guide, word_bits, guide_bits, unsettled, cells
+        boundaries, symbol, lows, highs, symbols, guide, word_bits, guide_bits, unsettled, cells
     )
+
+
+def _edges(
+    boundaries: Boundaries, cells: int | None, word_bits: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Integers around 2**w F(j), at most 2 apart: the lower ones, and the upper ones behind a -1.
+
+    They are asked for with twice as many places until all of them are as close.
+    """
+    top, places = 1 << word_bits, TABLE_PLACES
+    while places <= MOST_BITS:
+        lows: list[int] = []
+        highs: list[int] = [-1]
+        spare = places - word_bits
+        for below, above in islice(boundaries(places), None if cells is None else cells - 1):
+            low, high = below >> spare, -(-above >> spare)
+            if high - low > 2:
+                break
+            lows.append(max(low, lows[-1] if lows else 0))
+            highs.append(min(high, top))
+            if cells is None and high >= top:
+                return np.array(lows, np.int64), np.array(highs, np.int64)
+        else:
+            return np.array(lows, np.int64), np.array(highs, np.int64)
+        places *= 2
+    raise PrecisionExhausted(
+        f"a boundary of a law was not enclosed within {MOST_BITS} places: look for a fault"
+    )
+
+
+def check_parameter(number: Fraction, name: str) -> None:
+    """Refuse a parameter of a law that is not an exact rational above 0."""
+    if not isinstance(number, Fraction):
+        raise WrongType(name, problem="is no Fraction", remedy="pass an exact rational")
+    if number <= 0:
+        raise InvalidParameter(name, problem="is not above 0", remedy="pass a number above 0")
 
 
 @lru_cache(maxsize=4096)
@@ -174,7 +192,8 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
     def rare(k: int) -> bool:
         return k == draws or draws * _divergence(k / draws, p) > _OVERFLOW_BITS * math.log(2)
 
-    return least(rare, (math.ceil(draws * p), draws))
+    fewest = math.ceil(draws * p)
+    return fewest + bisect_left(range(fewest, draws), 1, key=rare)
 
 
 def proposals(size: int, acceptance: float) -> int:

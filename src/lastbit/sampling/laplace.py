@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, positive
-from lastbit.sampling.bits import Bits
-from lastbit.sampling.draw import Shape, Size, cached, drawn
-from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
+from lastbit.exact import Pair, complement, exp_between, product, share, shorter
+from lastbit.sampling.bits import Bits, secure_bits
+from lastbit.sampling.blocks import drawn_with
+from lastbit.sampling.inversion import (
+    GUIDE_BITS,
+    WORD_BITS,
+    Boundaries,
+    Inversion,
+    check_parameter,
+    inversion,
+)
 
 # Scales up to this one take a single table; larger ones are cut down to it digit by digit.
 TOP_SCALE = 32
@@ -25,37 +31,9 @@ DIGIT_BITS = 8
 MOST_SCALE = 1 << 512
 
 
-@overload
-def geometric(scale: Number, size: None = None) -> int: ...
-@overload
-def geometric(scale: Number, size: Shape) -> NDArray[Any]: ...
-def geometric(scale: Number, size: Size = None) -> int | NDArray[Any]:
-    """Exact draws from the geometric law on 0, 1, 2, ...
-
-    Law      P[X = k] = (1-q) * q**k, q = exp(-1/scale)
-    Theorem  in base 2**8 the digits of X are independent: exp(-(a + 2**8 b)/scale) is a product. A
-             digit of weight w has P proportional to exp(-d w/scale) on 0 ... 255, and the part
-             above the last digit is geometric of scale/w. Each is drawn by lazy inversion
-    Source   theory of `sampling/inversion.py`; the digits: Karney 2016 and others
-    Differs  any rational scale above 0; Python integers where int64 would overflow
-    Checked  tests/laws/test_laplace.py
-
-    >>> geometric(3, size=4).shape
-    (4,)
-    >>> geometric(-1)
-    Traceback (most recent call last):
-        ...
-    lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
-    """
-    return drawn(cached(_geometric, scale), size)  # type: ignore[no-any-return]
-
-
-@overload
-def discrete_laplace(scale: Number, size: None = None) -> int: ...
-@overload
-def discrete_laplace(scale: Number, size: Shape) -> NDArray[Any]: ...
-def discrete_laplace(scale: Number, size: Size = None) -> int | NDArray[Any]:
-    """Exact draws from the discrete Laplace law.
+@lru_cache(maxsize=32, typed=True)
+def laplace_sampler(scale: Fraction) -> Digits:
+    """The prepared sampler of the discrete Laplace law of a scale.
 
     Law      P[X = k] = (1-q)/(1+q) * q**abs(k), q = exp(-1/scale)
     Theorem  Let G be geometric of the same scale and S = 1 with probability q/(1+q), independent.
@@ -64,36 +42,19 @@ def discrete_laplace(scale: Number, size: Size = None) -> int | NDArray[Any]:
              rejected. In two's complement -1-G is the complement of G, so the sign costs nothing:
              it is drawn together with the lowest digit
     Source   Ghosh, Roughgarden, Sundararajan 2009 for the law
-    Differs  any rational scale above 0; Python integers where int64 would overflow
     Checked  tests/laws/test_laplace.py
-
-    >>> noise = discrete_laplace("1/2", size=1000)
-    >>> noise.dtype, noise.shape
-    (dtype('int64'), (1000,))
-    >>> isinstance(discrete_laplace(2**40), int)
-    True
     """
-    return drawn(cached(laplace_sampler, scale), size)  # type: ignore[no-any-return]
+    return digits(scale, signed=True)
 
 
-@lru_cache(maxsize=32, typed=True)
-def _geometric(scale: Number) -> Digits:
-    return digits(_scale(scale), signed=False)
+def draw_discrete_laplace(scale: Fraction, count: int) -> list[int]:
+    """`count` independent draws of the law of `laplace_sampler`, from the thread's secure bits.
 
-
-@lru_cache(maxsize=32, typed=True)
-def laplace_sampler(scale: Number) -> Digits:
-    """The prepared sampler of a scale."""
-    return digits(_scale(scale), signed=True)
-
-
-def _scale(scale: Number) -> Fraction:
-    number = positive(scale, "scale")
-    if number > MOST_SCALE:
-        raise InvalidParameter(
-            "scale", problem="is above 2**512", remedy="measure in a larger unit"
-        )
-    return number
+    >>> len(draw_discrete_laplace(Fraction(10**30, 3), 4))
+    4
+    """
+    draws: list[int] = drawn_with(laplace_sampler(scale), secure_bits(), count).tolist()
+    return draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,20 +119,31 @@ def digits(
     word_bits: int = WORD_BITS,
     guide_bits: int = GUIDE_BITS,
 ) -> Digits:
-    """The tables for a geometric law of this scale, or for the discrete Laplace law if signed."""
+    """The tables for a geometric law of this scale, or for the discrete Laplace law if signed.
+
+    Law      P[X = k] = (1-q) * q**k, q = exp(-1/scale), on 0, 1, 2, ...
+    Theorem  in base 2**8 the digits of X are independent: exp(-(a + 2**8 b)/scale) is a product. A
+             digit of weight w has P proportional to exp(-d w/scale) on 0 ... 255, and the part
+             above the last digit is geometric of scale/w. Each is drawn by lazy inversion
+    Source   theory of `sampling/inversion.py`; the digits: Karney 2016 and others
+    Checked  tests/laws/test_laplace.py
+    """
+    check_parameter(scale, "scale")
+    if scale > MOST_SCALE:
+        raise InvalidParameter(
+            "scale", problem="is above 2**512", remedy="measure in a larger unit"
+        )
     places = []
     shift = 0
     while True:
         rate = (1 << shift) / scale
         last = rate * top_scale >= 1
         base = None if last else 1 << digit_bits
-        law = _digit(rate, base, signed=signed and not shift)
-        cumulative, symbol, boundaries, cells = law
+        with_sign = signed and not shift
         table = inversion(
-            cumulative,
-            symbol,
-            boundaries=boundaries,
-            cells=cells,
+            _digit(rate, base, signed=with_sign),
+            _signed if with_sign else int,
+            cells=2 * base if with_sign and base else base,
             word_bits=word_bits,
             guide_bits=guide_bits,
         )
@@ -181,40 +153,35 @@ def digits(
         shift += digit_bits
 
 
-def _digit(
-    rate: Fraction, base: int | None, *, signed: bool
-) -> tuple[Callable[[int], arb], Callable[[int], int], Callable[[], Iterable[arb]], int | None]:
-    """P proportional to exp(-rate*d) on 0 ... base-1, or on all naturals.
+def _signed(cell: int) -> int:
+    """Cell 2d stands for d, and cell 2d+1 for -1-d."""
+    return ~(cell >> 1) if cell & 1 else cell >> 1
 
-    With a sign, cell 2d stands for d and cell 2d+1 for -1-d: P[d and sign s] is P[d]/(1+q) for
-    s = 0 and P[d] q/(1+q) for s = 1, q = exp(-rate).
+
+def _digit(rate: Fraction, base: int | None, *, signed: bool) -> Boundaries:
+    """P proportional to exp(-rate*d) on 0 ... base-1, or on all naturals; with a sign, twofold.
+
+    Theorem  Write q = exp(-rate) and W = 1 - q**base, or 1. P[digit <= d] = (1 - q**(d+1)) / W.
+             With a sign P[d and s] is P[d]/(1+q) for s = 0 and P[d] q/(1+q) for s = 1, and the
+             cells are 0 and 0 with a sign, 1 and 1 with a sign, ...: in front of the signed one
+             (1 - q**d + q**d (1-q)/(1+q)) / W = (1 - 2 q**(d+1)/(1+q)) / W is filled
     """
+    # so many leading zeros 1 - q may have: as many places more keep it exact enough
+    small = max(0, rate.denominator.bit_length() - rate.numerator.bit_length())
 
-    def below(count: int) -> arb:
-        """P[digit < count], but for the whole."""
-        return -(-arb_of(rate * count)).expm1()
-
-    def whole() -> arb:
-        return arb(1) if base is None else below(base)
-
-    def cumulative(j: int) -> arb:
-        d, last = divmod(j, 2) if signed else (j, 1)
-        upto = below(d + 1) / whole()
-        if last:
-            return upto
-        ratio = (-arb_of(rate)).exp()
-        return upto - (upto - below(d) / whole()) * ratio / (1 + ratio)
-
-    def boundaries() -> Iterable[arb]:
-        total, ratio, survival = whole(), (-arb_of(rate)).exp(), arb(1)
-        positive_part = (1 - ratio) / (1 + ratio)
+    def boundaries(places: int) -> Iterator[Pair]:
+        spare = small + 32
+        working = places + spare
+        one = 1 << working
+        ratio = exp_between(rate, working)
+        whole = complement(exp_between(rate * base, working), working) if base else (one, one)
+        survival = one, one
         while True:
+            survival = product(survival, ratio, working)
             if signed:
-                yield (1 - survival + survival * positive_part) / total
-            survival *= ratio
-            yield (1 - survival) / total
+                positive = 2 * survival[0], 2 * survival[1]
+                half = share(positive, (one + ratio[0], one + ratio[1]), working)
+                yield shorter(share(complement(half, working), whole, working), spare)
+            yield shorter(share(complement(survival, working), whole, working), spare)
 
-    def symbol(j: int) -> int:
-        return j if not signed else ~(j >> 1) if j & 1 else j >> 1
-
-    return cumulative, symbol, boundaries, 2 * base if signed and base else base
+    return boundaries

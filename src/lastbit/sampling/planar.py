@@ -20,6 +20,7 @@ from lastbit.exact import (
     alternating,
     arb_of,
     cos_sin_turn,
+    enclosure_of,
     exp_negative,
     nearest,
     positive,
@@ -30,7 +31,8 @@ from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import proposals
 from lastbit.sampling.laplace import Digits, digits
-from lastbit.sampling.uniform import LazyUniform, UniformBelow, accepted, below_each
+from lastbit.sampling.lazy import LazyUniform, accepted
+from lastbit.sampling.uniform import UniformBelow, below_each
 
 MOST_STEPS = 1 << 22
 # Two integers side by side: one draw to the machinery, a tuple where a single one is asked for.
@@ -200,7 +202,7 @@ class Shells:
             further = square / (arb(shell * shell + square).sqrt() + shell)
             return (-arb_of(self.rate) * further).exp()
 
-        return LazyUniform(bits, uniform, 53).below(probability)
+        return LazyUniform(bits, uniform, 53).below(enclosure_of(probability))
 
 
 def shells(rate: Fraction) -> Shells:
@@ -211,7 +213,7 @@ def shells(rate: Fraction) -> Shells:
         none = (-arb_of(rate)).expm1() ** 2
         return none / (none + 8 * q)
 
-    return Shells(rate, coin(centre), digits(1 / rate, signed=False))
+    return Shells(rate, coin(enclosure_of(centre)), digits(1 / rate, signed=False))
 
 
 def turned(

@@ -14,7 +14,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, Real, arb_of, working_precision
+from lastbit.exact import Number, Real, arb_of, enclosure_of, working_precision
 from lastbit.laws import (
     Gumbel,
     Ideal,
@@ -28,8 +28,8 @@ from lastbit.laws import (
 )
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
+from lastbit.sampling.lazy import LazyUniform
 from lastbit.sampling.pieces import Pieces, quantile_pieces, rough_quantile
-from lastbit.sampling.uniform import LazyUniform
 
 _NAMES: Mapping[str, Callable[[], Ideal]] = MappingProxyType(
     {
@@ -204,7 +204,7 @@ class RoundedSampler:
         uniform = LazyUniform(bits, word, _WORD_BITS)
 
         def reaches(k: int) -> bool:
-            return uniform.below(lambda: self.law.cumulative(k))
+            return uniform.below(enclosure_of(lambda: self.law.cumulative(k)))
 
         high = _rough(self.law, word)
         if high is not None and reaches(high) and not reaches(high - 1):

@@ -1,23 +1,20 @@
-"""Uniform integers below any n, and uniform reals known to as many bits as a question needs."""
+"""Uniform integers below any n."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, overload
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.errors import PrecisionExhausted
-from lastbit.exact import arb_of, floor_ceil, whole, working_precision
+from lastbit.exact import rational_between, whole
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
+from lastbit.sampling.lazy import LIMB_BITS, LazyUniform, assembled, limb_sum, random_bits
 
-LIMB_BITS = 32
 # This many bits beyond those of n make a tie less likely than 2**-44.
 _SPARE_BITS = 44
 _LOW_HALF = np.uint64((1 << 32) - 1)
@@ -78,19 +75,19 @@ class UniformBelow:
         mask = np.uint64(full)
         uniform = [words(bits, size, np.uint32).astype(np.uint64) & mask for _ in range(count)]
         product = _product(uniform, factors, self.limb_bits)
-        out = _assembled(product[count:], self.limb_bits, length)
+        out = assembled(product[count:], self.limb_bits, length)
         # where the fraction plus n would carry, one unit more of U could make X larger
         limit = (1 << self.limb_bits * count) - self.n
         for i in np.flatnonzero(product[count - 1] == mask):
-            if _value([int(limb[i]) for limb in product[:count]], self.limb_bits) > limit:
+            if limb_sum([int(limb[i]) for limb in product[:count]], self.limb_bits) > limit:
                 out[i] = self._refined(bits, [int(limb[i]) for limb in uniform])
         return out
 
     def _refined(self, bits: Bits, limbs: list[int]) -> int:
         count = self.limb_bits * len(limbs)
-        uniform = LazyUniform(bits, _value(limbs, self.limb_bits), count)
+        uniform = LazyUniform(bits, limb_sum(limbs, self.limb_bits), count)
         x = self.n * uniform.word >> count
-        return x if uniform.below(lambda: arb_of(Fraction(x + 1, self.n))) else x + 1
+        return x if uniform.below(partial(rational_between, Fraction(x + 1, self.n))) else x + 1
 
 
 def below_each(bits: Bits, counts: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -115,18 +112,7 @@ def below_each(bits: Bits, counts: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 def _carries(bits: Bits, word: int, edge: Fraction) -> bool:
     """Whether a uniform that starts with this word is not below the edge."""
-    return not LazyUniform(bits, word, 64).below(lambda: arb_of(edge))
-
-
-def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
-    """`size` uniform integers of `count` bits: int64 up to 63 bits, Python integers beyond."""
-    if count <= 63:
-        kind: Any = np.uint16 if count <= 16 else np.uint32 if count <= 32 else np.uint64
-        short: NDArray[Any] = words(bits, size, kind) & kind((1 << count) - 1)
-        return short.astype(np.int64)
-    limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
-    limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
-    return _assembled(limbs, LIMB_BITS, count)
+    return not LazyUniform(bits, word, 64).below(partial(rational_between, edge))
 
 
 def _product(
@@ -146,84 +132,3 @@ def _product(
             carry = total >> shift  # type: ignore[assignment]
         product[j + len(uniform)] += carry
     return product
-
-
-def _assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int) -> NDArray[Any]:
-    """Limbs to numbers: int64 where all numbers of that length fit, else Python integers."""
-    if bit_length <= 63:
-        out = np.zeros(limbs[0].shape, np.uint64)
-        for i, limb in enumerate(limbs):
-            out |= limb << np.uint64(i * limb_bits)
-        return out.view(np.int64)
-    columns = [limb.tolist() for limb in limbs]
-    wide = np.empty(limbs[0].shape, np.object_)
-    wide[:] = [_value(list(row), limb_bits) for row in zip(*columns, strict=True)]
-    return wide
-
-
-def _value(limbs: list[int], limb_bits: int) -> int:
-    return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))
-
-
-def accepted(
-    word: NDArray[np.int64],
-    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
-    need: int,
-    decided: Callable[[int], bool],
-) -> NDArray[np.intp]:
-    """The first `need` accepted proposals, by the first 53 bits of a uniform for each.
-
-    `ends` enclose 2**53 times the probability of accepting each; what they leave open is `decided`
-    exactly, unless enough were accepted before it.
-    """
-    low, high = ends
-    accept = word + 1 <= low
-    for i in np.flatnonzero((word < high) & ~accept):
-        if np.count_nonzero(accept[:i]) >= need:
-            break  # what comes later is not used: leave it undecided
-        accept[i] = decided(int(i))
-    return np.flatnonzero(accept)[:need]
-
-
-MOST_BITS = 1 << 16
-
-
-class LazyUniform:
-    """U uniform on [0, 1): known to lie in [word, word+1) / 2**count, and finer on demand.
-
-    Law      U is one real number; every answer about it is consistent with every other
-    Theorem  each further 64 bits leave a question about a fixed real x open with probability at
-             most 2**-62 or so, whatever x is, also if x is dyadic or rational: the bits of U are
-             random even where those of x are not
-    Differs  after 2**16 bits PrecisionExhausted is raised, which happens to a draw with
-             probability below 2**-65000
-    Checked  tests/laws/test_inversion.py
-    """
-
-    __slots__ = ("_bits", "count", "word")
-
-    def __init__(self, bits: Bits, word: int = 0, count: int = 0) -> None:
-        self._bits = bits
-        self.word = word
-        self.count = count
-
-    def below(self, bound: Callable[[], arb]) -> bool:
-        """Whether U < bound, for a bound that can be enclosed at any working precision."""
-        while True:
-            with working_precision(self.count + 64):
-                ball = bound()
-                if ball >= 1 or ball <= 0:
-                    return bool(ball >= 1)
-                if ball.is_finite() and abs(ball) < 2:  # else it says nothing of a number of [0, 1)
-                    low, high = floor_ceil(ball * arb(2) ** self.count)
-                    if self.word < low:
-                        return True
-                    if self.word >= high:
-                        return False
-            if self.count >= MOST_BITS:
-                raise PrecisionExhausted(
-                    f"a random number was still undecided at {self.count} bits; "
-                    "its law gives this less than one chance in 2**65000: look for a fault"
-                )
-            self.word = self.word << 64 | int(words(self._bits, 1, np.uint64)[0])
-            self.count += 64

@@ -1,0 +1,167 @@
+"""One of many candidates by exponential weights, for many rows of candidates at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact import LARGEST_ARGUMENT, Pair, exp_between, exp_negative
+from lastbit.sampling.bits import Bits, secure_bits, words
+from lastbit.sampling.blocks import drawn_with
+from lastbit.sampling.inversion import check_parameter
+from lastbit.sampling.lazy import LazyUniform
+
+MOST_BITS = 61
+_ENTRIES = 1 << 20
+_MOST_ROWS = 1 << 14
+_BLOCK_BITS = 128
+_LARGEST_RATE = Fraction(1 << 900)
+
+
+def choice_exp_rows(distances: NDArray[np.int64], *, rate: Fraction) -> NDArray[np.int64]:
+    """Exact draws, one index a row, P proportional to exp(-rate * distances[row, index]).
+
+    Law      P[X_row = i] = exp(-rate d_i) / sum(exp(-rate d_j)), the rows independent
+    Theorem  see `RowChoices`
+    Source   McSherry, Talwar 2007, for the law
+    Differs  many rows at a time; distances from 0 up and below 2**62, others are refused
+    Checked  tests/sampling/test_choice_rows.py
+
+    >>> choice_exp_rows(np.array([[0, 1000], [1000, 0]]), rate=Fraction(1)).tolist()
+    [0, 1]
+    """
+    check_parameter(rate, "rate")
+    rows, candidates = distances.shape
+    whole = distances.dtype == np.int64 and candidates > 0
+    if not whole or (rows and not 0 <= distances.min() <= distances.max() < 1 << 62):
+        raise InvalidParameter(
+            "distances",
+            problem="are none, or not integers from 0 up and below 2**62",
+            remedy="cut them off at a public number",
+        )
+    step = max(1, min(_MOST_ROWS, _ENTRIES // max(candidates, 1)))
+    out = np.empty(rows, np.int64)
+    for start in range(0, rows, step):
+        piece = row_choices(distances[start : start + step], rate)
+        out[start : start + step] = drawn_with(piece, secure_bits(), len(piece.sums))
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowChoices:
+    """Exponential weights of every row, drawn from integer weights that are a trace too large.
+
+    Law      P[X = i] proportional to v_i = exp(-rate (d_i - d)), d the least distance of the row
+    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
+             and accept with probability 2**b v_i / W_i, else draw again: each round gives i with
+             probability proportional to v_i. Only the drawn v_i is ever needed exactly; the sum of
+             all is not. W_i comes from floats (`weights_above`; that of rate (d_i - d) takes a
+             conversion and a product); a uniform word below 2**53 times a lower bound of the
+             acceptance accepts at once, and integer enclosures decide the rest.
+             i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
+             running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
+             U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
+    Source   rejection from a majorant: von Neumann 1951
+    Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
+    Checked  tests/sampling/test_choice_rows.py
+    """
+
+    sums: NDArray[np.int64]
+    accept_low: NDArray[np.float64]
+    distances: NDArray[np.int64]
+    rate: Fraction
+    scale_bits: int
+
+    def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
+        """One index for each of the rows, whose number is `size`."""
+        out = np.zeros(size, np.int64)
+        pending = np.arange(size)
+        while pending.size:
+            sums = self.sums[pending]
+            target = _below(bits, sums[:, -1])
+            index = (sums <= target[:, None]).sum(axis=1)
+            out[pending] = index
+            word = (words(bits, pending.size, np.uint64) >> np.uint64(11)).view(np.int64)
+            open_ = np.flatnonzero(word >= self.accept_low[pending, index])
+            rejected = [
+                k
+                for k in open_
+                if not self._accepts(bits, int(pending[k]), int(index[k]), int(word[k]))
+            ]
+            pending = pending[rejected]
+        return out
+
+    def _accepts(self, bits: Bits, row: int, index: int, word: int) -> bool:
+        far = self.rate * int(self.distances[row, index])
+        before = int(self.sums[row, index - 1]) if index else 0
+        weight = int(self.sums[row, index]) - before
+        return falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
+
+
+def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:
+    """Integer weights just above the exponential ones, row by row."""
+    own = distances - distances.min(axis=1, keepdims=True)
+    scale_bits = MOST_BITS - own.shape[1].bit_length()
+    with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
+        near = min(rate, _LARGEST_RATE)  # it makes no difference to a distance of 0, or above 512
+        far = own.astype(np.float64) * (near.numerator / near.denominator)
+    weight, accept = weights_above(far, 2.0**scale_bits)
+    sums = np.cumsum(weight.astype(np.int64), axis=1)
+    return RowChoices(sums, accept, own, rate, scale_bits)
+
+
+def _below(bits: Bits, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each total a uniform integer from 0 up and below it."""
+    out = np.empty(totals.size, np.int64)
+    pending = list(range(totals.size))
+    mask = (1 << _BLOCK_BITS) - 1
+    while pending:
+        drawn = words(bits, 2 * len(pending), np.uint64).tolist()
+        left = []
+        for place, high, low in zip(pending, drawn[0::2], drawn[1::2], strict=True):
+            total = int(totals[place])
+            product = (high << 64 | low) * total
+            if product & mask < (1 << _BLOCK_BITS) % total:
+                left.append(place)
+            else:
+                out[place] = product >> _BLOCK_BITS
+        pending = left
+    return out
+
+
+def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
+    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
+
+    def bound(places: int) -> Pair:
+        low, high = exp_between(distance, places)
+        return low * share.numerator // share.denominator, -(
+            -high * share.numerator // share.denominator
+        )
+
+    return LazyUniform(bits, word, 53).below(bound)
+
+
+def weights_above(
+    distance: NDArray[np.float64], scale: NDArray[np.float64] | float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integer weights not below scale * exp(-d), and words that accept at once.
+
+    Theorem  Write u = 2**-53; scale is exact, or off by u. The float of d takes at most two
+             roundings and that of the rate, so it is off by at most 4u d, and y, the float of
+             scale * exp(-d), relatively by at most s = (8 d + 16) u (`exp_negative`: 8u). So W =
+             ceil(y (1+s)(1+8u)) is large enough, and the acceptance is at least
+             y (1-s)(1-8u) / W. What that leaves to balls is a share of about 2 (8 d + 16) u + 1/y.
+             Where d > 512, W is that of 512, which is larger, and nothing is accepted at once
+    """
+    near = np.minimum(distance, LARGEST_ARGUMENT)
+    slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
+    y = exp_negative(near) * scale
+    weight = np.ceil(y * (1.0 + slack))
+    # for comparison with the first 53 bits of a uniform, whose other bits could add one
+    accept = y * (1.0 - slack) / np.maximum(weight, 1.0) * 2.0**53 - 1.0
+    accept[distance > LARGEST_ARGUMENT] = -1.0
+    return weight, accept
