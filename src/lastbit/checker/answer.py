@@ -38,8 +38,9 @@ from typing import Any
 
 from .formulas import check_shown, check_values, remarks_on_shown
 from .numbers import Json, Rejected, digest, number, require
-from .query import Question, constant_of, question_of
+from .query import constant_of
 from .release import HASH, same
+from .shown import ShownQuestion, shown_question
 from .tables import check_tables
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
@@ -180,7 +181,7 @@ def check_answer(record: Json, certificate: Json) -> None:
     require(set(record) >= _PARTS, "the answer lacks a part")
     require(set(record) <= _PARTS | {"before", "totals"}, "the answer has a part too many")
     claim, body = certificate["claim"], certificate["body"]
-    plan, question = body["plan"], question_of(body["query"])
+    plan, question = body["plan"], shown_question(body["query"])
     require(record["table"] == claim["table"], "the answer is from another table")
     require(same(record["plan"], plan), "the answer was planned otherwise")
     require(same(record["cost"], plan["cost"]), "the answer names another cost")
@@ -221,7 +222,7 @@ def check_answer(record: Json, certificate: Json) -> None:
 
 def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
     """What a reader of a release that was accepted should know of it, in sentences."""
-    plan, question = certificate["body"]["plan"], question_of(certificate["body"]["query"])
+    plan, question = certificate["body"]["plan"], shown_question(certificate["body"]["query"])
     problem = _price_problem(plan)
     if problem is not None:
         yield problem
@@ -249,7 +250,7 @@ def _price_problem(plan: Json) -> str | None:
     return None
 
 
-def _check_words(record: Json, plan: Json, question: Question, *, recorded: bool) -> None:
+def _check_words(record: Json, plan: Json, question: ShownQuestion, *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
     notes = notes_of(plan) + ([_DERIVED] if question.derived else [])
@@ -272,7 +273,7 @@ def _of_units(plan: Json) -> bool:
     return any(m["kind"] == "units" and m["name"] in shown for m in plan["measures"])
 
 
-def _check_columns(columns: Any, question: Question) -> None:
+def _check_columns(columns: Any, question: ShownQuestion) -> None:
     expected: list[dict[str, Any]] = [
         {"name": name, "role": "key", "function": None} for name in question.names
     ]
@@ -296,7 +297,7 @@ def _check_columns(columns: Any, question: Question) -> None:
     require(len(names) == len(columns), "two columns have one name")
 
 
-def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
+def _check_rows(rows: Any, columns: list[Any], question: ShownQuestion) -> None:
     require(isinstance(rows, list), "there are no rows")
     require(question.limit is None or len(rows) <= question.limit, "there are too many rows")
     cells = len(columns) - len(question.names)
@@ -321,7 +322,7 @@ def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
                 require(value is None or finite, "a cell holds no number")
 
 
-def _check_consistent(record: Json, question: Question) -> None:
+def _check_consistent(record: Json, question: ShownQuestion) -> None:
     """The rows are those before, with counts made whole, not negative and adding up."""
     before, after = record["before"], record["rows"]
     values = [column for column in record["columns"] if column["role"] == "value"]

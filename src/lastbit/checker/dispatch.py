@@ -24,7 +24,7 @@ _CHECKED: Mapping[str, str] = MappingProxyType({
     "composition": "composition.check_composition", "coupling": "coupling.check_coupling",
     "error-bound": "error_bound.check_error_bound", "gaussian": "gaussian.check_gaussian",
     "law": "law.check_law", "marginals": "marginals.check_marginals",
-    "refutation": "law.check_refutation", "release": "release.check_release",
+    "refutation": "law.check_refutation", "release": "shown.check_release",
     "rounding": "rounding.check_rounding", "snapping": "snapping.check_snapping",
 })  # fmt: skip
 _WITHOUT_CODE: Mapping[str, str] = MappingProxyType({

@@ -34,7 +34,6 @@ from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
-from .formulas import check_formula, has_total
 from .numbers import Json, Rejected, number, require
 from .units import Units, check_units
 
@@ -116,12 +115,7 @@ class Question:
     names: tuple[str, ...]
     values: tuple[tuple[object, ...] | None, ...]
     aggregates: tuple[Asked, ...]
-    limit: int | None
     units: Units
-    derived: tuple[tuple[str, Any], ...] = ()
-    selected: tuple[str, ...] = ()
-    having: Any = None
-    order: tuple[tuple[str, bool], ...] = ()
 
     @property
     def groups(self) -> int | None:
@@ -131,40 +125,26 @@ class Question:
 
 
 def question_of(query: Any) -> Question:
-    """The query, or `Rejected`."""
+    """What of a query meets the table, or `Rejected`; `shown.py` has the rest of it."""
     present = set(query) - {"per_unit"} if isinstance(query, Mapping) else set()
-    more = present == _PARTS | _MORE
-    require(more or present == _PARTS, "the query lacks a part")
+    require(present in (_PARTS, _PARTS | _MORE), "the query lacks a part")
     inner = None if "per_unit" not in query else _per_unit(query["per_unit"])
     tables = _joined(query["joins"])
     for own, _ in (pair for join in query["joins"] for pair in join["on"]):
-        _check(own, tables)
+        check_expression(own, tables)
     if query["where"] is not None:
-        _check(query["where"], tables)
-    keys = [_key(key, tables) for key in _list(query["keys"])]
-    aggregates = tuple(_aggregate(part, tables) for part in _list(query["aggregates"]))
+        check_expression(query["where"], tables)
+    keys = [_key(key, tables) for key in items(query["keys"])]
+    aggregates = tuple(_aggregate(part, tables) for part in items(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
-    derived, selected = _derived(query, aggregates) if more else ((), ())
-    released = (*(part.name for part in aggregates), *dict(derived))
-    every = [name.lower() for name in (*dict(keys), *released)]
-    unique = len(set(every)) == len(keys) + len(aggregates) + len(derived)
+    every = [text.lower() for text in (*dict(keys), *(part.name for part in aggregates))]
+    unique = len(set(every)) == len(keys) + len(aggregates)
     require(unique, "two columns of the answer have one name")
-    # what happens after the noise sees columns of the answer only
-    single = set(every) - {a.name.lower() for a in aggregates if a.function == "histogram"}
-    having = [] if query["having"] is None else _check(query["having"], frozenset())
-    seen = all(name.lower() in single for name in having)
-    require(seen, "HAVING looks at what is not released")
-    for order in _list(query["order"]):
-        require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
-        require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
-    limit = query["limit"]
-    require(limit is None or (type(limit) is int and limit >= 0), "a limit is not a number of rows")
     return Question(
-        table=_name(query["table"]),
-        names=tuple(name for name, _ in keys),
+        table=name_in(query["table"]),
+        names=tuple(key for key, _ in keys),
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
-        limit=limit,
         units=Units(
             joins=tuple(query["joins"]),
             inner_joins=() if inner is None else tuple(query["per_unit"]["joins"]),
@@ -172,32 +152,7 @@ def question_of(query: Any) -> Question:
             one_row=inner is not None and not query["per_unit"]["keys"] and not query["joins"],
             named=tuple(_own_columns(query)),
         ),
-        derived=derived,
-        selected=selected or tuple(part.name for part in aggregates),
-        having=query["having"],
-        order=tuple((name, falls) for name, falls in query["order"]),
     )
-
-
-def _derived(
-    query: Json, aggregates: tuple[Asked, ...]
-) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
-    """The formulas over released numbers, and which columns the answer shows."""
-    single = {part.name for part in aggregates if part.function != "histogram"}
-    found: list[tuple[str, Any]] = []
-    for one in _list(query["derived"]):
-        require(isinstance(one, Mapping) and set(one) == {"name", "expression"}, "a formula is odd")
-        require(check_formula(one["expression"], single) > 0, "a formula is of nothing released")
-        whole = query["having"] is None and query["limit"] is None
-        require(whole or not has_total(one["expression"]), "a total is of rows that are left out")
-        found.append((_name(one["name"]), one["expression"]))
-    shown = tuple(map(_name, _list(query["shown"])))
-    known = {part.name for part in aggregates} | dict(found).keys()
-    require(bool(shown) and len(set(shown)) == len(shown), "a column is shown twice, or none")
-    require(set(shown) <= known, "a column is shown that is not released")
-    bins = {part.name for part in aggregates if part.function == "histogram"}
-    require(bins <= set(shown), "a histogram is not shown")
-    return tuple(found), shown
 
 
 def _per_unit(inner: Any) -> tuple[str, ...]:
@@ -205,27 +160,27 @@ def _per_unit(inner: Any) -> tuple[str, ...]:
     require(isinstance(inner, Mapping) and set(inner) == _PER_UNIT, "a sub-query lacks a part")
     tables = _joined(inner["joins"])
     for own, _ in (pair for join in inner["joins"] for pair in join["on"]):
-        _check(own, tables)
+        check_expression(own, tables)
     if inner["where"] is not None:
-        _check(inner["where"], tables)
+        check_expression(inner["where"], tables)
     names = []
-    for key in _list(inner["keys"]):
+    for key in items(inner["keys"]):
         require(set(key) == {"name", "expression"}, "a key of a sub-query is malformed")
-        _check(key["expression"], tables)
-        names.append(_name(key["name"]))
-    for part in _list(inner["columns"]):
+        check_expression(key["expression"], tables)
+        names.append(name_in(key["name"]))
+    for part in items(inner["columns"]):
         whole = isinstance(part, Mapping) and set(part) == _UNIT_COLUMN
         require(whole and type(part["nullable"]) is bool, "a column of a sub-query is malformed")
         require(part["function"] in _OF_A_UNIT, "a function of a unit's rows is unknown")
         counted = part["expression"] is None and part["function"] == "count"
         require(counted or bool(part["expression"]), "a column of a sub-query is of nothing")
         if not counted:
-            _check(part["expression"], tables)
-        bounds = None if part["bounds"] is None else tuple(map(number, _list(part["bounds"])))
+            check_expression(part["expression"], tables)
+        bounds = None if part["bounds"] is None else tuple(map(number, items(part["bounds"])))
         rising = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1])
         require(rising, "bounds of a sub-query do not rise")
         require(part["step"] is None or number(part["step"]) > 0, "a step is not above 0")
-        names.append(_name(part["name"]))
+        names.append(name_in(part["name"]))
     lowered = {name.lower() for name in names}
     require(len(lowered) == len(names), "two columns of a sub-query have one name")
     return tuple(names)
@@ -247,17 +202,17 @@ def _own_columns(query: Json) -> Iterator[str]:
 def _joined(joins: Any) -> frozenset[str]:
     """The names of the tables that are joined."""
     names = []
-    for join in _list(joins):
+    for join in items(joins):
         whole = isinstance(join, Mapping) and set(join) - {"private"} == {"table", "on"}
         require(whole and join.get("private", True) is True, "a join is malformed")
-        names.append(_name(join["table"]))
-        pairs = _list(join["on"])
-        require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
+        names.append(name_in(join["table"]))
+        pairs = items(join["on"])
+        require(bool(pairs) and all(len(items(p)) == 2 for p in pairs), "a join has no condition")
         for _, other in pairs:
             require(isinstance(other, Mapping), "a join compares with no column")
             require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
-            _name(other["column"])
+            name_in(other["column"])
     require(len({name.lower() for name in names}) == len(names), "a table is joined twice")
     return frozenset(names)
 
@@ -265,15 +220,15 @@ def _joined(joins: Any) -> frozenset[str]:
 def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | None]:
     require(isinstance(key, Mapping), "a key is malformed")
     require(set(key) == {"name", "expression", "values"}, "a key is malformed")
-    _check(key["expression"], tables)
+    check_expression(key["expression"], tables)
     if key["values"] is None:
-        return _name(key["name"]), None
-    values = tuple(constant_of(value) for value in _list(key["values"]))
+        return name_in(key["name"]), None
+    values = tuple(constant_of(value) for value in items(key["values"]))
     kinds = {value["type"] for value in key["values"]}
     require(bool(values) and kinds <= set(_KEYS), "declared keys are none, or no keys")
     require(len(kinds - {"missing"}) <= 1, "declared keys are of several types")
     require(len(set(values)) == len(values), "a key is declared twice")
-    return _name(key["name"]), values
+    return name_in(key["name"]), values
 
 
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
@@ -288,9 +243,9 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
     require(expression is None or function != "count_units", "units are counted of a column")
     if expression is not None:
-        _check(expression, tables)
+        check_expression(expression, tables)
     require(type(part["nullable"]) is bool, "nullable is neither true nor false")
-    bounds = None if part["bounds"] is None else tuple(map(number, _list(part["bounds"])))
+    bounds = None if part["bounds"] is None else tuple(map(number, items(part["bounds"])))
     require(bounds is not None or function not in _NUMERIC, "an aggregate has no bounds")
     require(bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1]), "bounds do not rise")
     step = None if part["step"] is None else number(part["step"])
@@ -298,7 +253,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     level = None if part["level"] is None else number(part["level"])
     if function == "quantile":
         require(level is not None and 0 < level < 1, "a quantile has no level")
-    edges = () if part["edges"] is None else tuple(map(number, _list(part["edges"])))
+    edges = () if part["edges"] is None else tuple(map(number, items(part["edges"])))
     if function == "cdf":
         require(len(edges) == 1, "a share has no point, or several")
         within = bounds is not None and bounds[0] <= edges[0] <= bounds[1]
@@ -306,7 +261,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     if function == "histogram":
         require(len(edges) > 1 and all(a < b for a, b in pairwise(edges)), "bins do not rise")
     return Asked(
-        name=_name(part["name"]),
+        name=name_in(part["name"]),
         function=function,
         expression=expression,
         bounds=bounds,  # type: ignore[arg-type]
@@ -318,7 +273,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     )
 
 
-def _check(expression: Any, tables: frozenset[str]) -> list[str]:
+def check_expression(expression: Any, tables: frozenset[str]) -> list[str]:
     """The columns that an expression names, of the table and of joined ones, if it is well formed.
 
     It is made of columns, constants, and known functions of them.
@@ -328,14 +283,14 @@ def _check(expression: Any, tables: frozenset[str]) -> list[str]:
         require(expression[0] in _FUNCTIONS, "a function is unknown")
         least, most = _FUNCTIONS[expression[0]]
         require(least <= len(expression) - 1 <= most, "a function has the wrong arguments")
-        return [name for argument in expression[1:] for name in _check(argument, tables)]
+        return [name for argument in expression[1:] for name in check_expression(argument, tables)]
     require(isinstance(expression, Mapping), "an expression is malformed")
     if "column" not in expression:
         constant_of(expression)
         return []
     require(set(expression) <= {"column", "table"}, "a column is malformed")
     require("table" not in expression or expression["table"] in tables, "a table is not joined")
-    return [_name(expression["column"])]
+    return [name_in(expression["column"])]
 
 
 _VALUE = frozenset(("type", "value"))
@@ -382,12 +337,14 @@ def identity_of(expression: Any) -> object:
     return constant_of(expression)
 
 
-def _name(text: Any) -> str:
+def name_in(text: Any) -> str:
+    """A name that is none but text."""
     require(isinstance(text, str) and bool(text), "a name is empty")
     return str(text)
 
 
-def _list(value: Any) -> list[Any]:
+def items(value: Any) -> list[Any]:
+    """The items of a JSON list."""
     require(isinstance(value, list), "a list is none")
     return list(value)
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import ceil
 from typing import Any, TypeAlias
 
@@ -36,7 +35,7 @@ from lastbit.kernel.program import (
     TreeNoise,
 )
 from lastbit.kernel.sealed import Aggregates
-from lastbit.sampling import choice_exp, choice_exp_rows, drawn, gaussian_sampler, laplace_sampler
+from lastbit.sampling import choice_exp_rows, draw_discrete_gaussian, draw_discrete_laplace
 from lastbit.tables import Constant, Marginal, from_json, values_to_json
 
 _CUT = 1 << 12
@@ -127,12 +126,9 @@ def noisy_numbers(program: Program, raw: Aggregates, reference: Reference | None
 
 def add_noise(noise: Noise, exact: Sequence[int]) -> list[int]:
     """The integers, each with noise of its own."""
-    if noise.mechanism == "laplace":
-        sampler: Any = laplace_sampler(noise.parameter)
-    else:
-        sampler = gaussian_sampler(noise.parameter)
-    added = drawn(sampler, (len(exact),)).tolist()
-    return [number + one for number, one in zip(exact, added, strict=True)]
+    laplace = noise.mechanism == "laplace"
+    draw = draw_discrete_laplace if laplace else draw_discrete_gaussian
+    return [a + b for a, b in zip(exact, draw(noise.parameter, len(exact)), strict=True)]
 
 
 def _with_noise(noise: Noise, nested: Any) -> Any:
@@ -196,10 +192,10 @@ def node_sums(tree: TreeNoise, weights: Sequence[int]) -> list[list[int]]:
     return levels
 
 
-def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[Any]:
+def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     """The distance of every candidate from the rank aimed at, in integers, cut off far away.
 
-    `weights` has a row for every group; int64 where that is wide enough, else Python's integers.
+    `weights` has a row for every group. Sums are Python's integers where int64 is too narrow.
 
     >>> draw = RankDraw(aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0,
     ...                 ends=(0, 0), candidates=3, rate=Fraction(1, 2))
@@ -209,7 +205,7 @@ def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[
     before, behind = draw.ends
     a, d = draw.level.numerator, draw.level.denominator
     most = max((sum(row) for row in weights), default=0)
-    cut = ceil(_CUT / draw.rate)
+    cut = min(ceil(_CUT / draw.rate), _WIDE - 1)
     wide = 2 * d * (most + before + behind + draw.shift) >= _WIDE
     kind: Any = np.object_ if wide else np.int64
     rows = np.array(weights, kind).reshape(len(weights), -1)
@@ -219,8 +215,8 @@ def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[
     target = a * rows.sum(axis=1, keepdims=True) + d * draw.shift
     upto = np.cumsum(extended, axis=1)
     misses = np.maximum(d * (upto - extended) - target, target - d * upto)
-    nearest: NDArray[Any] = np.minimum(np.maximum(misses, 0), cut if wide else min(cut, _WIDE))
-    return nearest.astype(np.int64) if cut < _WIDE else nearest
+    nearest: NDArray[np.int64] = np.minimum(np.maximum(misses, 0), cut).astype(np.int64)
+    return nearest
 
 
 def _draw_candidates(draw: RankDraw, groups: list[Sequence[int]]) -> list[int]:
@@ -229,10 +225,7 @@ def _draw_candidates(draw: RankDraw, groups: list[Sequence[int]]) -> list[int]:
     step = max(1, _ENTRIES // draw.candidates)
     for start in range(0, len(groups), step):
         distances = rank_distances(draw, groups[start : start + step])
-        if distances.dtype == np.int64:
-            places += choice_exp_rows(distances, rate=draw.rate).tolist()
-        else:  # a rate so small that even distances cut off need more than 64 bits
-            places += [choice_exp([Fraction(-d) for d in row], rate=draw.rate) for row in distances]
+        places += choice_exp_rows(distances, rate=draw.rate).tolist()
     return [place - (1 if draw.ends[0] else 0) for place in places]
 
 
@@ -276,6 +269,8 @@ def _draw_pairs(
         scores[one] = distance - draws.penalty * len(table)
     left, pairs = list(draws.candidates), []
     for _ in range(draws.picks):
-        place = choice_exp([scores[one] for one in left], rate=draws.rate)
-        pairs.append(left.pop(int(place)))
+        best = max(scores[one] for one in left)  # the law is the same for every number here
+        distances = np.array([[best - scores[one] for one in left]], np.int64)
+        (place,) = choice_exp_rows(distances, rate=draws.rate).tolist()
+        pairs.append(left.pop(place))
     return sorted(pairs)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lastbit.checker import beliefs
+from lastbit.errors import NotCertified
 from lastbit.kernel import Program
 from lastbit.tables import MarginalsPlan, Plan, engine_record, sensitivity_of
 from lastbit.verify import certificate, digest
@@ -31,6 +32,19 @@ def certificate_of(
     """
     kind, claim, body = _claimed(plan, columns=columns, rows=rows, head=head)
     return certificate(kind, claim, beliefs(kind, claim), body)
+
+
+def check_certified(plan: Plan | MarginalsPlan, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a plan whose certificate, without rows, the checker rejects as it is made."""
+    try:
+        certificate_of(plan, columns=columns, rows=[])
+        return
+    except NotCertified:
+        pass
+    raise NotCertified(
+        "the checker rejects the plan of this answer; nothing was charged; ask at another price, "
+        "or with other weights"
+    )
 
 
 def program_of(plan: Plan | MarginalsPlan) -> Program:

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
-from lastbit.release.certifying import program_of
+from lastbit.release.certifying import check_certified
 from lastbit.release.intervals import Cell
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.marginal_answer import Marginals
@@ -143,7 +143,7 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 
 def _check_runnable(plan: MarginalsPlan) -> None:
-    program_of(plan)
+    check_certified(plan, marginal_columns(plan))
     with without_source(plan.card) as card:
         rehearse_marginals(plan.query, card, plan.scanned)
 

@@ -15,7 +15,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.kernel import Noisy
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.certifying import certificate_of, program_of
+from lastbit.release.certifying import certificate_of, check_certified
 from lastbit.release.derived import derived_columns
 from lastbit.release.formulas import shown_rows
 from lastbit.release.intervals import Column, columns_of
@@ -107,7 +107,7 @@ def _check_rehearsed(plan: Plan) -> None:
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    program_of(plan)
+    check_certified(plan, _check_columns(plan))
     with without_source(plan.card) as card:
         rehearse(plan.query, card, plan.measures)
 
