@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference trusted comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ reference: $(READY) ## write docs/reference/ from the docstrings, the errors and
 	@$(BIN)/python -m docs.generate_api
 	@$(BIN)/python -m docs.generate_errors
 	@$(BIN)/python -m docs.generate_cli
+
+trusted: $(READY) ## count what must be right for an answer to be private; writes docs/trusted-base.md
+	@$(BIN)/python -m docs.generate_trusted
 
 comparison: $(READY) ## write docs/comparison.md from the saved benchmarks
 	@$(BIN)/python bench/comparison.py

@@ -9,10 +9,38 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+MOST = 12_000
+"""A larger trusted base fails `make check`: raise this on purpose, and say why."""
+MOST_OF_AN_ENGINE = 1_300
+DOCS = Path(__file__).parent
+ROOMS = (
+    ("The kernel", "kernel/"),
+    ("The independent checker", "checker/"),
+    ("What is measured, and how far it moves", ("tables/measures", "tables/limits", "tables/__")),
+    ("The question", "tables/query/"),
+    ("The card", "tables/card/"),
+    ("The statement", "tables/compile/"),
+    ("The engine", "tables/"),
+    ("Exact noise", ("sampling/", "exact/", "laws/", "mechanisms/", "sensitivity/")),
+    ("The ledger", ("ledger/", "privacy/")),
+    ("Shared by all", ""),
+)
+HEAD = """# The trusted base
+
+What must be right for an answer to be private: {total} lines in {files} files, for DuckDB and a ledger
+in a file. Everything else (the planner, the SQL parser, intervals, formulas, reports, tuning, the
+server) can spoil an answer, and never privacy: it hands the kernel a certificate, and gets noisy
+integers back. This page is written by `make trusted`, from what the kernel imports.
+
+![Lines of the trusted base, by part](trusted-base.svg)
+
+Read from the top: each part rests on those below it. The theorem of the whole is in
+`kernel/__init__.py`, with what it rests on besides our own code.
+"""
 SOURCE = Path(__file__).parents[1] / "src"
 KERNEL = ("lastbit.kernel.answering",)
 BASE = (*KERNEL, "lastbit.tables.backends.duckdb.engine", "lastbit.ledger.sqlite")
@@ -47,8 +75,13 @@ def door_of(room: str) -> dict[str, str]:
     return places
 
 
-def imported_by(module: str) -> Iterator[str]:
+@cache
+def imported_by(module: str) -> tuple[str, ...]:
     """The modules of ours that a module imports, by whatever statement, but for types alone."""
+    return tuple(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     path = file_of(module)
     assert path is not None, module
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
@@ -89,25 +122,112 @@ def closure(roots: tuple[str, ...]) -> set[Path]:
     }
 
 
-def lines_of(paths: set[Path]) -> int:
-    """Lines of all these files."""
-    return sum(len(path.read_text().splitlines()) for path in paths)
+def lines_of(path: Path) -> int:
+    """Lines of a file, its docstrings and empty ones included."""
+    return len(path.read_text().splitlines())
+
+
+def purpose_of(path: Path) -> str:
+    """What a file says that it is, in its first sentence."""
+    words = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return " ".join(words.split("\n\n")[0].split())
+
+
+def in_reading_order(paths: set[Path]) -> dict[str, list[Path]]:
+    """The files by room, the rooms from the door down, and in a room what others rest on first."""
+    places = {module_of(path): path for path in paths}
+    order: list[Path] = []
+    seen: set[Path] = set()
+
+    def visit(path: Path) -> None:
+        if path not in seen:
+            seen.add(path)
+            below = {places[module] for module in imported_by(module_of(path)) if module in places}
+            for other in sorted(below):
+                visit(other)
+            order.append(path)
+
+    for path in sorted(paths):
+        visit(path)
+    rooms: dict[str, list[Path]] = {title: [] for title, _ in ROOMS}
+    for path in order:
+        inside = str(path.relative_to(SOURCE / "lastbit"))
+        title = next(title for title, starts in ROOMS if inside.startswith(starts))
+        rooms[title].append(path)
+    return {title: files for title, files in rooms.items() if files}
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def counts() -> tuple[dict[str, list[Path]], int, dict[str, int]]:
+    """The trusted files in reading order, their lines, and what every engine adds."""
+    base = closure(BASE)
+    more = {
+        name: sum(map(lines_of, closure((*BASE, *roots)) - base)) for name, roots in ENGINES.items()
+    }
+    return in_reading_order(base), sum(map(lines_of, base)), more
+
+
+def page() -> str:
+    """docs/trusted-base.md."""
+    rooms, total, more = counts()
+    parts = [HEAD.format(total=f"{total:,}", files=sum(map(len, rooms.values())))]
+    for title, files in rooms.items():
+        parts.append(f"## {title}: {sum(map(lines_of, files)):,} lines\n")
+        parts.append("| file | lines | what it owes |\n|---|---|---|")
+        for path in files:
+            inside = path.relative_to(SOURCE / "lastbit")
+            parts.append(f"| `{inside}` | {lines_of(path)} | {purpose_of(path)} |")
+        parts.append("")
+    parts.append("## Other engines\n")
+    parts.append("| instead of a file, or beside it | lines more |\n|---|---|")
+    parts += [f"| {name} | {lines} |" for name, lines in more.items()]
+    return "\n".join(parts) + "\n"
+
+
+def picture() -> str:
+    """docs/trusted-base.svg: a bar for every part, from the door down."""
+    rooms, total, _ = counts()
+    sizes = [(title, sum(map(lines_of, files))) for title, files in rooms.items()]
+    most, height = max(size for _, size in sizes), 26
+    bars = []
+    for place, (title, size) in enumerate(sizes):
+        y, width = 40 + place * height, round(size / most * 330)
+        bars.append(
+            f'<text x="10" y="{y + 13}">{title}</text>'
+            f'<rect x="250" y="{y}" width="{width}" height="17" fill="#2a6f97"/>'
+            f'<text x="{256 + width}" y="{y + 13}">{size:,}</text>'
+        )
+    tall = 50 + len(sizes) * height
+    words = f"What must be right for an answer to be private: {total:,} lines"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {tall}" font-size="12" '
+        f'font-family="sans-serif" fill="currentColor" role="img"><title>{words}</title>'
+        f'<text x="10" y="22" font-size="14">{words}</text>{"".join(bars)}</svg>\n'
+    )
 
 
 def main() -> None:
-    base = closure(BASE)
-    rooms: dict[str, list[Path]] = {}
-    for path in sorted(base):
-        parts = path.relative_to(SOURCE / "lastbit").parts
-        rooms.setdefault("/".join(parts[:-1]) or ".", []).append(path)
-    for room, paths in sorted(rooms.items()):
-        print(f"{room}: {lines_of(set(paths))}")
-        for path in paths:
-            print(f"  {len(path.read_text().splitlines()):5} {path.name}")
-    for engine, roots in ENGINES.items():
-        print(f"{engine}: +{lines_of(closure((*BASE, *roots)) - base)}")
-    print(f"trusted: {lines_of(base)} lines")
+    """Print the list, and write the page and its picture."""
+    rooms, total, more = counts()
+    for title, files in rooms.items():
+        print(f"{title}: {sum(map(lines_of, files))}")
+        for path in files:
+            print(f"  {lines_of(path):5} {path.relative_to(SOURCE / 'lastbit')}")
+    print("who may import what: pyproject.toml, [tool.importlinter]; kernel/sealed.py is the")
+    print("  kernel's alone, and what an engine gives is read there alone (tests/architecture)")
+    for name, lines in more.items():
+        print(f"{name}: {lines} lines more")
+    DOCS.joinpath("trusted-base.md").write_text(page())
+    DOCS.joinpath("trusted-base.svg").write_text(picture())
+    print(f"trusted: {total} lines")
+    if total > MOST or max(more.values()) > MOST_OF_AN_ENGINE:
+        raise SystemExit(f"more than {MOST} lines, or {MOST_OF_AN_ENGINE} of an engine")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
