@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site figures reference comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -93,6 +93,9 @@ site: $(VENV)/.site ## build the documentation site to build/site, and check it;
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
 	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
 	@$(BIN)/lastbit docs --check
+
+figures: $(READY) ## draw the figures of the theory in docs/figures (ARGS=posterior: one)
+	@$(BIN)/python -m docs.draw_figures $(ARGS)
 
 reference: $(READY) ## write docs/reference/ from the docstrings, the errors and the commands' own help
 	@$(BIN)/python -m docs.generate_api

@@ -14,7 +14,22 @@ from tests.data.recorded import attributes, found, kind, signature
 
 RECORDED: dict[str, dict[str, Any]] = read("names.json")
 DOCUMENTED: dict[str, str] = RECORDED.pop("documented")
-NAMES = [f"{package}:{name}" for package, names in RECORDED.items() for name in names]
+# what 0.1 lost before anybody had it: pictures of the theory, which the pages hold
+GONE = {
+    "lastbit.report": {
+        *("Chart", "Curve", "Mark", "chart", "powers_of_ten", "made_up_waits"),
+        *(f"{name}_figure" for name in (
+            *("admissible", "composition", "composition_curve", "count", "gaussian_curve"),
+            *("laplace", "planar", "poll", "posterior", "smooth_sensitivity", "uniform"),
+        )),
+    },
+}  # fmt: skip
+NAMES = [
+    f"{package}:{name}"
+    for package, names in RECORDED.items()
+    for name in names
+    if name not in GONE.get(package, ())
+]
 
 
 def lost(before: str | None, now: str | None) -> list[str]:
@@ -87,7 +102,7 @@ def test_a_public_name_is_there_and_called_as_before(path: str) -> None:
 @pytest.mark.parametrize("package", RECORDED)
 def test_a_package_still_says_that_its_names_are_public(package: str) -> None:
     listed = getattr(found(package), "__all__", ())
-    assert set(RECORDED[package]) <= set(listed)
+    assert set(RECORDED[package]) - GONE.get(package, set()) <= set(listed)
     assert set(listed) <= set(dir(found(package)))  # also where they are loaded when first used
 
 
