@@ -92,7 +92,7 @@ site: $(VENV)/.site ## build the documentation site to build/site, and check it;
 	@rm -rf build/site
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
 	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
-	@$(BIN)/lastbit docs --check
+	@$(BIN)/python docs/check_site.py
 
 figures: $(READY) ## draw the figures of the theory in docs/figures (ARGS=posterior: one)
 	@$(BIN)/python -m docs.draw_figures $(ARGS)
@@ -126,7 +126,7 @@ dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try 
 	@for built in dist/*.whl dist/*.tar.gz; do \
 	    echo "Trying $$built in an empty environment ..." && $(PYTHON) -m venv --clear build/try && \
 	    build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install $$built && \
-	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check) || exit 1; \
+	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/python ../../docs/check_site.py) || exit 1; \
 	done
 	@ls -l dist
 
