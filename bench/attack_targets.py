@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lastbit.audit import SumTarget, Target
 from lastbit.audit.targets.libraries import NUMPY_DEVIATION, numpy_targets
-from lastbit.audit.targets.target import Bounds, ReleaseOfSums, again_and_again
+from lastbit.audit.targets.target import Bounds, ReleaseOfSums, as_release
 from lastbit.errors import InvalidParameter
 
 DELTA = 1e-6
@@ -88,7 +88,7 @@ def diffprivlib_targets() -> Iterator[Target | SumTarget]:
     )
     for name, parameters, known in kinds:
         mechanism = getattr(mechanisms, name)(**parameters)
-        release = again_and_again(mechanism.randomise)
+        release = as_release(mechanism.randomise)
         claimed = known.pop("claimed", 1)
         yield Target(name=f"diffprivlib {name}", release=release, claimed=claimed, **known)
 
@@ -160,7 +160,7 @@ def pydp_targets() -> Iterator[Target | SumTarget]:
     gaussian = mechanisms.GaussianMechanism(1.0, DELTA, 1.0)
 
     def noisy(mechanism: Any) -> Callable[[Any, int], list[Any]]:
-        return again_and_again(lambda value: mechanism.add_noise(float(value)))
+        return as_release(lambda value: mechanism.add_noise(float(value)))
 
     kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
         ("Laplace", laplace, {"scale": 1}),
@@ -246,7 +246,7 @@ def opacus_targets() -> Iterator[Target]:
         optimizer.step()
         return gradient_of(layer.weight.item())
 
-    yield _of_gradients("Opacus weight after a step", again_and_again(stepped))
+    yield _of_gradients("Opacus weight after a step", as_release(stepped))
 
 
 def gradient_of(weight: float) -> float:

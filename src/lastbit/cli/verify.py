@@ -577,9 +577,9 @@ def noise(u: Any, sign: Any, scale: Any) -> Any:
 
 
 def rounding_outcome(
-    *,
     epsilon: Fraction,
     sensitivity: Fraction,
+    *,
     cell: Fraction | None,
     region: tuple[Fraction, Fraction] | None,
     target: Fraction | None,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lastbit import mechanisms, sampling
 from lastbit.audit.targets.lastbit import DELTA, lastbit_targets, many, our_target
-from lastbit.audit.targets.target import SumTarget, Target, again_and_again
+from lastbit.audit.targets.target import SumTarget, Target, as_release
 from lastbit.exact import arb_of, upper, working_precision
 from lastbit.geo import Geo
 from lastbit.laws import Ideal, IdealCauchy, StudentT
@@ -190,13 +190,13 @@ def _choices() -> Iterator[Target]:
         return answers.index(True) if True in answers else len(values)
 
     epsilon = alarm.guarantee.epsilon
-    yield our_target("AboveThreshold", again_and_again(first), epsilon, values=UNLIKELY_ALARMS)
+    yield our_target("AboveThreshold", as_release(first), epsilon, values=UNLIKELY_ALARMS)
 
 
 def _medians() -> Iterator[Target]:
     def known(name: str, release: Callable[[Any], Any], **more: Any) -> Target:
         fixed = {"values": (AGES, OLDER), "answers": (0, 1), "step": "1/16"}
-        return our_target(name, again_and_again(release), 1, **(fixed | more))
+        return our_target(name, as_release(release), 1, **(fixed | more))
 
     quantile = mechanisms.ExponentialQuantile("1/2", epsilon=1, grid=1, lower=0, upper=10_000)
     apart = {"values": (LEFT, RIGHT), "answers": (10, 10), "step": 1}
@@ -222,7 +222,7 @@ def _medians() -> Iterator[Target]:
         def once(data: Any, function: Any = function, level: tuple[str, ...] = level) -> Any:
             return function(data, *level, epsilon=1, grid="1/16", **BOUNDS)
 
-        yield our_target(function.__name__, again_and_again(once), 1, values=(AGES, OLDER))
+        yield our_target(function.__name__, as_release(once), 1, values=(AGES, OLDER))
 
 
 def _withheld() -> Iterator[Target]:
@@ -231,7 +231,7 @@ def _withheld() -> Iterator[Target]:
     at = [Stability("yes", stable.threshold + more, ADD_REMOVE) for more in (0, 1)]
     yield our_target(
         "StableValue",
-        again_and_again(lambda mode: stable.release(mode) == "yes"),
+        as_release(lambda mode: stable.release(mode) == "yes"),
         stable.guarantee.epsilon,
         delta=stable.guarantee.delta,
         values=tuple(at),
@@ -244,7 +244,7 @@ def _withheld() -> Iterator[Target]:
 
     yield our_target(
         "ProposeTestRelease",
-        again_and_again(value),
+        as_release(value),
         ask.guarantee.epsilon,
         delta=ask.guarantee.delta,
         values=(Proposal(0, [ask.threshold]), Proposal(60, [ask.threshold + 1])),
