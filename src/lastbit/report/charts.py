@@ -185,6 +185,9 @@ class Axis:
     """One direction: its ends, its labelled values, what it measures, and how it is spaced.
 
     `grid` says whether lines cross the frame at the labelled values.
+
+    >>> Axis(ends=(0, 10), ticks=((0, "0"), (10, "10"))).scale(80, 480)(5)
+    280.0
     """
 
     ends: Range
