@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site reference trusted comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -92,7 +92,10 @@ site: $(VENV)/.site ## build the documentation site to build/site, and check it;
 	@rm -rf build/site
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto \
 	    --write-all --conf-dir docs --doctree-dir build/doctrees . build/site
-	@$(BIN)/lastbit docs --check
+	@$(BIN)/python docs/check_site.py
+
+figures: $(READY) ## draw the figures of the theory in docs/figures (ARGS=posterior: one)
+	@$(BIN)/python -m docs.draw_figures $(ARGS)
 
 reference: $(READY) ## write docs/reference/ from the docstrings, the errors and the commands' own help
 	@$(BIN)/python -m docs.generate_api
@@ -126,7 +129,7 @@ dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try 
 	@for built in dist/*.whl dist/*.tar.gz; do \
 	    echo "Trying $$built in an empty environment ..." && $(PYTHON) -m venv --clear build/try && \
 	    build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install $$built && \
-	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/lastbit docs --check) || exit 1; \
+	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/python ../../docs/check_site.py) || exit 1; \
 	done
 	@ls -l dist
 

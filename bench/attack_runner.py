@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from attack_targets import targets
+
 from lastbit.audit import (
     ATTACKS,
     Attack,
@@ -24,7 +26,6 @@ from lastbit.audit import (
     Target,
     distinguish_by_sampling,
     run,
-    targets,
 )
 
 PACKAGES = {

@@ -70,7 +70,7 @@ APART = {
     "real tables": FOLDER / "data",
 }
 
-# the libraries of `lastbit.audit.targets`, and as what they are installed; Tumult without its pins
+# the libraries of `attack_targets.py`, and as what they are installed; Tumult without its pins
 LIBRARIES = {
     "diffprivlib": "diffprivlib",
     "opendp": "OpenDP",

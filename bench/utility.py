@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -35,13 +36,16 @@ import lastbit as lb
 from lastbit.mechanisms.smooth_noise import SmoothStatistic
 from lastbit.mechanisms.stable_value import ProposeTestRelease
 from lastbit.privacy.guarantees import CHANGE_ONE
-from lastbit.report import Axis, Chart, Curve, chart, powers_of_ten
+from lastbit.report import Axis
 from lastbit.sampling.bits import secure_bits
 from lastbit.sampling.choice import counted
 from lastbit.sampling.uniform import below_each
 from lastbit.sensitivity.neighbours import propose
 from lastbit.sensitivity.smooth import smooth_sensitivity
 from lastbit.sensitivity.statistics import Quantile
+
+sys.path.insert(0, str(report.ROOT))
+from docs.curve_charts import Chart, Curve, chart, powers_of_ten
 
 RUNS = 1000
 DELTA = "1e-6"

@@ -318,7 +318,8 @@ def call_of(entry: Entry) -> str:
     value = ast.unparse(node.value) if not isinstance(node, ast.Expr) and node.value else ""
     kind = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
     kind = f": {kind}" if kind and kind != "TypeAlias" else ""
-    return f"{entry.name}{kind} = {value}" if len(value) <= 120 else f"{entry.name}{kind} = ..."
+    line = f"{entry.name}{kind} = {value}"
+    return line if len(line) <= 120 else f"{entry.name}{kind} = ..."
 
 
 def members(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -14,8 +14,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from lastbit.moved import Moved
-
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PUBLIC = re.compile(r"^__all__ = \[([^]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"\w+")
@@ -35,8 +33,6 @@ class _Room(ModuleType):
 
 def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a room, from the list in its `__init__.pyi`."""
-    if not any(isinstance(finder, Moved) for finder in sys.meta_path):
-        sys.meta_path.append(Moved())
     module = sys.modules[room]
     listed = content(room, "__init__.pyi")
     places = {}

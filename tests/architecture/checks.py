@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from lastbit.moved import _NOW as MOVED
-
 ENTROPY_DOOR = "sampling/bits.py"
 ENTROPY_CALLS = frozenset({"urandom", "getrandom", "SystemRandom", "RAND_bytes"})
 KEYSTREAMS = frozenset({ENTROPY_DOOR, "sampling/deterministic.py"})  # the latter of a fixed key
@@ -232,7 +230,7 @@ def borrowed_from_the_checker(module: Module) -> Iterator[str]:
     """Nothing that proves shares logic with what checks: a fault of one would be the other's too.
 
     And the checker works wherever its folder is copied: its own files are named relatively. Outside
-    it, a text or an attribute that leads inside is refused too, and so are its files' paths of 0.1.
+    it, a text or an attribute that leads inside is refused too.
     """
     inside = module.path.parts[0] == "checker"
     docstrings = _docstrings(module.tree)
@@ -242,16 +240,16 @@ def borrowed_from_the_checker(module: Module) -> Iterator[str]:
         match node:
             case ast.ImportFrom(module=source, names=aliases, level=level):
                 origin = _absolute(module.package, source or "", level)
-                taken = [f"{MOVED.get(origin, origin)}.{alias.name}" for alias in aliases]
+                taken = [f"{origin}.{alias.name}" for alias in aliases]
                 if inside and level == 0 and origin.split(".")[0] == "lastbit":
                     yield f"line {node.lineno}: {origin} by its full name"
             case ast.Import(names=aliases):
-                taken = [f"{MOVED.get(alias.name, alias.name)}.*" for alias in aliases]
+                taken = [f"{alias.name}.*" for alias in aliases]
             case ast.Attribute() if ast.unparse(node.value) in ("lastbit.checker", "lb.checker"):
                 taken = [f"lastbit.checker.{node.attr}"]
             case ast.Constant(value=str(text)) if node not in docstrings:
-                found = LEADS_TO_THE_CHECKER.search(MOVED.get(text, text))
-                if found and str(module.path) != "moved.py":
+                found = LEADS_TO_THE_CHECKER.search(text)
+                if found:
                     taken = ["lastbit.checker.*"]
         for name in taken:
             top, _, rest = name.partition("lastbit.checker.")

@@ -115,10 +115,10 @@ def test_it_all_works_from_a_zip_file(tmp_path):
                 house.write(file, Path("lastbit") / file.relative_to(SRC))
     code = """
 import lastbit; print(lastbit.__file__); print(lastbit.exact.rational('1/3')); lastbit.table
-from lastbit.report import certificate_page, posterior_figure
+from lastbit.report import certificate_page, law_picture
 bound = lastbit.verify.snapping_bound(epsilon=1, bound=2).certificate()
 print(lastbit.verify.problem_of(bound), "</html>" in certificate_page(bound))
-print("</svg>" in posterior_figure())"""
+print("</svg>" in law_picture("a title", ()))"""
     told = told_by(code, path=archive)
     assert told == f"{archive}/lastbit/__init__.py\n1/3\nNone True\nTrue\n"
 

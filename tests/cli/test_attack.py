@@ -189,12 +189,6 @@ def test_what_cannot_run_ends_with_2_and_a_way_out(arguments: tuple[str, ...], w
     assert words in refused("attack", "run", *arguments)
 
 
-def test_a_library_that_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "diffprivlib", None)
-    monkeypatch.setitem(sys.modules, "diffprivlib.mechanisms", None)
-    assert "pip install diffprivlib" in refused("attack", "run", "all", "--target", "diffprivlib")
-
-
 def test_answers_are_the_two_inputs() -> None:
     told = TOLD | {"epsilon": Fraction(1), "answers": (Fraction(2), Fraction(1, 2))}
     with current_folder():

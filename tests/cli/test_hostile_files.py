@@ -38,14 +38,13 @@ COMMANDS = {
     "verify": ("verify", "{}:noisy", "--epsilon", "1", "--inputs", "0", "1"),
     "verify, out": ("verify", "lastbit.mechanisms.snapping:snapped", "--epsilon", "1",
                     "--inputs", "0", "1", "--certificate", "{}/x.json"),
-    "figure": ("figure", "posterior", "--out", "{}/x.svg"),
     "audit pairs": ("audit", "lastbit.mechanisms.snapping:snapped", "--epsilon", "1",
                     "--pairs", "{}"),
 }  # fmt: skip
 
 
-FINE = {("card new", "deep"), ("figure", "folder")}
-"""A header of one odd name, and a folder to write into."""
+FINE = {("card new", "deep")}
+"""A header of one odd name."""
 
 
 def hostile(folder: Path) -> dict[str, str]:

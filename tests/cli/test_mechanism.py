@@ -357,7 +357,8 @@ def test_a_terminal_without_unicode_gets_ascii():
     class Dumb(Console):
         encoding = "ascii"
 
-    parts = explained_noise(Laplace(sensitivity=1, epsilon=1)).page(drawn=False)
+    noise = Laplace(sensitivity=1, epsilon=1)
+    parts = explained_noise(noise).page("laplace", noise.guarantee, drawn=False)
     text = page(Dumb(highlight=False, width=80), parts)
     assert text.isascii()
     assert "epsilon = 1" in text

@@ -114,7 +114,6 @@ def test_exports_in_python_are_held_to_it_too(folder: Path) -> None:
 
 
 OTHERS = (
-    ("figure", "posterior", "--out", "visits.ledger.svg"),
     ("leak", "--out", "visits.ledger.svg"),
     ("ledger", "export", "visits.ledger", "--out", "visits.ledger"),
     ("ledger", "backup", "visits.ledger", "visits.ledger"),

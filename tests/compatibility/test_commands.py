@@ -12,6 +12,8 @@ from tests.data.recorded import commands
 
 RECORDED: dict[str, dict[str, Any]] = read("commands.json")
 NOW = commands()
+# pictures of the theory, which the pages hold: `make figures` draws them
+GONE = ("lastbit figure",)
 
 
 def lost(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -54,7 +56,7 @@ def _is_argument(parameter: dict[str, Any]) -> bool:
     return bool(parameter["kind"] == "argument")
 
 
-@pytest.mark.parametrize("path", RECORDED)
+@pytest.mark.parametrize("path", [path for path in RECORDED if not path.startswith(GONE)])
 def test_a_command_takes_what_it_took(path: str) -> None:
     assert path in NOW
     assert lost(RECORDED[path], NOW[path]) == []

@@ -14,7 +14,41 @@ from tests.data.recorded import attributes, found, kind, signature
 
 RECORDED: dict[str, dict[str, Any]] = read("names.json")
 DOCUMENTED: dict[str, str] = RECORDED.pop("documented")
-NAMES = [f"{package}:{name}" for package, names in RECORDED.items() for name in names]
+# 0.1 was recorded before it was released, and lost these before anybody had it: files that lie
+# elsewhere in their room, whose names the room shows; pictures of the theory, which the pages hold
+MOVED = (
+    "lastbit.audit.attacks.preimage",
+    "lastbit.audit.declared_noise",
+    "lastbit.audit.distinguish",
+    "lastbit.audit.shelf",
+    "lastbit.audit.target",
+    "lastbit.mechanisms.admissible",
+    "lastbit.tables.cost",
+    "lastbit.tables.schema",
+    "lastbit.verify.arithmetic",
+    "lastbit.verify.check",
+    "lastbit.verify.check_rounding",
+    "lastbit.verify.law",
+    "lastbit.verify.semantics",
+    "lastbit.verify.uniforms",
+)
+GONE = {
+    "lastbit.audit.shelf": {"LIBRARIES", "targets"},
+    "lastbit.tables:Plan": {"keys_part"},
+    "lastbit.report": {
+        *("Chart", "Curve", "Mark", "chart", "powers_of_ten", "made_up_waits"),
+        *(f"{name}_figure" for name in (
+            *("admissible", "composition", "composition_curve", "count", "gaussian_curve"),
+            *("laplace", "planar", "poll", "posterior", "smooth_sensitivity", "uniform"),
+        )),
+    },
+}  # fmt: skip
+NAMES = [
+    f"{package}:{name}"
+    for package, names in RECORDED.items()
+    for name in names
+    if name not in GONE.get(package, ())
+]
 
 
 def lost(before: str | None, now: str | None) -> list[str]:
@@ -67,7 +101,7 @@ def test_a_public_name_is_there_and_called_as_before(path: str) -> None:
     package, _, name = path.partition(":")
     before, thing = RECORDED[package][name], found(path)
     if "same" in before:
-        assert thing is found(before["same"])
+        assert before["same"].partition(":")[0] in MOVED or thing is found(before["same"])
         return
     match before["kind"]:
         case "function":
@@ -78,20 +112,25 @@ def test_a_public_name_is_there_and_called_as_before(path: str) -> None:
         assert lost(before["call"], signature(thing)) == []
     if inspect.isclass(thing):
         now = attributes(thing)
-        assert set(before["attributes"]) <= set(now)
-        for member, call in before["attributes"].items():
+        kept = {
+            member: call
+            for member, call in before["attributes"].items()
+            if member not in GONE.get(path, ())
+        }
+        assert set(kept) <= set(now)
+        for member, call in kept.items():
             assert (member, lost(call, now[member])) == (member, [])
             assert call is None or callable(getattr(thing, member))
 
 
-@pytest.mark.parametrize("package", RECORDED)
+@pytest.mark.parametrize("package", [package for package in RECORDED if package not in MOVED])
 def test_a_package_still_says_that_its_names_are_public(package: str) -> None:
     listed = getattr(found(package), "__all__", ())
-    assert set(RECORDED[package]) <= set(listed)
+    assert set(RECORDED[package]) - GONE.get(package, set()) <= set(listed)
     assert set(listed) <= set(dir(found(package)))  # also where they are loaded when first used
 
 
-@pytest.mark.parametrize("path", DOCUMENTED)
+@pytest.mark.parametrize("path", [p for p in DOCUMENTED if p.partition(":")[0] not in MOVED])
 def test_a_documented_path_leads_somewhere(path: str) -> None:
     expected, thing = DOCUMENTED[path], found(path)
     if expected == "class":

@@ -22,7 +22,7 @@ PACKAGES = (
         f"lastbit.{room}"
         for room in (
             *("errors", "exact", "laws", "sampling", "privacy", "mechanisms", "sensitivity", "geo"),
-            *("verify", "audit", "audit.attacks", "audit.shelf", "tables", "tables.backends"),
+            *("verify", "audit", "audit.attacks", "audit.targets", "tables", "tables.backends"),
             *("ledger", "release", "report", "cli"),
         )
     ),

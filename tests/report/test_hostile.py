@@ -9,21 +9,18 @@ from xml.etree import ElementTree
 
 import pytest
 
+from docs.curve_charts import Chart, Curve, Mark, chart
 from lastbit.errors import LastbitError
 from lastbit.report import (
     Axis,
     Bars,
     Cell,
-    Chart,
-    Curve,
-    Mark,
     Panel,
     PlaceMap,
     Series,
     Zone,
     audit_page,
     certificate_page,
-    chart,
     law_picture,
     page,
     picture,

@@ -15,7 +15,7 @@ fixes both, and only then tests them on fresh samples: the bound is wrong with p
 cannot see what almost never happens: it accuses with certainty and never acquits.
 
 **White box.** `attacks/` holds published attacks, each with its paper, its set-up, what it breaks
-and what resists; `targets/` holds ready targets: ours, numpy's and those of other libraries.
+and what resists; `targets/` holds ready targets: ours and numpy's.
 
 **Grey box.** Most violations in practice are wrong sensitivities and data that steers the program.
 `record` notes every call of a noise primitive, `replay` runs the program on a neighbour with the

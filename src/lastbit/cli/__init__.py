@@ -17,7 +17,7 @@ imports a command's file when the command is run.
 | `docs.py` | the documentation, served to a browser on this machine |
 | `mechanism.py`, `explaining.py` | one release, or law, theorem, noise and error |
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
-| `convert.py`, `compose.py`, `figure.py` | guarantees from kind to kind, several together, drawn |
+| `convert.py`, `compose.py` | guarantees from kind to kind, several together |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
 | `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |
 | `law_panels.py` | the picture of an audit |

@@ -307,8 +307,7 @@ def _rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -
         return str(number) if exact.endswith("...") else exact
 
     words = ["lastbit", "audit", name, "--epsilon", exactly(asked.epsilon)]
-    if asked.delta:
-        words += ["--delta", exactly(asked.delta)]
+    words += ["--delta", exactly(asked.delta)] if asked.delta else []
     words += given
     if not result.exact:
         count = asked.samples or (result.trials + result.other_trials) // 2
@@ -331,9 +330,11 @@ def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
     how = f"certified at {result.sureness}: wrong {risk}"
     if result.exact:
         how = "worked out from its exact laws"
-    limits: tuple[str, ...] = (ONLY_THESE, NEIGHBOURS)
-    if not result.exact:
-        limits = (LIMIT, INDEPENDENT, NEIGHBOURS) if result.broken else (LIMIT, NOT_A_PROOF)
+    limits: tuple[str, ...] = (LIMIT, NOT_A_PROOF)
+    if result.exact:
+        limits = (ONLY_THESE, NEIGHBOURS)
+    elif result.broken:
+        limits = (LIMIT, INDEPENDENT, NEIGHBOURS)
     if result.broken:
         by_loss = result.epsilon is not None and result.epsilon_lower > result.epsilon
         verdict = f"refuted: ε ≥ {epsilon}" if by_loss else f"refuted: δ ≥ {delta}"

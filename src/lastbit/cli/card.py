@@ -208,12 +208,9 @@ def _prompted(words: str, read: Callable[[str], Answer]) -> Answer | None:
         try:
             return read(text)
         except (InvalidParameter, ValueError) as error:
-            click.echo(f"  {getattr(error, 'problem', 'is not known')}; {_way_out(error)}")
+            remedy = getattr(error, "remedy", "try again, or press Enter")
+            click.echo(f"  {getattr(error, 'problem', 'is not known')}; {remedy}")
     return None
-
-
-def _way_out(error: Exception) -> str:
-    return getattr(error, "remedy", "try again, or press Enter")
 
 
 def _unit(text: str, columns: Mapping[str, Any]) -> str:

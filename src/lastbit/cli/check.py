@@ -152,11 +152,15 @@ def _unchecked(
     certificate: Mapping[str, Any], inner: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Names, numbers on trust, and what a saved answer has besides: its SQL text, its ledger."""
+    claim = inner["claim"]
     if inner["kind"] == "composition":
-        yield from _on_trust(inner["claim"])
+        yield "unit", claim["neighbours"]["unit"]
+        for loss in claim["on_trust"]:
+            words = f"{loss['loss']}: ln M({loss['order']}) <= {loss['log_moment']}"
+            yield "moment on trust", words
     if inner["kind"] not in ("release", "marginals"):
         return
-    query, claim = inner["body"]["query"], inner["claim"]
+    query = inner["body"]["query"]
     yield "table", claim["table"]
     if claim["unit"] is not None:
         yield "unit's column", claim["unit"]
@@ -169,9 +173,3 @@ def _unchecked(
     yield "made by lastbit", certificate["lastbit"]
     if certificate["entry"] is not None:
         yield "ledger entry", f"{certificate['entry']['sequence']}"
-
-
-def _on_trust(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "unit", claim["neighbours"]["unit"]
-    for loss in claim["on_trust"]:
-        yield "moment on trust", f"{loss['loss']}: ln M({loss['order']}) <= {loss['log_moment']}"

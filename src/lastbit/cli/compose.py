@@ -124,11 +124,8 @@ def _certificate(counted: Counted, delta: Fraction) -> dict[str, Any]:
     parts: list[tuple[PrivacyLoss | ZCDP, int]] = []
     for guarantee, times in counted:
         if isinstance(guarantee, RenyiDP):
-            raise refusal(
-                "--certificate",
-                "is not written for renyi guarantees",
-                "leave it out, or state them as zcdp",
-            )
+            problem = "is not written for renyi guarantees"
+            raise refusal("--certificate", problem, "leave it out, or state them as zcdp")
         if isinstance(guarantee, ZCDP | GaussianLoss):
             parts.append((guarantee, times))
         else:
@@ -161,7 +158,10 @@ def _show_table(
     counted: Counted, delta: Fraction, found: dict[str, ApproxDP], *, as_json: bool
 ) -> None:
     best = min(found, key=lambda name: found[name].epsilon)
-    bounds = _bounds(counted, delta) if "tight" in found else None
+    profile = None
+    if "tight" in found:
+        profile = tight_profile(g for g, times in counted for _ in range(times))
+    bounds = None if profile is None else profile.epsilon(delta)  # from below and from above
     if as_json:
         show_json(
             {
@@ -199,12 +199,6 @@ def _show_table(
         Columns(headings, rows, best=list(found).index(best), numbers=(1,)),
         conclusion,
     )
-
-
-def _bounds(counted: Counted, delta: Fraction) -> tuple[float, float] | None:
-    """The tight ε from below and from above."""
-    profile = tight_profile(g for g, times in counted for _ in range(times))
-    return None if profile is None else profile.epsilon(delta)
 
 
 def _count(counted: Counted) -> str:

@@ -7,18 +7,15 @@ files that were there at the start, so no path leads out of the folder, and no f
 
 from __future__ import annotations
 
-import re
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
-from html.parser import HTMLParser
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import click
 
@@ -55,21 +52,13 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 @click.argument("words", nargs=-1, metavar="[PAGE]...")
 @option("--port", "Where to listen; 0 takes a free one.", click.IntRange(0, 65535), default=0)
 @flag("--open", "Open it in a browser.", dest="opening")
-@flag("--check", "Check that every link of the pages leads somewhere, and end.")
-def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
+def docs(words: tuple[str, ...], port: int, opening: bool) -> None:
     """Read the documentation in a browser, without a network.
 
     Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
     that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
     """
-    site = Site(_folder())
-    if check:
-        if problems := sorted(site.problems()):
-            raise refusal(
-                "the site", "\n".join(["has problems:", *problems]), "run make site again"
-            )
-        show(Heading(f"Documentation of lastbit {__version__}", f"{len(site.pages)} pages hold"))
-        return
+    site = Site(site_folder())
     try:
         server = Server(site, port)
     except OSError as error:
@@ -84,7 +73,8 @@ def docs(words: tuple[str, ...], port: int, opening: bool, check: bool) -> None:
         server.serve_forever()
 
 
-def _folder() -> Path:
+def site_folder() -> Path:
+    """Where the built pages lie, in a checkout or in the installed package."""
     checkout = (CHECKOUT / "docs" / "conf.py").is_file()
     folder = CHECKOUT / "build" / "site" if checkout else INSTALLED
     if not (folder / FIRST.lstrip("/")).is_file():
@@ -112,78 +102,6 @@ class Site:
         named = [path for path in self.pages if path.lower().endswith(ends)]
         # the shortest: `laplace` is docs/laplace.html rather than a page further down
         return min(named, key=len) if named else f"/search.html?q={quote(words)}"
-
-    def problems(self) -> Iterator[str]:
-        """What a page loads from elsewhere, and links of its own that lead nowhere."""
-        for path in self.pages:
-            page = self._read[path]
-            for target in page.loads:
-                if not target.startswith("data:") and not self._leads(path, target):
-                    yield f"{path} loads {target}"
-            for target in page.links:
-                if not urlsplit(target).scheme and not self._leads(path, target):
-                    yield f"{path} links to {target}"
-        for path, file in self.files.items():
-            if path.endswith(".css"):
-                for target in loaded_by_style(file.read_text("utf-8")):
-                    if not target.startswith("data:") and not self._leads(path, target):
-                        yield f"{path} loads {target}"
-
-    @cached_property
-    def _read(self) -> dict[str, Page]:
-        return {path: Page(self.files[path].read_text("utf-8")) for path in self.pages}
-
-    def _leads(self, path: str, target: str) -> bool:
-        """Whether it leads to a file of the site, and to a place in it if it names one."""
-        parts = urlsplit(target)
-        if parts.scheme or parts.netloc:
-            return False
-        file = unquote(urlsplit(urljoin(path, target)).path)
-        if not parts.fragment or file not in self._read:
-            return file in self.files
-        return unquote(parts.fragment) in self._read[file].places
-
-
-STYLE = re.compile(r"""url\(\s*["']?(?P<url>[^"')]+)|@import\s+["'](?P<imported>[^"']+)""")
-
-
-def loaded_by_style(text: str) -> list[str]:
-    """What a style sheet loads."""
-    return [match["url"] or match["imported"] for match in STYLE.finditer(text)]
-
-
-class Page(HTMLParser):
-    """What a page loads, where it links to, and the places in it that can be linked to."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.loads: set[str] = set()
-        self.links: set[str] = set()
-        self.places: set[str] = {""}
-        self._styling = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._styling = tag == "style"
-        for name, value in attrs:
-            match name:
-                case "id" | "name":
-                    self.places.add(value or "")
-                case "href" if tag in {"a", "area"}:
-                    self.links.add(value or "")
-                case "href" | "xlink:href" | "src" | "data" | "poster" | "background":
-                    self.loads.add(value or "")
-                case "srcset":
-                    self.loads |= {part.split()[0] for part in (value or "").split(",")}
-                case "style":
-                    self.loads |= {*loaded_by_style(value or "")}
-
-    def handle_data(self, data: str) -> None:
-        if self._styling:
-            self.loads |= {*loaded_by_style(data)}
-
-    def handle_endtag(self, tag: str) -> None:
-        self._styling = False
 
 
 # ---------------------------------------------------------------- the server

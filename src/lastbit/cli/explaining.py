@@ -10,6 +10,7 @@ from typing import Any
 from lastbit.cli.options import title
 from lastbit.cli.output import Columns, Facts, Heading, Part
 from lastbit.exact import Ball, certain, exact_text, rounded_near, rounded_up
+from lastbit.privacy import Guarantee
 
 BETAS = ("0.05", "0.01")
 
@@ -18,8 +19,6 @@ BETAS = ("0.05", "0.01")
 class Explanation:
     """A mechanism in words and numbers; `error_words` say what its accuracy bounds."""
 
-    name: str
-    guarantee: Any
     law: str
     theorem: str
     source: str
@@ -46,15 +45,15 @@ class Explanation:
             for level, bound in levels
         ]
 
-    def page(self, *, drawn: bool) -> tuple[Part, ...]:
+    def page(self, name: str, guarantee: Guarantee, *, drawn: bool) -> tuple[Part, ...]:
         """The explanation, and whether anything was drawn."""
         facts = (
             ("law", self.law),
             ("theorem", self.theorem),
             ("source", self.source),
             *self.facts,
-            ("guarantee", title(self.guarantee)),
-            ("neighbours", str(self.guarantee.neighbours)),
+            ("guarantee", title(guarantee)),
+            ("neighbours", str(guarantee.neighbours)),
             *self.bars(),
         )
         note = (
@@ -64,7 +63,7 @@ class Explanation:
             else "Nothing was drawn and nothing was spent: no data was given."
         )
         table = () if self.table is None else (self.caption, self.table)
-        heading = Heading(self.name.replace("-", " "), title(self.guarantee).partition(", ")[2])
+        heading = Heading(name.replace("-", " "), title(guarantee).partition(", ")[2])
         return heading, Facts(facts), *table, note
 
 

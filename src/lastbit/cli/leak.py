@@ -85,45 +85,31 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
         remedy = "outside that range a sample of this size shows nothing; try 1"
         raise refusal("--epsilon", f"is not between {LEAST_EPSILON} and {MOST_EPSILON}", remedy)
     check_folder(out)
-    fixed = fixed_point_leak(draws=5)
     with waiting("drawing") as tell:
         floats = float_leak(loss, samples, watch=lambda share: tell(share, "drawing"))
-    lattice = lattice_evidence(loss)
-    panels = (_fixed_point_panel(fixed), _float_panel(floats), _lattice_panel(lattice))
+    rows = lattice_rows(loss)
+    panels = (_fixed_point_panel(), _float_panel(floats), _lattice_panel(loss, rows))
     save(out, picture(TITLE, panels))
     conclusion = (
         "Conclusion: in 1 and 2 a single release can prove that an answer is not the secret; in 3 "
         f"no release tells more than ε = {_title(loss)}."
     )
-    page = (*_fixed_point_page(fixed), *_float_page(floats), *_lattice_page(lattice))
-    show(Text(TITLE, "bold"), *page, conclusion)
+    fixed = _fixed_point_page(fixed_point_leak(draws=5))
+    show(Text(TITLE, "bold"), *fixed, *_float_page(floats), *_lattice_page(loss, rows), conclusion)
     click.echo(f"Picture: {out}")
 
 
 # ---------------------------------------------------------------- 1: fixed point
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedPointLeak:
-    """Example 1.1 of Gazeau, Miller and Palamidessi, in units of 2**-fractional_bits."""
-
-    fractional_bits: int
-    scale_bits: int
-    answers: tuple[int, int]
-    released: tuple[tuple[int, ...], tuple[int, ...]]
-    last_bits: tuple[str, str]
-    probabilities: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
-    law: DiscreteLaplace
-
-    @property
-    def promised_loss(self) -> Fraction:
-        """What the same noise would cost on the real line: distance over scale."""
-        distance = Fraction(abs(self.answers[1] - self.answers[0]), 1 << self.fractional_bits)
-        return distance / (1 << self.scale_bits)
+# Example 1.1 of Gazeau, Miller and Palamidessi, in units of 2**-FRACTIONAL_BITS
+FRACTIONAL_BITS, SCALE_BITS = 6, 2
+ANSWERS = (0, (1 << FRACTIONAL_BITS) + (1 << FRACTIONAL_BITS - 5))
+LAST_BITS = tuple(f"{answer % (1 << SCALE_BITS):0{SCALE_BITS}b}" for answer in ANSWERS)
 
 
-def fixed_point_leak(draws: int) -> FixedPointLeak:
-    """Release both answers of the example a few times, and work out what their last bits say.
+def fixed_point_leak(draws: int) -> list[list[int]]:
+    """Release both answers of the example a few times.
 
     Law      with d fractional bits and scale 2**n a release is (answer + 2**n * z) * 2**-d, the
              integer z drawn from the machine's Laplace law of scale 1, that is of 2**d grid steps
@@ -134,68 +120,56 @@ def fixed_point_leak(draws: int) -> FixedPointLeak:
     Differs  the machine's Laplace is the discrete one on its grid; the theorem holds for any z
     Checked  tests/cli/test_leak_evidence.py
     """
-    fractional_bits, scale_bits = 6, 2
-    answers = (0, (1 << fractional_bits) + (1 << fractional_bits - 5))
-    law = DiscreteLaplace(1 << fractional_bits)  # the machine's, in steps of its grid
-    noise = np.asarray(discrete_laplace(law.scale, size=2 * draws)).reshape(2, draws) << scale_bits
-    endings = [answer % (1 << scale_bits) for answer in answers]
-    chances = [[Fraction(int(own == ending)) for ending in endings] for own in endings]
-    return FixedPointLeak(
-        fractional_bits=fractional_bits,
-        scale_bits=scale_bits,
-        answers=answers,
-        released=(tuple((answers[0] + noise[0]).tolist()), tuple((answers[1] + noise[1]).tolist())),
-        last_bits=(f"{endings[0]:0{scale_bits}b}", f"{endings[1]:0{scale_bits}b}"),
-        probabilities=((chances[0][0], chances[0][1]), (chances[1][0], chances[1][1])),
-        law=law,
-    )
+    noise = np.asarray(discrete_laplace(1 << FRACTIONAL_BITS, size=2 * draws)) << SCALE_BITS
+    pairs = zip(ANSWERS, noise.reshape(2, draws), strict=True)
+    return [(answer + drawn).tolist() for answer, drawn in pairs]
 
 
-def _fixed_point_page(leak: FixedPointLeak) -> tuple[Part, ...]:
-    zero, one = leak.probabilities
+def _fixed_point_page(released: list[list[int]]) -> tuple[Part, ...]:
+    # what the same noise would cost on the real line: distance over scale
+    promised = Fraction(ANSWERS[1] - ANSWERS[0], 1 << FRACTIONAL_BITS + SCALE_BITS)
     return (
         Heading("1  Fixed point: 6 fractional bits, noise 4 z/64", "LEAKS", good=False),
         "z is drawn exactly from the Laplace law of scale 64. Four times an integer ends "
         "in two zero bits, so a release ends in the last two bits of the secret.",
         Columns(
             ("secret 0", "secret 1 + 2^-5"),
-            [[_binary(units, leak) for units in pair] for pair in zip(*leak.released, strict=True)],
+            [[_binary(units) for units in pair] for pair in zip(*released, strict=True)],
             numbers=(0, 1),
             styles=(FIRST, SECOND),
         ),
         Columns(
-            ("exact probability of a release ending in", *leak.last_bits),
+            ("exact probability of a release ending in", *LAST_BITS),
             [
-                [Text(cell, FIRST) for cell in ("secret 0", *map(str, zero))],
-                [Text(cell, SECOND) for cell in ("secret 1 + 2^-5", *map(str, one))],
+                [Text(cell, FIRST) for cell in ("secret 0", "1", "0")],
+                [Text(cell, SECOND) for cell in ("secret 1 + 2^-5", "0", "1")],
             ],
             numbers=(1, 2),
         ),
-        f"Privacy loss promised by the formula: {leak.promised_loss}. Of the program that ran: "
-        "infinite.",
+        f"Privacy loss promised by the formula: {promised}. Of the program that ran: infinite.",
     )
 
 
-def _binary(units: int, leak: FixedPointLeak) -> Text:
+def _binary(units: int) -> Text:
     """Sign and magnitude in binary, the bits that give the secret away in brackets."""
-    digits = f"{abs(units):0{leak.fractional_bits + 6}b}"
-    whole, fraction = digits[: -leak.fractional_bits], digits[-leak.fractional_bits :]
-    kept, told = fraction[: -leak.scale_bits], fraction[-leak.scale_bits :]
+    digits = f"{abs(units):0{FRACTIONAL_BITS + 6}b}"
+    whole, fraction = digits[:-FRACTIONAL_BITS], digits[-FRACTIONAL_BITS:]
     sign = "-" if units < 0 else "+"
+    kept, told = fraction[:-SCALE_BITS], fraction[-SCALE_BITS:]
     return Text.assemble(f"{sign}{whole}.{kept}", (f"[{told}]", "bold reverse"))
 
 
-def _fixed_point_panel(leak: FixedPointLeak) -> Panel:
-    unit = 1 << leak.fractional_bits
-    step = 1 << leak.scale_bits
+def _fixed_point_panel() -> Panel:
+    unit, step = 1 << FRACTIONAL_BITS, 1 << SCALE_BITS
+    law = DiscreteLaplace(unit)  # the machine's, in steps of its grid
     start, end = -unit // 2, 2 * unit - unit // 2
     combs = [
         tuple(
-            (k / unit, middle(leak.law.probability((k - answer) // step)))
+            (k / unit, middle(law.probability((k - answer) // step)))
             for k in range(start, end + 1)
             if (k - answer) % step == 0
         )
-        for answer in leak.answers
+        for answer in ANSWERS
     ]
     return Panel(
         title="1  Fixed point, 6 fractional bits, noise 4·z/64",
@@ -204,8 +178,8 @@ def _fixed_point_panel(leak: FixedPointLeak) -> Panel:
         words="The last two bits of a release are the secret’s. No output of one secret is an "
         "output of the other.",
         marks=Stems(
-            first=Series(label=f"secret 0: ends in {leak.last_bits[0]}", points=combs[0]),
-            second=Series(label=f"secret 1 + 2⁻⁵: ends in {leak.last_bits[1]}", points=combs[1]),
+            first=Series(label=f"secret 0: ends in {LAST_BITS[0]}", points=combs[0]),
+            second=Series(label=f"secret 1 + 2⁻⁵: ends in {LAST_BITS[1]}", points=combs[1]),
         ),
         places=(start / unit - 0.02, end / unit + 0.02),
         ticks=tuple((x / 2, f"{x / 2:g}") for x in range(-1, 4)),
@@ -434,15 +408,7 @@ class LatticeRow:
     loss: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class LatticeEvidence:
-    """Discrete Laplace noise on the integers, answers 0 and 1."""
-
-    epsilon: Fraction
-    rows: tuple[LatticeRow, ...]
-
-
-def lattice_evidence(epsilon: Fraction, outputs: range = range(-3, 5)) -> LatticeEvidence:
+def lattice_rows(epsilon: Fraction) -> list[LatticeRow]:
     """The exact law of the releases of 0 and 1 with discrete Laplace noise of scale 1/epsilon.
 
     Law      P[release = k | answer f] = (1-q)/(1+q) * q**abs(k-f), q = exp(-epsilon)
@@ -452,51 +418,50 @@ def lattice_evidence(epsilon: Fraction, outputs: range = range(-3, 5)) -> Lattic
     Checked  tests/cli/test_leak_evidence.py
     """
     law = DiscreteLaplace(1 / epsilon)
-    pairs = ((k, (law.probability(k), law.probability(k - 1))) for k in outputs)
-    rows = tuple(
+    pairs = ((k, (law.probability(k), law.probability(k - 1))) for k in range(-3, 5))
+    return [
         LatticeRow(k, chances, chances[0] / chances[1], epsilon * (abs(k - 1) - abs(k)))
         for k, chances in pairs
-    )
-    return LatticeEvidence(epsilon, rows)
+    ]
 
 
-def _lattice_page(evidence: LatticeEvidence) -> tuple[Part, ...]:
-    scale = _title(1 / evidence.epsilon)
-    rows = []
-    for row in evidence.rows:
+def _lattice_page(epsilon: Fraction, rows: list[LatticeRow]) -> tuple[Part, ...]:
+    scale = _title(1 / epsilon)
+    lines = []
+    for row in rows:
         balls = (*row.probabilities, row.ratio)
         sign = "+" if row.loss > 0 else "-"
-        rows.append((str(row.output), *(between(*b.ends, 10) for b in balls), f"{sign}ε"))
+        lines.append((str(row.output), *(between(*b.ends, 10) for b in balls), f"{sign}ε"))
     return (
         Heading(f"3  lastbit: discrete Laplace noise of scale {scale} on the integers", "HOLDS"),
         "Every integer can be released from either secret. Below, the exact probability of "
         "each output; its ratio is e^ε or e^-ε, always.",
         Columns(
             ("output", "if secret is 0", "if secret is 1", "ratio", "exact loss"),
-            rows,
+            lines,
             numbers=range(5),
             styles=("", FIRST, SECOND, "", ""),
         ),
     )
 
 
-def _lattice_panel(evidence: LatticeEvidence) -> Panel:
+def _lattice_panel(epsilon: Fraction, rows: list[LatticeRow]) -> Panel:
     points = [
-        tuple((float(row.output), middle(row.probabilities[side])) for row in evidence.rows)
+        tuple((float(row.output), middle(row.probabilities[side])) for row in rows)
         for side in (0, 1)
     ]
-    outputs = [row.output for row in evidence.rows]
-    scale = _title(1 / evidence.epsilon)
+    outputs = [row.output for row in rows]
+    scale = _title(1 / epsilon)
     return Panel(
         title=f"3  lastbit, discrete Laplace noise of scale {scale} on the integers",
-        verdict=f"holds: privacy loss {_title(evidence.epsilon)}",
+        verdict=f"holds: privacy loss {_title(epsilon)}",
         good=True,
         words="Every integer is an output of both secrets. Its two exact probabilities differ by "
         "the factor printed, never more.",
         marks=Bars(
             first=Series(label="secret 0", points=points[0]),
             second=Series(label="secret 1", points=points[1]),
-            over=tuple((float(row.output), _ratio(row.loss)) for row in evidence.rows),
+            over=tuple((float(row.output), _ratio(row.loss)) for row in rows),
         ),
         places=(min(outputs) - 0.7, max(outputs) + 0.7),
         ticks=tuple((float(k), str(k)) for k in outputs),

@@ -426,17 +426,16 @@ def budget_rows(account: Account, next_: Cost | None = None) -> list[tuple[str, 
         return _filter_rows(account, account.filter, next_ or typical_price(account, ()))
     kept = account.budget if account.budget is not None else account.spent
     names = [name for name in LETTERS if getattr(kept, name)] or ["epsilon"]
-    bars = [(LETTERS[name], _bar(account, name)) for name in names]
+    bars = []
+    for name in names:
+        spent: Fraction = getattr(account.spent, name)
+        bar = f"{_amount(spent, up=True)} spent, no limit"
+        if account.budget is not None:
+            bar = _drawn(spent, getattr(account.budget, name))
+        bars.append((LETTERS[name], bar))
     if next_ is None or answers_left(account, next_) is None:
         return bars
     return [*bars, ("next", _next_words(account, next_))]
-
-
-def _bar(account: Account, name: str) -> str:
-    spent: Fraction = getattr(account.spent, name)
-    if account.budget is None:
-        return f"{_amount(spent, up=True)} spent, no limit"
-    return _drawn(spent, getattr(account.budget, name))
 
 
 def _drawn(spent: Fraction, whole: Fraction) -> str:
@@ -565,7 +564,8 @@ def _what(entry: Entry, room: int) -> str:
         case "budget" if (entry.words or "").startswith("data of "):
             return printable(entry.words or "", 60)
         case "budget":
-            return _new_budget(entry.budget, entry.words)
+            whole = "without limit" if entry.budget is None else budget_words(entry.budget)
+            return f"budget {whole}{', reopened' if entry.budget and entry.words else ''}"
         case "charge" | "settled" if entry.unreadable:
             return printable(f"unreadable entry, stays charged: {entry.unreadable}", 60)
         case "withdrawn":
@@ -583,12 +583,6 @@ def _what(entry: Entry, room: int) -> str:
             return printable(f"{entry.principal}: {entry.role or 'removed'}", 60)
         case "allowance":
             return printable(f"allowance of {entry.principal}: {limit_words(entry.limit)}", 60)
-
-
-def _new_budget(budget: Budget | None, words: str | None) -> str:
-    if budget is None:
-        return "budget without limit"
-    return f"budget {budget_words(budget)}{', reopened' if words else ''}"
 
 
 def limit_words(limit: Limit | None) -> str:

@@ -179,11 +179,9 @@ def subject_of(name: str, found: Any) -> Subject:
     if inspect.isclass(found):
         problem = "is a class, which is not a mechanism yet"
         raise refusal(THE_FUNCTION, problem, "name an object of that class, or a function")
-    own = getattr(found, "release", found)
-    if callable(own):
-        return Subject(found, _called(own))
-    if callable(found):
-        return Subject(found, _called(found))
+    for own in (getattr(found, "release", None), found):
+        if callable(own):
+            return Subject(found, _called(own))
     if callable(getattr(found, "law", None)):
         return Subject(found, None)
     raise _absent(name, "name one that it has, or an object with a method release")
@@ -196,14 +194,11 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     taken for one, or a sound mechanism would be called with another scale.
     """
 
-    def one(value: Any) -> Any:
+    def one(value: Any) -> Any:  # a function of one argument, whatever else it may take
         return function(value)
 
     def many(value: Any, size: int) -> Any:
         return function(value, size)
-
-    def many_by_name(value: Any, size: int) -> Any:
-        return function(value, size=size)
 
     def binds(*values: int, **names: int) -> bool:
         try:
@@ -223,7 +218,7 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
         if argument.default is argument.empty and argument.kind not in kinds
     ]
     if "size" in signature.parameters and binds(0, size=1):
-        return many_by_name
+        return lambda value, size: function(value, size=size)
     if len(asked) == 2 and asked[1] not in UNIFORMS and binds(0, 1):
         return many
     if len(asked) <= 1 and binds(0):

@@ -32,7 +32,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "convert": "Convert a guarantee to another kind.",
         "demo": "Ask a made-up hospital, and see the truth beside the answers.",
         "docs": "Read the documentation in a browser, without a network.",
-        "figure": "Draw a figure of the theory as SVG.",
         "geo": "Move places by noise, so that near ones look alike.",
         "help": "What can be asked, and the help of a command.",
         "leak": "Watch textbook noise give its secret away, and ours keep it.",

@@ -71,8 +71,8 @@ neighbours_option = option(
 
 Released: TypeAlias = tuple[str, Any]
 """A release as lines of text, and as what JSON can hold."""
-Run: TypeAlias = tuple[Callable[[], Explanation], Any, Callable[[Any], Released]]
-"""How a mechanism is explained, the data if there are any, and how they are released."""
+Run: TypeAlias = tuple[Any, Callable[[], Explanation], Any, Callable[[Any], Released]]
+"""A mechanism, how it is explained, the data if there are any, and how they are released."""
 
 
 def answered(command: Callable[..., Run]) -> Callable[..., None]:
@@ -82,7 +82,8 @@ def answered(command: Callable[..., Run]) -> Callable[..., None]:
     @flag("--json", "Print JSON, exact numbers.", dest="as_json")
     @wraps(command)
     def shown(explain: bool, as_json: bool, **said: Any) -> None:
-        explanation, given, release = command(**said)
+        noise, explanation, given, release = command(**said)
+        name = click.get_current_context().info_name or ""
         terminal = sys.stderr.isatty() and sys.stdout.isatty()
         with waiting("working it out"):
             words = explanation() if given is None or explain or as_json or terminal else None
@@ -90,20 +91,20 @@ def answered(command: Callable[..., Run]) -> Callable[..., None]:
         if as_json and words is not None:
             show_json(
                 {
-                    "mechanism": words.name,
-                    "guarantee": words.guarantee.to_dict(),
+                    "mechanism": name,
+                    "guarantee": noise.guarantee.to_dict(),
                     "accuracy": words.errors,
                     "release": None if drawn is None else drawn[1],
                 }
             )
             return
         if words is not None and (explain or drawn is None):
-            show(*words.page(drawn=drawn is not None))
+            show(*words.page(name, noise.guarantee, drawn=drawn is not None))
             click.echo(nl=drawn is not None)
         if drawn is not None:
             click.echo(drawn[0])
         if words is not None and drawn is not None and not explain:
-            click.secho(f"({title(words.guarantee)}; {words.bars()[0][1]})", err=True, dim=True)
+            click.secho(f"({title(noise.guarantee)}; {words.bars()[0][1]})", err=True, dim=True)
 
     return shown
 
@@ -151,13 +152,12 @@ def gaussian(value: Fraction | None, **said: Any) -> Run:
     Pass one of --rho, --standard-deviation, or --epsilon with --delta. The guarantee is
     concentrated, or for the last approximate.
     """
-    epsilon, delta = said["epsilon"], said["delta"]
-    pair = epsilon is not None or delta is not None
-    if pair + (said["rho"] is not None) + (said["standard_deviation"] is not None) != 1:
+    pair = [name for name in ("epsilon", "delta") if said[name] is not None]
+    if bool(pair) + (said["rho"] is not None) + (said["standard_deviation"] is not None) != 1:
         problem = "or --standard-deviation, or --epsilon with --delta: exactly one is needed"
         raise refusal("--rho", problem, "pass one of them")
-    if pair and (epsilon is None or delta is None):
-        missing = "--delta" if delta is None else "--epsilon"
+    if len(pair) == 1:
+        missing = "--delta" if pair == ["epsilon"] else "--epsilon"
         raise refusal(missing, "is missing", "pass --epsilon and --delta together")
     with waiting("calibrating"):
         noise = Gaussian(**said)
@@ -171,53 +171,42 @@ def _noise_run(noise: Laplace | Gaussian, value: Fraction | None) -> Run:
         return str(found), found if finite else str(found)  # JSON knows no infinity
 
     exact = None if value is None else number_on(noise.lattice, value, "--value")
-    return lambda: explained_noise(noise), exact, release
+    return noise, lambda: explained_noise(noise), exact, release
 
 
 def explained_noise(noise: Laplace | Gaussian) -> Explanation:
     """Discrete Laplace or Gaussian noise, on the whole numbers or on a grid."""
-    step, rounds = noise.lattice.step, noise.lattice.rounds
-    law = noise.law(0)
-    sensitivity = ("sensitivity", exact_text(noise.sensitivity))
-    grid = (("grid", f"{exact_text(step)}; the rounding to it is counted"),) if rounds else ()
-    told: dict[str, Any]
+    step, rounds, law = noise.lattice.step, noise.lattice.rounds, noise.law(0)
+    facts = [("sensitivity", exact_text(noise.sensitivity))]
     if isinstance(noise, Laplace):
         moved = math.floor(noise.lattice.l1_steps(noise.sensitivity))
-        told = {
-            "name": "laplace",
-            "law": "x + X, P[X = k] proportional to exp(-|k|/scale)",
-            "theorem": "inputs at most s apart cost ε = s/scale, exactly",
-            "source": "Dwork, McSherry, Nissim, Smith 2006; Ghosh et al. 2009",
-            "facts": (sensitivity, ("noise scale", exact_or_up(noise.scale)), *grid),
-        }
+        words = "x + X, P[X = k] proportional to exp(-|k|/scale)"
+        theorem = "inputs at most s apart cost ε = s/scale, exactly"
+        source = "Dwork, McSherry, Nissim, Smith 2006; Ghosh et al. 2009"
+        facts.append(("noise scale", exact_or_up(noise.scale)))
     else:
         moved = math.floor(noise.lattice.l2_steps(noise.sensitivity))
-        facts = [
-            sensitivity,
-            ("deviation", f"{rounded_up(noise.standard_deviation_upper)}, rounded up"),
-            *grid,
-            *((("method", noise.method),) if noise.method else ()),
-            ("as zCDP", f"ρ = {brief(noise.guarantee_at(noise.sensitivity).rho)}"),
-        ]
+        words = "x + X, P[X = k] proportional to exp(-k²/(2 variance))"
+        theorem = "inputs at most s apart are (s²/(2 variance))-zCDP, exactly"
+        source = "Canonne, Kamath, Steinke 2020, Theorems 7 and 14"
+        facts.append(("deviation", f"{rounded_up(noise.standard_deviation_upper)}, rounded up"))
+        facts += [("method", noise.method)] if noise.method else []
+        facts.append(("as zCDP", f"ρ = {brief(noise.guarantee_at(noise.sensitivity).rho)}"))
         if noise.target is None:
-            words = f"{rounded_up(noise.epsilon('1e-9'))}, by the exact curve"
-            facts.append(("ε at δ = 1e-9", words))
-        told = {
-            "name": "gaussian",
-            "law": "x + X, P[X = k] proportional to exp(-k²/(2 variance))",
-            "theorem": "inputs at most s apart are (s²/(2 variance))-zCDP, exactly",
-            "source": "Canonne, Kamath, Steinke 2020, Theorems 7 and 14",
-            "facts": tuple(facts),
-        }
-    told["law"] += ", k in steps of the grid" if rounds else ", k a whole number"
+            curve = f"{rounded_up(noise.epsilon('1e-9'))}, by the exact curve"
+            facts.append(("ε at δ = 1e-9", curve))
+    if rounds:
+        facts.append(("grid", f"{exact_text(step)}; the rounding to it is counted"))
     apart = "as far as one person can move it" + (", rounding included" if rounds else "")
 
     def chance(k: int) -> Ball:
         return law.probability(k * step) if isinstance(law, OnGrid) else law.probability(k)
 
     return Explanation(
-        **told,
-        guarantee=noise.guarantee,
+        law=words + (", k in steps of the grid" if rounds else ", k a whole number"),
+        theorem=theorem,
+        source=source,
+        facts=tuple(facts),
         accuracy=noise.accuracy,
         error_words="{level} % of the releases are off by at most {bound}",
         caption=f"The true value x, and another one y = x + s, {apart}:",
@@ -267,7 +256,7 @@ def randomized_response(epsilon: Fraction, categories: int, value: str | None) -
         return yes_or_no if isinstance(found, bool) else str(found), found
 
     answer = None if value is None else _category(value, categories)
-    return lambda: _explained_response(survey), answer, release
+    return survey, lambda: _explained_response(survey), answer, release
 
 
 def _category(value: str, categories: int) -> bool | int:
@@ -289,8 +278,6 @@ def _explained_response(survey: RandomizedResponse) -> Explanation:
         rows.append(("any other", rest, rest))
     truth = certain(Ball.of(survey.truth_probability))
     return Explanation(
-        name="randomized-response",
-        guarantee=survey.guarantee,
         law="the answer itself with probability keep, else any other, all alike",
         theorem="the likelihood ratio is keep (k-1)/(1-keep) ≤ e^ε for k categories",
         source="Warner 1965; paper 003, section 2.3",
@@ -355,7 +342,7 @@ def _selection(kind: str) -> click.Command:
             return str(name), name
 
         count = None if numbers is None else len(numbers)
-        return lambda: _explained_selection(kind, pick, count), numbers, release
+        return pick, lambda: _explained_selection(kind, pick, count), numbers, release
 
     if kind == "report-noisy-max":
         grid_option(selection)
@@ -381,8 +368,6 @@ def _explained_selection(kind: str, pick: Selection, count: int | None) -> Expla
     number = 100 if count is None else count
     rows = [(brief(k * unit), picked(k), picked(k - moves)) for k in (0, 1, 2, 4, 8)]
     return Explanation(
-        name=kind,
-        guarantee=pick.guarantee,
         law=SELECTIONS[kind][2],
         theorem=f"utilities that move by at most s cost ε = {'s' if moves == 1 else '2s'}{price}"
         + (", as all move one way" if pick.monotone else ""),
@@ -425,8 +410,6 @@ def histogram(
     def explanation() -> Explanation:
         number = len(noise.keys)
         return Explanation(
-            name="histogram",
-            guarantee=noise.guarantee,
             law="each declared key's count + X, P[X = k] proportional to exp(-|k|/scale)",
             theorem="a person moves the counts by at most s together: ε = s/scale, exactly",
             source="Dwork, McSherry, Nissim, Smith 2006",
@@ -441,7 +424,7 @@ def histogram(
             table=pairs(noise.law(0).probability, noise.per_key, Fraction(1)),
         )
 
-    return explanation, _counts(counts, file), lambda x: _table(noise.release(x))
+    return noise, explanation, _counts(counts, file), lambda x: _table(noise.release(x))
 
 
 @mechanism.command(
@@ -470,8 +453,6 @@ def thresholded_histogram(
         laws = ((count, noise.law(count)) for count in near)
         rows = [(f"{n:,}", certain(law.released), certain(law.suppressed)) for n, law in laws]
         return Explanation(
-            name="thresholded-histogram",
-            guarantee=noise.guarantee,
             law="a key with n ≥ 1 people gets n + X and is shown iff that reaches the threshold",
             theorem="keys that one person alone has are shown with probability δ at most",
             source="Korolova et al. 2009; paper 003, section 3",
@@ -487,7 +468,7 @@ def thresholded_histogram(
             table=Columns(("people", "P[it is shown]", "P[it is not]"), rows, numbers=(0, 1, 2)),
         )
 
-    return explanation, _counts(counts, file), lambda x: _table(noise.release(x))
+    return noise, explanation, _counts(counts, file), lambda x: _table(noise.release(x))
 
 
 def _table(counts: dict[str, int]) -> Released:
@@ -527,7 +508,7 @@ def above_threshold(values: str | None, file: Path | None, **said: Any) -> Run:
         above = alarm.release(given)
         return "\n".join("above" if answer else "below" for answer in above), above
 
-    return lambda: _explained_alarm(alarm, len(exact or ())), exact, release
+    return alarm, lambda: _explained_alarm(alarm, len(exact or ())), exact, release
 
 
 def _explained_alarm(alarm: AboveThreshold, queries: int) -> Explanation:
@@ -544,8 +525,6 @@ def _explained_alarm(alarm: AboveThreshold, queries: int) -> Explanation:
         rows = [(place(Fraction(k), "t"), above(k), above(k + moved)) for k in near]
         table = ratios(("value", "P[above]", "P with one more"), rows, inverted=True)
     return Explanation(
-        name="above-threshold",
-        guarantee=alarm.guarantee,
         law="answer i is above iff v_i + N_i ≥ threshold + R: one R for all, a new N_i for each",
         theorem="all answers together cost ε; only "
         f"those above count, and they are at most {alarm.count}",

@@ -116,7 +116,7 @@ def estimate(
     if yes > total:
         raise refusal("--yes", "is above --total", "pass how many of all answers say yes")
     survey = Poll(epsilon=epsilon)
-    result = survey.estimate(_answers(yes, total), confidence=confidence, method=method)
+    result = survey.estimate(np.arange(total) < yes, confidence=confidence, method=method)
     if as_json:
         show_json({**asdict(result), "guarantee": survey.guarantee.to_dict()})
         return
@@ -143,11 +143,11 @@ def simulate(
     with waiting("asking"):
         survey = Poll(epsilon=epsilon)
         yes = round(share * people)
-        answers = _answers(yes, people)
+        answers = np.arange(people) < yes  # the first say yes
         responses = survey.collect(answers)
         said = int(responses.sum())
         changed = int((responses != answers).sum())
-        result = survey.estimate(_answers(said, people), confidence=confidence)
+        result = survey.estimate(np.arange(people) < said, confidence=confidence)
     if as_json:
         made_up = {"yes": yes, "responses_yes": said, "changed": changed}
         show_json({**made_up, **asdict(result), "guarantee": survey.guarantee.to_dict()})
@@ -160,11 +160,6 @@ def simulate(
     )
     title = f"A made-up poll of {people:,} people, ε = {exact_text(epsilon)} each"
     show(Heading(title, _span(result.low, result.high)), Facts(facts))
-
-
-def _answers(yes: int, total: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Answers of which the first are yes, and the rest no."""
-    return np.arange(total) < yes
 
 
 def _interval(result: PollResult, confidence: Fraction, method: str) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,18 +61,11 @@ NEEDED = ("starlette", "uvicorn")
 def serve(
     cards: tuple[Path, ...],
     state: Path | None,
-    host: str,
-    port: int,
-    socket: Path | None,
-    behind_proxy: bool,
-    origin: str | None,
-    trusted_header: str | None,
     slot: Fraction | None,
-    strict: bool,
-    keep_days: int,
     opening: bool,
     link: str | None,
     unit: str | None,
+    **said: Any,
 ) -> None:
     """Let people who do not have the data ask in a browser.
 
@@ -86,15 +79,8 @@ def serve(
     settings = Settings(
         cards=cards,
         state=cards[0].with_suffix(".serve") if state is None else state,
-        host=host,
-        port=port,
-        socket=socket,
-        behind_proxy=behind_proxy,
-        origin=origin,
-        trusted_header=trusted_header,
         slot=None if slot is None else float(slot),
-        strict=strict,
-        keep_days=keep_days,
+        **said,
     )
     if unit is not None:
         click.echo(UNITS[unit](settings), nl=False)

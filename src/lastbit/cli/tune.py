@@ -103,9 +103,9 @@ def tune(
                 asked = table if query is None else table.sql(query)
                 rows = suggest_max_rows(asked, price=price, groups=groups, fresh=fresh, **paid)
             else:
-                found = suggest_bounds(table, name, between=ends, fresh=fresh, **paid)
-                bounds.append(found)
-    lines = _lines(rows, bounds)
+                bounds.append(suggest_bounds(table, name, between=ends, fresh=fresh, **paid))
+    lines: dict[tuple[str, ...], str] = {} if rows is None else {("unit",): rows.line}
+    lines |= {("columns", one.column): one.line for one in bounds}  # by the card's own tables
     if as_json:
         show_json(_json(rows, bounds, lines))
     else:
@@ -125,14 +125,6 @@ def _between(text: str | None) -> tuple[Fraction, Fraction] | None:
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise refusal("--between", "is not two rising numbers", "write --between 0,1000")
     return ends[0], ends[1]
-
-
-def _lines(
-    rows: MaxRowsSuggestion | None, bounds: Sequence[BoundsSuggestion]
-) -> dict[tuple[str, ...], str]:
-    """The lines for the card, by the table of the card that they belong to."""
-    found: dict[tuple[str, ...], str] = {} if rows is None else {("unit",): rows.line}
-    return found | {("columns", one.column): one.line for one in bounds}
 
 
 def _heading(section: tuple[str, ...]) -> str:
@@ -182,13 +174,8 @@ def _json(
             "limit": rows.limit,
             "beyond": rows.beyond,
             "options": [
-                {
-                    "max_rows": option.max_rows,
-                    "share": share(option.share),
-                    "lost": option.lost,
-                    "error": option.error,
-                }
-                for option in rows.options
+                {"max_rows": o.max_rows, "share": share(o.share), "lost": o.lost, "error": o.error}
+                for o in rows.options
             ],
             "answer": rows.answer.record,
             "charged": rows.answer.charged,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -90,16 +91,24 @@ class Targets(Group):
         return super().resolve_command(ctx, args)
 
 
-def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where things are written, and --json."""
-    for told in (
-        json_option,
-        option("--latex", "Where the proof goes as LaTeX.", FILE),
-        option("--html", "Where a page with the proof goes.", FILE),
-        option("--certificate", "Where the certificate goes; lastbit check reads.", FILE),
-    ):
-        command = told(command)
-    return command
+def answered(words: str) -> Decorator:
+    """A command with the options that say where things go: its outcome is written and printed."""
+
+    def wrap(command: Callable[..., Outcome]) -> Callable[..., Any]:
+        @option("--certificate", "Where the certificate goes; lastbit check reads.", FILE)
+        @option("--html", "Where a page with the proof goes.", FILE)
+        @option("--latex", "Where the proof goes as LaTeX.", FILE)
+        @json_option
+        @wraps(command)
+        def run(*, as_json: bool, **said: Any) -> None:
+            files = {kind: said.pop(kind) for kind in KINDS}
+            check_files(files)
+            with waiting(words), current_folder():
+                _answer(command(**said), files, as_json=as_json)
+
+        return run
+
+    return wrap
 
 
 def uniform_option(usual: str) -> Decorator:
@@ -158,11 +167,8 @@ def verify() -> None:
     multiple=True,
     metavar="U",
 )
-@file_options
-@click.pass_context
+@answered("looking for the loss")
 def function(
-    context: click.Context,
-    /,
     epsilon: Fraction,
     sensitivity: Fraction,
     inputs: tuple[tuple[Fraction, Fraction], ...],
@@ -171,9 +177,7 @@ def function(
     uniform: str,
     parameters: tuple[str, ...],
     splits: tuple[Fraction, ...],
-    as_json: bool,
-    **files: Path | None,
-) -> None:
+) -> Outcome:
     """Your own float code.
 
     It is called as function(value, u), or as function(value, u, sign) with a fair sign.
@@ -188,35 +192,27 @@ def function(
     other points, and must do what was followed, to the last bit. Code that catches exceptions,
     keeps something between calls or asks a value for more than arithmetic is refused.
     """
-    check_files(files)
-    with waiting("looking for the loss"), current_folder():
-        positive(epsilon, "epsilon")
-        positive(sensitivity, "sensitivity")
-        if (cell is None) != (region is None):
-            missing = "--grid" if cell is None else "--region"
-            raise refusal(missing, "is missing", "pass --grid and --region together")
-        if cell is not None and (inputs or splits):
-            problem = "has no meaning with --grid, which is about all values"
-            raise refusal("--inputs or --split", problem, "leave it out")
-        code = loaded(context.info_name or "", _numbers(parameters))
-        if cell is not None and region is not None:
-            found = certified_function(
-                code.code,
-                sensitivity=sensitivity,
-                cell=cell,
-                region=region,
-                uniform=UNIFORMS[uniform],
-            )
-            outcome = _by_rounding(code.code.name, epsilon, cell, *found)
-        else:
-            pairs = pairs_of(inputs, sensitivity)
-            pieces = tuple(
-                float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))
-                for u in splits
-            )
-            settings = {"uniform": UNIFORMS[uniform], "signs": code.signs, "pieces": pieces}
-            outcome = _by_exact_law(code, pairs, epsilon, settings)
-        _answer(outcome, files, as_json=as_json)
+    positive(epsilon, "epsilon")
+    positive(sensitivity, "sensitivity")
+    if (cell is None) != (region is None):
+        missing = "--grid" if cell is None else "--region"
+        raise refusal(missing, "is missing", "pass --grid and --region together")
+    if cell is not None and (inputs or splits):
+        problem = "has no meaning with --grid, which is about all values"
+        raise refusal("--inputs or --split", problem, "leave it out")
+    code = loaded(click.get_current_context().info_name or "", _numbers(parameters))
+    drawn = UNIFORMS[uniform]
+    if cell is not None and region is not None:
+        analysis, rounds = certified_function(
+            code.code, sensitivity=sensitivity, cell=cell, region=region, uniform=drawn
+        )
+        return _by_rounding(code.code.name, epsilon, cell, analysis, rounds)
+    pieces = tuple(
+        float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))
+        for u in splits
+    )
+    settings = {"uniform": drawn, "signs": code.signs, "pieces": pieces}
+    return _by_exact_law(code, pairs_of(inputs, sensitivity), epsilon, settings)
 
 
 @verify.command(example="snapping --epsilon 0.7 --bound 32")
@@ -229,38 +225,33 @@ def function(
     dest="form",
     default="binary64",
 )
-@file_options
-def snapping(
-    epsilon: Fraction, bound: Fraction, form: str, as_json: bool, **files: Path | None
-) -> None:
+@answered("deriving the loss")
+def snapping(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
     """The snapping mechanism, for all inputs.
 
     Values are those of a query that one person moves by at most 1.
     """
-    check_files(files)
     bits, exact = SIGNIFICANDS[form], []
-    with waiting("deriving the loss"):
-        for number, name in ((epsilon, "epsilon"), (bound, "bound")):
-            step = Fraction(2) ** (floor_log2(positive(number, name)) - bits + 1)
-            exact.append(round(number / step) * step)  # the nearest of the format, ties to even
-        found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
-        worst = max(found.cases, key=lambda case: found.cases[case])
-        words = [
-            f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
-            f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
-            "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it "
-            "so that the floats are paid for too.",
-        ]
-        if exact != [epsilon, bound]:
-            words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
-        promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
-        outcome = Outcome(
-            certificate=found.certificate(),
-            title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
-            verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
-            words=words,
-        )
-        _answer(outcome, files, as_json=as_json)
+    for number, name in ((epsilon, "epsilon"), (bound, "bound")):
+        step = Fraction(2) ** (floor_log2(positive(number, name)) - bits + 1)
+        exact.append(round(number / step) * step)  # the nearest of the format, ties to even
+    found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
+    worst = max(found.cases, key=lambda case: found.cases[case])
+    words = [
+        f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
+        f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
+        "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it "
+        "so that the floats are paid for too.",
+    ]
+    if exact != [epsilon, bound]:
+        words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
+    promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
+    return Outcome(
+        certificate=found.certificate(),
+        title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
+        verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
+        words=words,
+    )
 
 
 @verify.command(example="rounding --epsilon 1 --sensitivity 1 --grid 1/16 --region -100 100")
@@ -277,21 +268,10 @@ def snapping(
     "The loss that is allowed, floats counted. Without --grid or without --region, the least "
     "grid or the largest region is looked for.",
 )
-@file_options
-def rounding(
-    epsilon: Fraction,
-    sensitivity: Fraction,
-    cell: Fraction | None,
-    region: tuple[Fraction, Fraction] | None,
-    target: Fraction | None,
-    as_json: bool,
-    **files: Path | None,
-) -> None:
+@answered("deriving the loss")
+def rounding(**said: Any) -> Outcome:
     """Laplace noise in floats, rounded and truncated, as RoundedLaplace adds it."""
-    check_files(files)
-    with waiting("deriving the loss"):
-        outcome = rounding_outcome(epsilon, sensitivity, cell=cell, region=region, target=target)
-        _answer(outcome, files, as_json=as_json)
+    return rounding_outcome(**said)
 
 
 @verify.command(example="gaussian noise:normal --epsilon 1 --grid 1 --region -100 100")
@@ -307,19 +287,10 @@ def rounding(
 )
 @uniform_option("grid53")
 @parameter_option
-@file_options
+@answered("deriving the loss")
 def gaussian(
-    function: str,
-    epsilon: Fraction,
-    sensitivity: Fraction,
-    cell: Fraction,
-    region: tuple[Fraction, Fraction],
-    accepted: str | None,
-    uniform: str,
-    parameters: tuple[str, ...],
-    as_json: bool,
-    **files: Path | None,
-) -> None:
+    function: str, accepted: str | None, uniform: str, parameters: tuple[str, ...], **said: Any
+) -> Outcome:
     """Your own Gaussian noise in floats, with its delta.
 
     FUNCTION is called as function(u, v) with two fresh uniforms, and computes noise by Box and
@@ -327,23 +298,15 @@ def gaussian(
     region, if the noise is added, the sum rounded to the grid and moved to the region. Its code is
     followed and run, as that of verify module:function with --grid is.
     """
-    check_files(files)
-    with waiting("deriving the loss"), current_folder():
-        given = _numbers(parameters)
-        codes = [None if name is None else _code(name, given) for name in (function, accepted)]
-        found = gaussian_certificate(
-            *filter(None, codes[:1]),
-            accepted=codes[1],
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            cell=cell,
-            region=region,
-            uniform=UNIFORMS[uniform],
-        )
-        _check_named(found.code)
-        title = f"{function}, ε = {exact_text(epsilon)}"
-        outcome = _proved(found.certificate(), title)
-        _answer(outcome, files, as_json=as_json)
+    given = _numbers(parameters)
+    found = gaussian_certificate(
+        _code(function, given),
+        accepted=None if accepted is None else _code(accepted, given),
+        uniform=UNIFORMS[uniform],
+        **said,
+    )
+    _check_named(found.code)
+    return _proved(found.certificate(), f"{function}, ε = {exact_text(said['epsilon'])}")
 
 
 @verify.command(example="program votes:noisy_max --epsilon 1 --inputs 5")
@@ -365,15 +328,8 @@ def gaussian(
     dest="values",
     multiple=True,
 )
-@file_options
-def program(
-    function: str,
-    epsilon: Fraction,
-    inputs: int,
-    values: tuple[Fraction, ...],
-    as_json: bool,
-    **rest: Any,
-) -> None:
+@answered("looking for a coupling")
+def program(function: str, inputs: int, values: tuple[Fraction, ...], **said: Any) -> Outcome:
     """Your own program that draws, compares and puts out.
 
     FUNCTION is called as function(run, inputs): it draws by run.laplace(scale) or run.uniform(),
@@ -381,16 +337,12 @@ def program(
     that its comparisons can go, and a coupling of two runs is looked for. What is refused is not
     refuted: another proof may exist.
     """
-    files = {kind: rest.pop(kind) for kind in KINDS}
-    check_files(files)
-    with waiting("looking for a coupling"), current_folder():
-        named_ = _code(function, {}).function
-        found = coupled(named_, inputs=inputs, epsilon=epsilon, values=values or None, **rest)
-        _check_named(found.code)
-        count = "one input" if inputs == 1 else f"{inputs} inputs"
-        words = () if found.values else (f"The cost of its proof is {exact_text(found.cost)}.",)
-        outcome = _proved(found.certificate(), f"{function}, {count}", *words)
-        _answer(outcome, files, as_json=as_json)
+    named_ = _code(function, {}).function
+    found = coupled(named_, inputs=inputs, values=values or None, **said)
+    _check_named(found.code)
+    count = "one input" if inputs == 1 else f"{inputs} inputs"
+    words = () if found.values else (f"The cost of its proof is {exact_text(found.cost)}.",)
+    return _proved(found.certificate(), f"{function}, {count}", *words)
 
 
 def _proved(proof: Mapping[str, Any], title: str, *words: str) -> Outcome:

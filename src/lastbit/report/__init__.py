@@ -9,7 +9,7 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 
 | file | holds |
 |---|---|
-| `charts.py` | one frame, one look; curves, bars and stems as SVG |
+| `charts.py` | one frame, one look; bars and stems as SVG |
 | `law_charts.py` | the two output laws of an audit |
 | `page.py`, `templates/` | words fit to print; the HTML shell, a template for each kind of page |
 | `plan.py` | a plan in words, the same on every screen |
@@ -19,7 +19,6 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `certificate.py`, `proofs.py` | its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |
 | `deployment.py`, `registry.py` | the checklist of SP 800-226; an entry for a public registry |
-| `figures.py` | figures of the theory, computed exactly |
 | `maps.py` | maps of true and noisy places |
 """
 

@@ -12,13 +12,7 @@ import numpy as np
 
 from lastbit.audit.attacks.noise import Cut
 from lastbit.audit.attacks.trial import trials_to_catch
-from lastbit.audit.targets.lastbit import (
-    ANSWER_DELTA,
-    SEEN_DELTA,
-    WORSE_AND_BETTER,
-    heavy_score,
-    nearer,
-)
+from lastbit.audit.targets.lastbit import SEEN_DELTA
 from lastbit.exact.ball import working_precision
 from lastbit.laws.ideal import IdealCauchy, Logistic, StudentT
 from lastbit.laws.transformed import Rounded
@@ -31,6 +25,7 @@ from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.stable_value import ProposeTestRelease, StableValue
 from lastbit.privacy.guarantees import ADD_REMOVE
+from tests.audit.targets.own_targets import ANSWER_DELTA, WORSE_AND_BETTER, heavy_score, nearer
 
 MARGIN = Fraction(1, 1000)
 MOST_PLACES = 400

@@ -25,16 +25,7 @@ from lastbit import geo, mechanisms, sampling
 from lastbit.audit.attacks.noise import threshold
 from lastbit.audit.attacks.registry import ATTACKS, run
 from lastbit.audit.blackbox.distinguish import distinguish_by_law
-from lastbit.audit.targets.lastbit import (
-    ANSWER_DELTA,
-    BOUNDS,
-    DEVIATION,
-    LEFT,
-    RIGHT,
-    UNLIKELY_ALARMS,
-    exact_sum,
-)
-from lastbit.audit.targets.libraries import targets
+from lastbit.audit.targets.lastbit import exact_sum
 from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.laws.transformed import Shifted
@@ -43,6 +34,15 @@ from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.smooth_noise import SmoothStatistic
+from tests.audit.targets.own_targets import (
+    ANSWER_DELTA,
+    BOUNDS,
+    DEVIATION,
+    LEFT,
+    RIGHT,
+    UNLIKELY_ALARMS,
+    own_targets,
+)
 from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
 
 ERROR = MISS = "1e-9"
@@ -64,7 +64,7 @@ SLOW = {  # one release at a time
     "lastbit ProposeTestRelease": 1_000,
 }
 ELSEWHERE = {"timing", "fork"}
-OWN = {target.name: target for target in targets("lastbit") if isinstance(target, Target)}
+OWN = {target.name: target for target in own_targets() if isinstance(target, Target)}
 
 
 # ---------------------------------------------------------------- every attack that suits
@@ -225,7 +225,7 @@ def test_every_target_shows_a_tenth():
 
 
 def test_sums_are_among_the_targets():
-    assert {t.dtype.name for t in targets("lastbit") if isinstance(t, SumTarget)} == {
+    assert {t.dtype.name for t in own_targets() if isinstance(t, SumTarget)} == {
         "float64",
         "int32",
         "int64",

@@ -6,11 +6,15 @@ import subprocess
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.targets.libraries import LIBRARIES, targets
 from lastbit.audit.targets.target import SumTarget
+from lastbit.errors import InvalidParameter
+
+bench = pytest.importorskip("bench.attack_targets", reason="not part of a source distribution")
+LIBRARIES, targets = bench.LIBRARIES, bench.targets
 
 PEERS = {
     "diffprivlib": "diffprivlib",
@@ -36,6 +40,16 @@ def broken(library, names, samples):
                 if ATTACKS[name].suits(target) and run(name, target, samples=samples).broken:
                     found.add((target.name, name))
     return found
+
+
+def test_a_missing_library_is_named():
+    with pytest.raises(InvalidParameter, match="pip install no-such"):
+        bench.loaded("no_such", package="no-such")
+
+
+def test_a_gradient_is_read_off_a_weight():
+    weight = np.float32(-bench.LEARNING_RATE) * np.float32(0.75 / bench.BATCH)
+    assert bench.gradient_of(float(weight)) == 0.75
 
 
 def test_diffprivlib():

@@ -1,8 +1,4 @@
-"""Targets made ready: numpy's noise, lastbit's, and that of other libraries.
-
-A library is imported when its targets are asked for, and a clear error says how to install it.
-Every target has the promise that its library makes, for two neighbouring inputs.
-"""
+"""Targets made ready: numpy's noise and lastbit's, with the promise made for two neighbours."""
 
 from lastbit.doors import opened
 

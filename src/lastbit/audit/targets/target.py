@@ -214,11 +214,6 @@ def _takes_size(mechanism: Callable[..., Any]) -> bool:
     )
 
 
-def again_and_again(release: Callable[[Any], Any]) -> Callable[[Any, int], list[Any]]:
-    """A release of one value, as many times as asked for."""
-    return lambda value, size: [release(value) for _ in range(size)]
-
-
 def own_copy(value: Any) -> Any:
     """A copy of what can be changed in place: arrays, lists, sets and mappings, and what they hold.
 

@@ -84,11 +84,6 @@ class Plan:
         return next((part for part in self.parts if isinstance(part, kinds)), None)
 
     @property
-    def keys_part(self) -> Selection | None:
-        """The name that `partition_selection` had in 0.1."""
-        return self.partition_selection
-
-    @property
     def gaussian_noise(self) -> bool:
         """Whether all that is paid for is discrete Gaussian noise."""
         return all(isinstance(part, GaussianPart) for part in self.parts)

@@ -8,15 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.laws.discrete import DiscreteLaplace
-from lastbit.mechanisms.gaussian import discrete_gaussian_delta
-from lastbit.mechanisms.poll import Poll
-from lastbit.privacy.accounting.losses import ApproxLoss
-from lastbit.privacy.compose import compositions
-from lastbit.privacy.convert import posterior_bounds
-from lastbit.privacy.guarantees import PureDP
-from lastbit.report.charts import LEFT, TOP
-from lastbit.report.figures import (
+from docs.curve_charts import LEFT, TOP
+from docs.draw_figures import (
     composition_curve_figure,
     composition_figure,
     count_figure,
@@ -26,6 +19,13 @@ from lastbit.report.figures import (
     posterior_figure,
     uniform_figure,
 )
+from lastbit.laws.discrete import DiscreteLaplace
+from lastbit.mechanisms.gaussian import discrete_gaussian_delta
+from lastbit.mechanisms.poll import Poll
+from lastbit.privacy.accounting.losses import ApproxLoss
+from lastbit.privacy.compose import compositions
+from lastbit.privacy.convert import posterior_bounds
+from lastbit.privacy.guarantees import PureDP
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,16 +6,16 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import rounded_up
-from lastbit.laws.planar import DiscretePlanarLaplace
-from lastbit.mechanisms.admissible_noise import admissible
-from lastbit.report.figures import (
+from docs.draw_figures import (
     admissible_figure,
     made_up_waits,
     planar_figure,
     smooth_sensitivity_figure,
 )
+from lastbit.errors import InvalidParameter
+from lastbit.exact import rounded_up
+from lastbit.laws.planar import DiscretePlanarLaplace
+from lastbit.mechanisms.admissible_noise import admissible
 from lastbit.sensitivity.smooth import smooth_sensitivity
 
 

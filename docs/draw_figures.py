@@ -1,4 +1,7 @@
-"""Figures of the theory, each computed exactly and drawn as one SVG picture.
+"""Draws the figures of the theory for the pages: `make figures`.
+
+    python -m docs.draw_figures                 all of them, into docs/figures
+    python -m docs.draw_figures posterior poll  these
 
 Nothing is simulated and nothing is drawn from any source of bits: a point of a curve is a bound or
 a probability of this library, rounded once, for the picture. Where data are needed they are made
@@ -8,13 +11,17 @@ up: the quantiles of an exponential law, as waiting times or bills often look.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from flint import arb
 from markupsafe import Markup
 
+from docs.curve_charts import Chart, Curve, Mark, chart, powers_of_ten
 from lastbit.exact import (
     Ball,
     Number,
@@ -34,18 +41,13 @@ from lastbit.privacy import ZCDP, ApproxLoss, PureDP, compositions, delta_upper,
 from lastbit.report.charts import (
     Axis,
     Bars,
-    Chart,
-    Curve,
-    Mark,
     Panel,
     Point,
     Series,
     Stems,
     Ticks,
-    chart,
     middle,
     picture,
-    powers_of_ten,
     raised,
     round_ticks,
 )
@@ -265,7 +267,7 @@ def uniform_figure(*, bits: int = 8, ratio: Number = "4/3") -> Markup:
              2, 3/2, ... where the meant one is `ratio`; and beyond the least uniform one of them is
              0: the pure loss is infinite, which the paper does not say of this example
     Source   paper 000, Example 4.1 and Figure 2
-    Checked  tests/report/test_figures.py
+    Checked  tests/docs/test_figures.py
     """
     few, factor = Grid(bits, first=1), rational(ratio, "ratio")
     scale = 1 / math.log(factor)
@@ -629,3 +631,33 @@ def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Numbe
         curves=tuple(curves),
         width=520,
     )
+
+
+FOLDER = Path(__file__).parent / "figures"
+FIGURES: Mapping[str, Callable[[], Markup]] = MappingProxyType(
+    {
+        "posterior": posterior_figure,
+        "poll": poll_figure,
+        "count": count_figure,
+        "laplace": laplace_figure,
+        "uniform": uniform_figure,
+        "gaussian-curve": gaussian_curve_figure,
+        "composition": composition_figure,
+        "composition-curve": composition_curve_figure,
+        "smooth-sensitivity": smooth_sensitivity_figure,
+        "admissible": admissible_figure,
+        "planar": planar_figure,
+    }
+)
+"""Every figure by the name of its file."""
+
+
+def main(names: Sequence[str]) -> None:
+    """Draw the figures of these names, or all."""
+    for name in names or FIGURES:
+        (FOLDER / f"{name}.svg").write_text(FIGURES[name](), encoding="utf-8")
+        print(f"wrote {FOLDER.name}/{name}.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
