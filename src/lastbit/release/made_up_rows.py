@@ -45,11 +45,9 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     PublicTable,
-    Query,
     Source,
     check_public_apart,
     one_database,
-    planned,
     public_values,
 )
 
@@ -158,19 +156,6 @@ def without_source(card: DataCard) -> Iterator[DataCard]:
         return
     with TemporaryDirectory(prefix="lastbit-") as folder:
         yield made_up(card, rows=0, folder=folder)
-
-
-def rehearsed_answer(
-    query: Query,
-    card: DataCard,
-    price: Mapping[str, Any],
-    *,
-    sql: str | None = None,
-    rows: int = MADE_UP_ROWS,
-    seed: int = 0,
-) -> Answer:
-    """The answer about made-up rows, at a price as `planned` takes it: {"epsilon": 1}. Free."""
-    return made_up_answer(planned(query, card, **price), card, sql=sql, rows=rows, seed=seed)
 
 
 def made_up_answer(

@@ -137,10 +137,8 @@ class Question:
     @property
     def is_new(self) -> bool:
         """Whether nothing was asked yet."""
-        plain = self.sql_text is None and not (
-            self.keys or self.asked or self.filters or self.order
-        )
-        return plain and self.most is None and self.rows == rows_of(self.card)
+        asked = self.steps or self.asked or self.filters or self.order
+        return not asked and self.most is None and self.sql_text is None
 
     def where(self, condition: str) -> Self:
         """Only the rows for which the condition is true."""

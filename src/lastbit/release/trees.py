@@ -18,6 +18,7 @@ Checked  tests/release/test_trees.py
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,14 +149,12 @@ def shares(
 def _least_share(part: fmpq, total: fmpq, reach: ShareReach | None) -> Fraction:
     """The least share that is not excluded, or a trace less."""
 
-    def excluded(place: int) -> bool:
+    def possible(place: int) -> bool:
         share = fmpq(place, _FINENESS)
-        return reach is not None and reach.exceeded(part - share * total, share)
+        return reach is None or not reach.exceeded(part - share * total, share)
 
-    if not excluded(0):
+    if possible(0):
         return Fraction(0)
-    low, high = 0, _FINENESS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if excluded(middle) else (low, middle)
-    return Fraction(low, _FINENESS)
+    # what is excluded is a stretch that begins at 0
+    first = bisect_left(range(_FINENESS + 1), x=True, key=possible)
+    return Fraction(first - 1, _FINENESS)
