@@ -162,28 +162,27 @@ class _Intervals:
 
     def _part(self, part: Aggregate, place: int) -> Enclosed:
         """The aggregate over the box of its measures."""
-        maker = self.maker
-        names = maker.recipes[part.name].measures
-        boxes: dict[str, Interval] = {}
-        for kind, name in names.items():
-            half = maker.noise[name].accuracy(self.beta)
-            middle = maker.noisy.entries[name][place]
+        maker, boxes = self.maker, {}
+        for kind, measure in maker.recipes[part.name].measures.items():
+            middle, half = (
+                maker.noisy.entries[measure][place],
+                maker.noise[measure].accuracy(self.beta),
+            )
             boxes[kind] = _ends(middle - half, middle + half)
-        return _aggregate(maker.plan, part, names, boxes)
+        return _aggregate(maker, part, boxes)
 
     def _total(self, name: str) -> Enclosed:
-        maker = self.maker
-        part, names = self.parts[name], maker.recipes[name].measures
-        if part.function not in _FORMULAS or maker.selecting & set(names.values()):
+        maker, boxes = self.maker, {}
+        part, measures = self.parts[name], maker.recipes[name].measures
+        if part.function not in _FORMULAS or maker.selecting & set(measures.values()):
             return None
-        boxes: dict[str, Interval] = {}
-        for kind, measure in names.items():
+        for kind, measure in measures.items():
             entries, noise = maker.noisy.entries[measure], maker.noise[measure]
             rows = max(len(entries), 1)
-            each = rows * noise.accuracy(self.beta / rows)
-            half = min(Fraction(each), _root_above(noise.variance * rows / self.beta))
+            spread = Fraction(math.isqrt(math.ceil(noise.variance * rows / self.beta)) + 1)
+            half = min(Fraction(rows * noise.accuracy(self.beta / rows)), spread)
             boxes[kind] = _ends(sum(entries) - half, sum(entries) + half)
-        return _aggregate(maker.plan, part, names, boxes)
+        return _aggregate(maker, part, boxes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,10 +282,6 @@ def for_intervals(expression: Expression, quotient: Call | None = None) -> Expre
     return expression
 
 
-def _root_above(number: Fraction) -> Fraction:
-    return Fraction(math.isqrt(math.ceil(number)) + 1)
-
-
 def _ends(low: Fraction | int, high: Fraction | int) -> Interval:
     """The doubles next to these, outwards."""
     if isinstance(low, int) and isinstance(high, int):  # compared with a double exactly
@@ -301,16 +296,15 @@ def _point(number: Fraction | int) -> Interval:
     return _ends(number, number)
 
 
-def _aggregate(
-    plan: Plan, part: Aggregate, names: Mapping[Any, str], boxes: Mapping[str, Interval]
-) -> Enclosed:
+def _aggregate(maker: _Maker, part: Aggregate, boxes: Mapping[Any, Interval]) -> Enclosed:
     """What an aggregate can be, given where its measures lie."""
-    one = _point(weight_one(plan.card))
+    one = _point(weight_one(maker.plan.card))
     if part.function in _UNITS:
         return _from_zero(next(iter(boxes.values())))
     if part.function == "count":
         return _from_zero(_divided(boxes["rows"], one))
-    measure = next(m for m in plan.measures if m.name == names["values"])
+    values = maker.recipes[part.name].measures["values"]
+    measure = next(measure for measure in maker.plan.measures if measure.name == values)
     step, centre = _point(measure.step), _point(measure.centre)
     if part.function == "sum":
         total = _divided(_times(step, boxes["values"]), one)

@@ -55,21 +55,18 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
         stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
         return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
     kind = _kind(source)
-    if kind == "a frame of Spark" and table is None:
+    if table is not None and kind != "connection":
+        problem = "is for DuckDB files, servers and connections"
+        raise InvalidParameter("table", problem=problem, remedy="leave it out")
+    if kind == "a frame of Spark":
         return spark_snapshot(held(source)), name or "rows"
     if kind in ("lazy", "relation", "connection"):
-        if table is not None and kind != "connection":
-            raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
-        called = name or ("rows" if table is None else table.rpartition(".")[2])
-        return snapshot(source, table), called
-    if table is not None:
-        raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+        return snapshot(source, table), name or (table or "rows").rpartition(".")[2]
     if kind == "frame":
         return held(source), name or "rows"
     raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
 
 
-_NO_TABLE = "is for DuckDB files, servers and connections"
 _REMEDIES = MappingProxyType(
     {
         "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
@@ -77,7 +74,6 @@ _REMEDIES = MappingProxyType(
         "a connection to another database": 'pass "postgresql://reader@db/clinic" and table='
         '"public.visits"; of others pandas.read_sql(...), or write Parquet',
         "a dataset": "pass dataset.to_table(), or the folder's path",
-        "a frame of Spark": 'leave table out; name a stored table "spark:catalog.db.table"',
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
@@ -304,7 +300,8 @@ def table(
     """
     source, secret, token = held(source), None if token is None else Secret(token), None
     remote = is_web_address(source)
-    if remote or (isinstance(source, str | Path) and str(source).lower().endswith(".toml")):
+    on_card = isinstance(source, str | Path) and str(source).lower().endswith(".toml")
+    if remote or on_card:
         given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             what = "the address of a server's table" if remote else "the card"
@@ -317,7 +314,7 @@ def table(
             return remote_table(source, secret)
     if secret is not None:
         raise InvalidParameter("token", problem="is for https:// addresses", remedy="drop it")
-    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
+    if on_card:
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
         problem = "is not declared: which column names the privacy unit?"
