@@ -166,27 +166,31 @@ def query(
     if isinstance(card, str):
         here = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
         here |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
-        _refuse({**here, "--made-up": made_up}, "is not for tables of a server")
+        for name in _given({**here, "--made-up": made_up}):
+            raise refusal(name, "is not for tables of a server", "leave it out")
         _check_files(out, report, title, {"the token": [str(token_file)] if token_file else []})
         table = opened(card, token_file)
     else:
-        _refuse({"--token-file": token_file}, "is for https:// addresses")
+        if token_file is not None:
+            raise refusal("--token-file", "is for https:// addresses", "leave it out")
         table = Table(rows=rows_of(read_card(card)))
         _check_files(out, report, title, {**spared_by(table.card), "the card": [str(card)]})
     if made_up and (fresh or kept or out is not None or report is not None):
         remedy = "leave out --fresh, --kept, --out and --report"
         raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
-    if not print_sql:
-        _refuse({"--dialect": dialect}, "is for --print-sql")
+    if dialect is not None and not print_sql:
+        raise refusal("--dialect", "is for --print-sql", "leave it out")
     question: Table | RemoteTable | MarginalsQuestion
     if marginals is not None and isinstance(table, Table):
         given = {"--within": within, "--no-intervals": no_intervals, "--kept": kept}
-        _refuse(given, "does not go with --marginals")
+        for name in _given(given):
+            raise refusal(name, "does not go with --marginals", "leave it out")
         if out is not None and out.suffix.lower() == ".parquet":
             raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
         question = table.marginals(_marginal_columns(marginals), pairs=pairs)
     else:
-        _refuse({"--pairs": pairs is not None}, "is for --marginals")
+        if pairs is not None:
+            raise refusal("--pairs", "is for --marginals", "leave it out")
         question = replace(table.sql(statement or ""), intervals=not no_intervals)
         asked["within"] = wanted
         check_kept(kept, question.query, question.card)
@@ -215,10 +219,8 @@ def query(
     _write(answer, account, out=out, report=report, title=title)
 
 
-def _refuse(given: Mapping[str, Any], problem: str) -> None:
-    """Refuse the first of these options that is given."""
-    for name in (name for name, value in given.items() if value):
-        raise refusal(name, problem, "leave it out")
+def _given(options: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in options.items() if value]
 
 
 def _check_files(out: Path | None, report: Path | None, title: str | None, spared: Spared) -> None:
