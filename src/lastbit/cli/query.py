@@ -28,7 +28,7 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.cli.remote import OrRemote, budget_at, opened, token_option
+from lastbit.cli.remote import OrRemote, budget_at, remote_table_at, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
 from lastbit.ledger import Account, Allowance, check_output, one_connection, spared_by
@@ -169,7 +169,7 @@ def query(
         for name in _given({**here, "--made-up": made_up}):
             raise refusal(name, "is not for tables of a server", "leave it out")
         _check_files(out, report, title, {"the token": [str(token_file)] if token_file else []})
-        table = opened(card, token_file)
+        table = remote_table_at(card, token_file)
     else:
         if token_file is not None:
             raise refusal("--token-file", "is for https:// addresses", "leave it out")

@@ -75,8 +75,7 @@ def tune(
     """
     card = read_card(file)
     table = Table(rows=rows_of(card))
-    wanted = [] if no_max_rows or card.unit is None else [None]
-    questions = [*wanted, *column]
+    questions = [*([] if no_max_rows or card.unit is None else [None]), *column]
     if not questions:
         problem = "has nothing to tune: each row is a unit, or --no-max-rows is given"
         raise refusal("the card", problem, "name a column by --column")
@@ -94,6 +93,7 @@ def tune(
         text = file.read_text(encoding="utf-8")
         for section in [("unit",) if name is None else ("columns", name) for name in questions]:
             edited(text, section, "max_rows = 1" if section == ("unit",) else "bounds = [0, 1]")
+    lines: dict[tuple[str, ...], str]
     rows: MaxRowsSuggestion | None = None
     bounds: list[BoundsSuggestion] = []
     with waiting("tuning") as tell:
@@ -103,9 +103,9 @@ def tune(
                 asked = table if query is None else table.sql(query)
                 rows = suggest_max_rows(asked, price=price, groups=groups, fresh=fresh, **paid)
             else:
-                found = suggest_bounds(table, name, between=ends, fresh=fresh, **paid)
-                bounds.append(found)
-    lines = _lines(rows, bounds)
+                bounds.append(suggest_bounds(table, name, between=ends, fresh=fresh, **paid))
+    lines = {} if rows is None else {("unit",): rows.line}  # by the table of the card
+    lines |= {("columns", one.column): one.line for one in bounds}
     if as_json:
         show_json(_json(rows, bounds, lines))
     else:
@@ -125,14 +125,6 @@ def _between(text: str | None) -> tuple[Fraction, Fraction] | None:
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise refusal("--between", "is not two rising numbers", "write --between 0,1000")
     return ends[0], ends[1]
-
-
-def _lines(
-    rows: MaxRowsSuggestion | None, bounds: Sequence[BoundsSuggestion]
-) -> dict[tuple[str, ...], str]:
-    """The lines for the card, by the table of the card that they belong to."""
-    found: dict[tuple[str, ...], str] = {} if rows is None else {("unit",): rows.line}
-    return found | {("columns", one.column): one.line for one in bounds}
 
 
 def _heading(section: tuple[str, ...]) -> str:

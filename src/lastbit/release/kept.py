@@ -93,7 +93,9 @@ def rows_query(query: Query | None, card: DataCard) -> Query:
     if query is not None and query.per_unit is not None:
         problem = "has no meaning for rows of a sub-query"
         raise InvalidParameter("kept", problem=problem, remedy="leave it out")
-    tests = [] if query is None else [test for key in query.keys if (test := _declared(key))]
+    tests = (
+        [] if query is None else [test for key in query.keys if (test := _declared_key_test(key))]
+    )
     where = [] if query is None or query.where is None else [query.where]
     return Query(
         table=card.name,
@@ -113,7 +115,7 @@ def rows_query(query: Query | None, card: DataCard) -> Query:
     )
 
 
-def _declared(key: GroupKey) -> Expression | None:
+def _declared_key_test(key: GroupKey) -> Expression | None:
     """That a row has one of the declared keys: others are gone before rows are weighed."""
     if key.values is None:
         return None
@@ -142,7 +144,7 @@ def with_kept(
         if kept is not False:
             rows_query(query, card)  # says why not
         return answer
-    share = _recorded(answer, query, card, ledger)
+    share = _share_on_record(answer, query, card, ledger)
     if kept is not False and (share is None or share.whole):
         asked = rows_query(query, card)
         currency = "rho" if answer.cost.rho else "epsilon"
@@ -152,9 +154,9 @@ def with_kept(
             counts = released(asked, card, planned(asked, card, **paid), ledger=ledger, who=who)
         except BudgetExceeded:
             words = "The share of rows that count was not bought: the budget does not allow it."
-            return _beside(answer, words)
+            return _with_note(answer, words)
         share = kept_of(counts, card.max_rows)
-    return answer if share is None else replace(_beside(answer, share.words), kept=share)
+    return answer if share is None else replace(_with_note(answer, share.words), kept=share)
 
 
 def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
@@ -165,7 +167,7 @@ def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
             positive(kept, "kept")
 
 
-def _beside(answer: Answer, words: str) -> Answer:
+def _with_note(answer: Answer, words: str) -> Answer:
     seen = answer.record if answer.shown is None else answer.shown
     # "kept" tells the report that the share is known; it is on no record
     return replace(answer, shown={**seen, "notes": [*seen["notes"], words], "kept": words})
@@ -183,7 +185,7 @@ def kept_of(answer: Answer, max_rows: int, *, whole: bool = False) -> Kept:
     )
 
 
-def _recorded(
+def _share_on_record(
     answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
 ) -> Kept | None:
     """A histogram of rows per unit in the ledger of the answer, on the data of the answer."""

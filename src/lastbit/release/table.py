@@ -139,7 +139,7 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Col
     return sealed(checked, words="the source could not be read; check that it is whole")
 
 
-def _declared(columns: Columns | None) -> dict[str, Column | ColumnType]:
+def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
     """What is declared of columns, by their names in small letters: columns, or types alone."""
     if isinstance(columns, Mapping):
         given = list(columns.items())
@@ -168,8 +168,10 @@ def _columns(
 
     Also those, in small letters, whose type was not stated: CSV files state none.
     """
-    declared = _declared(columns)
-    listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
+    declared = _declarations(columns)
+    listed = {
+        column.lower(): _list_of_keys(column, values) for column, values in (keys or {}).items()
+    }
     types = _types(source, declared=declared)
     known = {column.lower() for column in types}
     for lower in (*declared, *listed):
@@ -199,7 +201,7 @@ def _columns(
     return found, frozenset(untyped)
 
 
-def _listed(column: str, values: Any) -> tuple[Any, ...]:
+def _list_of_keys(column: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         remedy = 'pass ["north", "south"]'
         raise WrongType(f"keys of {column}", problem="are not a list", remedy=remedy)

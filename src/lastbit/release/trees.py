@@ -69,7 +69,7 @@ def least_squares(
     noisy = [np.array([levels[level] for levels in groups], kind) for level in range(depth)]
     guesses, unit = [noisy[0]], 1  # each level times the unit so far
     for level, divisor in enumerate(divisors, start=1):
-        below = _added(guesses[-1], f)
+        below = _node_sums(guesses[-1], f)
         own = (f ** (level + 1) - f**level) * unit
         guesses.append(noisy[level] * own + below * (f**level - 1))
         unit *= divisor
@@ -77,12 +77,12 @@ def least_squares(
     for level in range(depth - 2, -1, -1):
         unit //= divisors[level]
         guess = guesses[level] * (scale // unit)
-        rest = (settled - _added(guess, f)) // f
+        rest = (settled - _node_sums(guess, f)) // f
         settled = guess + np.repeat(rest, f, axis=1)
     return settled, scale
 
 
-def _added(nodes: NDArray[Any], branching: int) -> NDArray[Any]:
+def _node_sums(nodes: NDArray[Any], branching: int) -> NDArray[Any]:
     """The sums over neighbours that make a node of the next level."""
     found: NDArray[Any] = nodes.reshape(len(nodes), -1, branching).sum(axis=2)
     return found

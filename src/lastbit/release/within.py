@@ -66,11 +66,11 @@ def planned_within(
     dearest = len(_DECADES) * _STEPS - 1
     plan = plan_at(dearest)
     limits = _limits(within, errors_of(plan))
-    if not _met(plan, limits):
+    if not _is_met(plan, limits):
         raise InvalidParameter(
             "within", problem="is less than any price below 10**9 buys", remedy="allow more"
         )
-    least = bisect_left(range(dearest), x=True, key=lambda at: _met(plan_at(at), limits))
+    least = bisect_left(range(dearest), x=True, key=lambda at: _is_met(plan_at(at), limits))
     return plan_at(least)
 
 
@@ -110,7 +110,7 @@ def _limits(within: Within, errors: Mapping[str, Fraction]) -> dict[str, Fractio
     return {name: positive(limit, f"within: {name}") for name, limit in within.items()}
 
 
-def _met(plan: Plan, limits: Mapping[str, Fraction]) -> bool:
+def _is_met(plan: Plan, limits: Mapping[str, Fraction]) -> bool:
     errors = errors_of(plan)
     return all(errors[name] <= limit for name, limit in limits.items())
 
