@@ -204,7 +204,8 @@ def query(
             _show_statement(plan, dialect, as_json=as_json)
         elif made_up and not (explain or dry_run):
             made = made_up_answer(plan, table.card, sql=statement)
-            _show_made_up(made, consistent=consistent, as_json=as_json)
+            whole = consistent and isinstance(plan, Plan)  # marginals agree already
+            _show_answer(made.consistent() if whole else made, {}, None, as_json=as_json)
         else:
             _show_plan(plan, asked, explain=explain, as_json=as_json)
         return
@@ -250,7 +251,7 @@ def _words_on_interrupts() -> Iterator[None]:
 def _show_answer(
     answer: Answer | Marginals,
     state: Mapping[str, Any],
-    budget: Sequence[tuple[str, str]],
+    budget: Sequence[tuple[str, str]] | None,
     *,
     as_json: bool,
 ) -> None:
@@ -308,15 +309,6 @@ def _show_remote_plan(table: RemoteTable, asked: Mapping[str, Any], *, as_json: 
 
 def _prices(plan: Plan, asked: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return price_rows(plan.query, plan.card, delta=asked["delta"], weights=asked["weights"])
-
-
-def _show_made_up(answer: Answer, *, consistent: bool, as_json: bool) -> None:
-    whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
-    record = (answer.consistent() if whole else answer).record
-    if as_json:
-        show_json({"charged": False, "answer": record})
-    else:
-        show(*_answer_page(record, None, charged=False))
 
 
 def _marginal_columns(text: str) -> dict[str, str]:
