@@ -140,9 +140,8 @@ def with_kept(
     `kept` is the price besides, in the currency of the answer; True is a twentieth of its price. A
     histogram of the same rows that is recorded already is taken instead, at no charge.
     """
+    check_kept(kept, query, card)
     if card.unit is None or query.per_unit is not None:
-        if kept is not False:
-            rows_query(query, card)  # says why not
         return answer
     share = _share_on_record(answer, query, card, ledger)
     if kept is not False and (share is None or share.whole):

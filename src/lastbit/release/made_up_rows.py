@@ -173,18 +173,17 @@ def made_up_answer(
     with TemporaryDirectory(prefix="lastbit-") as folder:
         made = made_up(card, rows=rows, seed=seed, folder=folder)
         rows_of, groups_of = plan.card.max_rows, plan.card.max_groups  # others for a sub-query
-        on_these = _plan_on(plan, replace(made, max_rows=rows_of, max_groups=groups_of))
+        counted = replace(made, max_rows=rows_of, max_groups=groups_of)
+        on_these: Plan | MarginalsPlan
+        if isinstance(plan, MarginalsPlan):
+            on_these = replace(plan, base=replace(plan.base, card=counted))
+        else:
+            on_these = replace(plan, card=counted)
         with one_database(made):
             made_record = steps_of(plan).made
             record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
     return Answer({**record, "cost": Cost().to_json(), **marks}, spared_by(card), charged=False)
-
-
-def _plan_on(plan: Plan | MarginalsPlan, card: DataCard) -> Plan | MarginalsPlan:
-    if isinstance(plan, MarginalsPlan):
-        return replace(plan, base=replace(plan.base, card=card))
-    return replace(plan, card=card)
 
 
 def _fill_files(
@@ -215,16 +214,11 @@ def _row_count(most: int, salt: int) -> str:
 def _columns(
     columns: Mapping[str, Column], unit: str | None, known: Mapping[Any, Values], salt: str
 ) -> str:
-    own = (unit or "").lower()
-    return ", ".join(
-        f"{_unit_value(c) if unit and c.name.lower() == own else _random_value(c, known, salt)}"
-        f" AS {quoted(c.name)}"
-        for c in columns.values()
-    )
-
-
-def _unit_value(column: Column) -> str:
-    return "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
+    values = {name: _random_value(column, known, salt) for name, column in columns.items()}
+    for name, column in columns.items():
+        if unit and column.name.lower() == unit.lower():
+            values[name] = "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
+    return ", ".join(f"{values[name]} AS {quoted(c.name)}" for name, c in columns.items())
 
 
 def _random_value(column: Column, known: Mapping[Any, Values], salt: str) -> str:

@@ -83,12 +83,6 @@ _REMEDIES = MappingProxyType(
 )
 
 
-def _is_pandas(source: Source) -> bool:
-    """Whether the rows are a frame of pandas, or of a class made of it."""
-    kinds = type(source.frame).__mro__
-    return any(kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
-
-
 def _kind(source: Any) -> str:
     """What is meant, in a word, or what it is instead; not a value of it is looked at.
 
@@ -220,7 +214,8 @@ def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -
     if source.kind == "csv":
         plain: dict[type, ColumnType] = {int: "integer", bool: "boolean", date: "date", str: "text"}
         return plain.get(kind)
-    return "integer" if kind is int and stated == "number" and _is_pandas(source) else None
+    roots = {one.__module__.partition(".")[0] for one in type(source.frame).__mro__}
+    return "integer" if kind is int and stated == "number" and "pandas" in roots else None
 
 
 def _key(value: Any, *, floats: bool) -> Any:
