@@ -21,7 +21,6 @@ from lastbit.release.made_up_rows import (
     in_own_format,
     made_up,
     made_up_answer,
-    rehearsed_answer,
 )
 from lastbit.release.paying import checked
 from lastbit.release.release import released
@@ -228,7 +227,7 @@ def test_joined_tables_meet(where: str, sql: str, folder: Path) -> None:
         card = joined(NOWHERE, Source(kind="csv", paths=(str(folder / "areas.csv"),)))
     else:
         card = joined(SERVER, SERVER)
-    answer = rehearsed_answer(parsed(sql, card), card, {"epsilon": 5}, rows=2000)
+    answer = made_up_answer(planned(parsed(sql, card), card, epsilon=5), card, rows=2000)
     assert answer.value > 500
 
 
@@ -276,7 +275,7 @@ def test_an_answer_says_that_it_is_made_up(sql: str, folder: Path) -> None:
     Path("visits.csv").unlink()
     card = read_card("visits.toml")
     price = {"epsilon": 1, "delta": "1e-6"} if sql == FOUND else {"epsilon": 1}
-    answer = rehearsed_answer(parsed(sql, card), card, price, sql=sql)
+    answer = made_up_answer(planned(parsed(sql, card), card, **price), card, sql=sql)
     assert answer.notes[0] == MADE_UP and not answer.charged and len(answer) > 0
     record = answer.record
     assert record["certificate"] == {} and record["entry"] is None and record["made_up"]["rows"]
@@ -293,7 +292,7 @@ def test_an_answer_says_that_it_is_made_up(sql: str, folder: Path) -> None:
 def test_units_have_several_rows_in_a_sub_query(folder: Path) -> None:
     card = read_card("visits.toml")
     query = parsed(PER_UNIT, card)
-    assert rehearsed_answer(query, card, {"epsilon": 8}).value > 1.3
+    assert made_up_answer(planned(query, card, epsilon=8), card).value > 1.3
 
 
 def test_marginals_too(folder: Path) -> None:

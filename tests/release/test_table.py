@@ -14,6 +14,7 @@ import pytest
 from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.private_table import Table
+from lastbit.release.steps_as_sql import statement_of
 from lastbit.release.table import table
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source
 from lastbit.tables.query import aggregates as lb
@@ -102,6 +103,23 @@ PAIRS = [
 def test_both_front_ends_ask_the_same(steps, text):
     assert steps.query == parsed(text, CARD) == VISITS.sql(text).query
     assert steps.query.digest == VISITS.sql(text).query.digest
+
+
+def test_steps_written_as_sql_mean_the_same():
+    """Or are refused, as a name in other letters is."""
+    refused = 0
+    for steps, _ in PAIRS:
+        try:
+            assert parsed(statement_of(steps), CARD) == steps.query
+        except QueryRefused:
+            refused += 1
+    assert refused == 2
+
+
+def test_a_plan_is_made_without_a_look_at_the_rows():
+    asked = VISITS.agg(n=lb.count())
+    assert asked.plan(epsilon=1).cost.epsilon == 1
+    assert asked.plan(within=1).cost.epsilon > 1
 
 
 def test_several_quantiles_are_a_column_each():

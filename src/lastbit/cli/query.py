@@ -28,7 +28,7 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.cli.remote import OrRemote, budget_at, opened, token_option
+from lastbit.cli.remote import OrRemote, budget_at, remote_table_at, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
 from lastbit.ledger import Account, Allowance, check_output, one_connection, spared_by
@@ -166,27 +166,31 @@ def query(
     if isinstance(card, str):
         here = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
         here |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
-        _refuse({**here, "--made-up": made_up}, "is not for tables of a server")
+        for name in _given({**here, "--made-up": made_up}):
+            raise refusal(name, "is not for tables of a server", "leave it out")
         _check_files(out, report, title, {"the token": [str(token_file)] if token_file else []})
-        table = opened(card, token_file)
+        table = remote_table_at(card, token_file)
     else:
-        _refuse({"--token-file": token_file}, "is for https:// addresses")
+        if token_file is not None:
+            raise refusal("--token-file", "is for https:// addresses", "leave it out")
         table = Table(rows=rows_of(read_card(card)))
         _check_files(out, report, title, {**spared_by(table.card), "the card": [str(card)]})
     if made_up and (fresh or kept or out is not None or report is not None):
         remedy = "leave out --fresh, --kept, --out and --report"
         raise refusal("--made-up", "gives no answer that could be bought or kept", remedy)
-    if not print_sql:
-        _refuse({"--dialect": dialect}, "is for --print-sql")
+    if dialect is not None and not print_sql:
+        raise refusal("--dialect", "is for --print-sql", "leave it out")
     question: Table | RemoteTable | MarginalsQuestion
     if marginals is not None and isinstance(table, Table):
         given = {"--within": within, "--no-intervals": no_intervals, "--kept": kept}
-        _refuse(given, "does not go with --marginals")
+        for name in _given(given):
+            raise refusal(name, "does not go with --marginals", "leave it out")
         if out is not None and out.suffix.lower() == ".parquet":
             raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
         question = table.marginals(_marginal_columns(marginals), pairs=pairs)
     else:
-        _refuse({"--pairs": pairs is not None}, "is for --marginals")
+        if pairs is not None:
+            raise refusal("--pairs", "is for --marginals", "leave it out")
         question = replace(table.sql(statement or ""), intervals=not no_intervals)
         asked["within"] = wanted
         check_kept(kept, question.query, question.card)
@@ -200,7 +204,8 @@ def query(
             _show_statement(plan, dialect, as_json=as_json)
         elif made_up and not (explain or dry_run):
             made = made_up_answer(plan, table.card, sql=statement)
-            _show_made_up(made, consistent=consistent, as_json=as_json)
+            whole = consistent and isinstance(plan, Plan)  # marginals agree already
+            _show_answer(made.consistent() if whole else made, {}, None, as_json=as_json)
         else:
             _show_plan(plan, asked, explain=explain, as_json=as_json)
         return
@@ -215,10 +220,8 @@ def query(
     _write(answer, account, out=out, report=report, title=title)
 
 
-def _refuse(given: Mapping[str, Any], problem: str) -> None:
-    """Refuse the first of these options that is given."""
-    for name in (name for name, value in given.items() if value):
-        raise refusal(name, problem, "leave it out")
+def _given(options: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in options.items() if value]
 
 
 def _check_files(out: Path | None, report: Path | None, title: str | None, spared: Spared) -> None:
@@ -248,7 +251,7 @@ def _words_on_interrupts() -> Iterator[None]:
 def _show_answer(
     answer: Answer | Marginals,
     state: Mapping[str, Any],
-    budget: Sequence[tuple[str, str]],
+    budget: Sequence[tuple[str, str]] | None,
     *,
     as_json: bool,
 ) -> None:
@@ -306,15 +309,6 @@ def _show_remote_plan(table: RemoteTable, asked: Mapping[str, Any], *, as_json: 
 
 def _prices(plan: Plan, asked: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return price_rows(plan.query, plan.card, delta=asked["delta"], weights=asked["weights"])
-
-
-def _show_made_up(answer: Answer, *, consistent: bool, as_json: bool) -> None:
-    whole = consistent and "marginals" not in answer.record["plan"]  # which agree already
-    record = (answer.consistent() if whole else answer).record
-    if as_json:
-        show_json({"charged": False, "answer": record})
-    else:
-        show(*_answer_page(record, None, charged=False))
 
 
 def _marginal_columns(text: str) -> dict[str, str]:

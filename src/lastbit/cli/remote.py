@@ -46,7 +46,7 @@ token_option = option(
 )
 
 
-def opened(address: str, token_file: Path | None) -> RemoteTable:
+def remote_table_at(address: str, token_file: Path | None) -> RemoteTable:
     """The table at this address."""
     from lastbit.release import remote_table  # late, as above
 
@@ -93,7 +93,7 @@ def _limit(said: Mapping[str, Any]) -> Limit:
 
 def show_budget(address: str, token_file: Path | None, *, as_json: bool) -> None:
     """What is spent and what is left, of the account and of one's own allowance."""
-    table = opened(address, token_file)
+    table = remote_table_at(address, token_file)
     said, rows = budget_at(table)
     if as_json:
         show_json(said)

@@ -75,8 +75,7 @@ def tune(
     """
     card = read_card(file)
     table = Table(rows=rows_of(card))
-    wanted = [] if no_max_rows or card.unit is None else [None]
-    questions = [*wanted, *column]
+    questions = [*([] if no_max_rows or card.unit is None else [None]), *column]
     if not questions:
         problem = "has nothing to tune: each row is a unit, or --no-max-rows is given"
         raise refusal("the card", problem, "name a column by --column")
@@ -94,6 +93,7 @@ def tune(
         text = file.read_text(encoding="utf-8")
         for section in [("unit",) if name is None else ("columns", name) for name in questions]:
             edited(text, section, "max_rows = 1" if section == ("unit",) else "bounds = [0, 1]")
+    lines: dict[tuple[str, ...], str]
     rows: MaxRowsSuggestion | None = None
     bounds: list[BoundsSuggestion] = []
     with waiting("tuning") as tell:

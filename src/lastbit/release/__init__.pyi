@@ -5,7 +5,6 @@ from lastbit.release.made_up_rows import (
     in_own_format as in_own_format,
     made_up as made_up,
     made_up_answer as made_up_answer,
-    rehearsed_answer as rehearsed_answer,
 )
 from lastbit.release.marginal_answer import (
     MarginalCell as MarginalCell,

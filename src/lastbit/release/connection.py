@@ -114,14 +114,14 @@ class Server:
 
     def get(self, path: str, *, most: int = _MOST) -> Reply:
         """What is at this path; tried again where the connection drops."""
-        return self._tried("GET", path, None, {}, most)
+        return self._send("GET", path, None, {}, most)
 
     def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Reply:
         """What it says to this; tried again only if nothing is paid, or by a key once."""
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._tried("POST", path, json.dumps(body).encode(), headers, _MOST)
+        return self._send("POST", path, json.dumps(body).encode(), headers, _MOST)
 
-    def _tried(
+    def _send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Reply:
         problem = ""
@@ -129,7 +129,7 @@ class Server:
             if attempt:
                 time.sleep(0.25 * 2**attempt)
             # the frames that hold the token are left before anything is raised
-            reply, failed, final = self._sent(method, path, body, headers, most)
+            reply, failed, final = self._send_once(method, path, body, headers, most)
             if final:
                 raise ServerFailed(f"{self} {failed}")
             if reply is None:
@@ -140,7 +140,7 @@ class Server:
                 return replace(reply, unsure=bool(problem))
         raise ServerFailed(f"{self} {problem}; look at the address, and whether the server runs")
 
-    def _sent(
+    def _send_once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> tuple[Reply | None, str, bool]:
         """The reply; or what went wrong, and whether that is final."""
@@ -150,11 +150,11 @@ class Server:
         try:
             connection.connect()
             sent = {**every, "Authorization": f"Bearer {self.token.revealed()}"}
-            with _ended(connection.sock, late):
+            with _deadline(connection.sock, late):
                 connection.request(method, f"{API}{path}", body=body, headers=sent)
                 response = connection.getresponse()
                 redirected = 300 <= response.status < 400
-                text = b"" if redirected else _limited(response, most)
+                text = b"" if redirected else _read_body(response, most)
             if redirected:
                 return None, "sends elsewhere (a redirect), and the token is not sent there", True
             if text is None or late.is_set():
@@ -217,7 +217,7 @@ _TOO_MUCH = "answers more than is taken, or too slowly"
 
 
 @contextmanager
-def _ended(line: socket.socket, late: threading.Event) -> Iterator[None]:
+def _deadline(line: socket.socket, late: threading.Event) -> Iterator[None]:
     """End the connection if what is done inside takes too long, though bytes keep coming."""
 
     def end() -> None:
@@ -234,7 +234,7 @@ def _ended(line: socket.socket, late: threading.Event) -> Iterator[None]:
         timer.cancel()
 
 
-def _limited(response: http.client.HTTPResponse, most: int) -> bytes | None:
+def _read_body(response: http.client.HTTPResponse, most: int) -> bytes | None:
     """The body, unless it is too long."""
     pieces, length = [], 0
     while piece := response.read1(_PIECE):

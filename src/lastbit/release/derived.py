@@ -162,28 +162,27 @@ class _Intervals:
 
     def _part(self, part: Aggregate, place: int) -> Enclosed:
         """The aggregate over the box of its measures."""
-        maker = self.maker
-        names = maker.recipes[part.name].measures
-        boxes: dict[str, Interval] = {}
-        for kind, name in names.items():
-            half = maker.noise[name].accuracy(self.beta)
-            middle = maker.noisy.entries[name][place]
+        maker, boxes = self.maker, {}
+        for kind, measure in maker.recipes[part.name].measures.items():
+            middle, half = (
+                maker.noisy.entries[measure][place],
+                maker.noise[measure].accuracy(self.beta),
+            )
             boxes[kind] = _ends(middle - half, middle + half)
-        return _aggregate(maker.plan, part, names, boxes)
+        return _aggregate(maker, part, boxes)
 
     def _total(self, name: str) -> Enclosed:
-        maker = self.maker
-        part, names = self.parts[name], maker.recipes[name].measures
-        if part.function not in _FORMULAS or maker.selecting & set(names.values()):
+        maker, boxes = self.maker, {}
+        part, measures = self.parts[name], maker.recipes[name].measures
+        if part.function not in _FORMULAS or maker.selecting & set(measures.values()):
             return None
-        boxes: dict[str, Interval] = {}
-        for kind, measure in names.items():
+        for kind, measure in measures.items():
             entries, noise = maker.noisy.entries[measure], maker.noise[measure]
             rows = max(len(entries), 1)
-            each = rows * noise.accuracy(self.beta / rows)
-            half = min(Fraction(each), _root_above(noise.variance * rows / self.beta))
+            spread = Fraction(math.isqrt(math.ceil(noise.variance * rows / self.beta)) + 1)
+            half = min(Fraction(rows * noise.accuracy(self.beta / rows)), spread)
             boxes[kind] = _ends(sum(entries) - half, sum(entries) + half)
-        return _aggregate(maker.plan, part, names, boxes)
+        return _aggregate(maker, part, boxes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,10 +282,6 @@ def for_intervals(expression: Expression, quotient: Call | None = None) -> Expre
     return expression
 
 
-def _root_above(number: Fraction) -> Fraction:
-    return Fraction(math.isqrt(math.ceil(number)) + 1)
-
-
 def _ends(low: Fraction | int, high: Fraction | int) -> Interval:
     """The doubles next to these, outwards."""
     if isinstance(low, int) and isinstance(high, int):  # compared with a double exactly
@@ -301,21 +296,20 @@ def _point(number: Fraction | int) -> Interval:
     return _ends(number, number)
 
 
-def _aggregate(
-    plan: Plan, part: Aggregate, names: Mapping[Any, str], boxes: Mapping[str, Interval]
-) -> Enclosed:
+def _aggregate(maker: _Maker, part: Aggregate, boxes: Mapping[Any, Interval]) -> Enclosed:
     """What an aggregate can be, given where its measures lie."""
-    one = _point(weight_one(plan.card))
+    one = _point(weight_one(maker.plan.card))
     if part.function in _UNITS:
         return _from_zero(next(iter(boxes.values())))
     if part.function == "count":
-        return _from_zero(_divided(boxes["rows"], one))
-    measure = next(m for m in plan.measures if m.name == names["values"])
+        return _from_zero(_quotient(boxes["rows"], one))
+    values = maker.recipes[part.name].measures["values"]
+    measure = next(measure for measure in maker.plan.measures if measure.name == values)
     step, centre = _point(measure.step), _point(measure.centre)
     if part.function == "sum":
-        total = _divided(_times(step, boxes["values"]), one)
+        total = _quotient(_product(step, boxes["values"]), one)
         if "rows" in boxes:
-            total = _plus(total, _divided(_times(centre, _from_zero(boxes["rows"])), one))
+            total = _sum(total, _quotient(_product(centre, _from_zero(boxes["rows"])), one))
         return total
     assert part.bounds is not None
     within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
@@ -323,16 +317,16 @@ def _aggregate(
     if part.function == "mean":
         if rows[0] <= 0:
             return within
-        mean = _plus(centre, _times(step, _divided(boxes["values"], rows)))
-        return _cut(mean, within)
-    half = _divided(_minus((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
+        mean = _sum(centre, _product(step, _quotient(boxes["values"], rows)))
+        return _clip(mean, within)
+    half = _quotient(_difference((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
     widest = _square(half)[1]
     variance = (0.0, widest)
     if rows[0] > 0:
-        mean = _divided(boxes["values"], rows)
-        squares = _divided(_from_zero(boxes["squares"]), rows)
-        variance = _times(_times(step, step), _minus(squares, _square(mean)))
-        variance = _cut(variance, (0.0, widest))
+        mean = _quotient(boxes["values"], rows)
+        squares = _quotient(_from_zero(boxes["squares"]), rows)
+        variance = _product(_product(step, step), _difference(squares, _square(mean)))
+        variance = _clip(variance, (0.0, widest))
     return variance if part.function == "variance" else _root(variance)
 
 
@@ -340,30 +334,30 @@ def _from_zero(interval: Interval) -> Interval:
     return max(interval[0], 0.0), max(interval[1], 0.0)
 
 
-def _cut(interval: Interval, within: Interval) -> Interval:
+def _clip(interval: Interval, within: Interval) -> Interval:
     low, high = (min(max(end, within[0]), within[1]) for end in interval)
     return low, high
 
 
-def _outwards(low: float, high: float) -> Interval:
+def _widen(low: float, high: float) -> Interval:
     """One unit in the last place further: each end was rounded once, to nearest."""
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 
 
-def _plus(a: Interval, b: Interval) -> Interval:
-    return _outwards(a[0] + b[0], a[1] + b[1])
+def _sum(a: Interval, b: Interval) -> Interval:
+    return _widen(a[0] + b[0], a[1] + b[1])
 
 
-def _minus(a: Interval, b: Interval) -> Interval:
-    return _outwards(a[0] - b[1], a[1] - b[0])
+def _difference(a: Interval, b: Interval) -> Interval:
+    return _widen(a[0] - b[1], a[1] - b[0])
 
 
-def _times(a: Interval, b: Interval) -> Interval:
+def _product(a: Interval, b: Interval) -> Interval:
     ends = [x * y for x in a for y in b]
-    return _signed(_outwards(min(ends), max(ends)), a, b)
+    return _with_sign(_widen(min(ends), max(ends)), a, b)
 
 
-def _signed(ends: Interval, a: Interval, b: Interval) -> Interval:
+def _with_sign(ends: Interval, a: Interval, b: Interval) -> Interval:
     """A product or quotient of two that are not below 0 is not, whatever the rounding."""
     low, high = ends
     if (a[0] >= 0 and b[0] >= 0) or (a[1] <= 0 and b[1] <= 0):
@@ -375,18 +369,18 @@ def _signed(ends: Interval, a: Interval, b: Interval) -> Interval:
 
 def _square(a: Interval) -> Interval:
     near, far = _absolute(a)
-    low, high = _outwards(near * near, far * far)
+    low, high = _widen(near * near, far * far)
     return max(low, 0.0), high
 
 
-def _divided(a: Interval, b: Interval) -> Interval:
+def _quotient(a: Interval, b: Interval) -> Interval:
     """The quotient; b does not hold 0."""
     ends = [x / y for x in a for y in b]
-    return _signed(_outwards(min(ends), max(ends)), a, b)
+    return _with_sign(_widen(min(ends), max(ends)), a, b)
 
 
 def _root(a: Interval) -> Interval:
-    low, high = _outwards(math.sqrt(a[0]), math.sqrt(a[1]))
+    low, high = _widen(math.sqrt(a[0]), math.sqrt(a[1]))
     return max(low, 0.0), high
 
 
@@ -424,7 +418,7 @@ def _round(a: Interval, places: Interval = (0.0, 0.0)) -> Interval | None:
         return None
     digits = int(min(max(places[0], -_MOST_PLACES), _MOST_PLACES))
     low, high = round(a[0], digits), round(a[1], digits)
-    return _outwards(low, high) if places[0] > 0 else (low, high)
+    return _widen(low, high) if places[0] > 0 else (low, high)
 
 
 def _hull(pick: Callable[[Iterable[float]], float]) -> Callable[..., Interval]:
@@ -452,10 +446,10 @@ _FUNCTIONS: Functions = MappingProxyType(
         "case": _chosen_branch,
         "clamp": _between,
         "is_missing": lambda _: None,
-        "+": lambda *terms: reduce(_plus, terms),
-        "*": lambda *factors: reduce(_times, factors),
-        "-": _minus,
-        "/": lambda a, b: None if b[0] <= 0 <= b[1] else _divided(a, b),
+        "+": lambda *terms: reduce(_sum, terms),
+        "*": lambda *factors: reduce(_product, factors),
+        "-": _difference,
+        "/": lambda a, b: None if b[0] <= 0 <= b[1] else _quotient(a, b),
         "square": _square,
         "negate": lambda a: (-a[1], -a[0]),
         "abs": _absolute,

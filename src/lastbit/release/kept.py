@@ -17,7 +17,6 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -50,8 +49,6 @@ from lastbit.tables import (
 
 PART = Fraction(1, 20)
 """What `kept=True` pays besides, as a part of the price of the answer."""
-_NO_UNIT = "has no meaning where each row is a unit: all rows count"
-_OF_UNITS = "has no meaning for rows of a sub-query"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +88,14 @@ class Kept:
 def rows_query(query: Query | None, card: DataCard) -> Query:
     """The question how many rows units have: those that `query` looks at, or all."""
     if card.unit is None:
-        raise InvalidParameter("kept", problem=_NO_UNIT, remedy="leave it out")
+        problem = "has no meaning where each row is a unit: all rows count"
+        raise InvalidParameter("kept", problem=problem, remedy="leave it out")
     if query is not None and query.per_unit is not None:
-        raise InvalidParameter("kept", problem=_OF_UNITS, remedy="leave it out")
-    tests = [] if query is None else [test for key in query.keys if (test := _declared(key))]
+        problem = "has no meaning for rows of a sub-query"
+        raise InvalidParameter("kept", problem=problem, remedy="leave it out")
+    tests = (
+        [] if query is None else [test for key in query.keys if (test := _declared_key_test(key))]
+    )
     where = [] if query is None or query.where is None else [query.where]
     return Query(
         table=card.name,
@@ -114,7 +115,7 @@ def rows_query(query: Query | None, card: DataCard) -> Query:
     )
 
 
-def _declared(key: GroupKey) -> Expression | None:
+def _declared_key_test(key: GroupKey) -> Expression | None:
     """That a row has one of the declared keys: others are gone before rows are weighed."""
     if key.values is None:
         return None
@@ -139,20 +140,22 @@ def with_kept(
     `kept` is the price besides, in the currency of the answer; True is a twentieth of its price. A
     histogram of the same rows that is recorded already is taken instead, at no charge.
     """
+    check_kept(kept, query, card)
     if card.unit is None or query.per_unit is not None:
-        if kept is not False:
-            rows_query(query, card)  # says why not
         return answer
-    found = _recorded(answer, query, card, ledger)
-    if kept is not False and (found is None or found.whole):
+    share = _share_on_record(answer, query, card, ledger)
+    if kept is not False and (share is None or share.whole):
+        asked = rows_query(query, card)
+        currency = "rho" if answer.cost.rho else "epsilon"
+        price = getattr(answer.cost, currency) * PART if kept is True else positive(kept, "kept")
+        paid: dict[str, Any] = {currency: price}
         try:
-            found = _bought(answer, query, card, kept, ledger=ledger, who=who)
+            counts = released(asked, card, planned(asked, card, **paid), ledger=ledger, who=who)
         except BudgetExceeded:
             words = "The share of rows that count was not bought: the budget does not allow it."
-            return _beside(answer, words)
-    if found is None:
-        return answer
-    return replace(_beside(answer, found.words), kept=found)
+            return _with_note(answer, words)
+        share = kept_of(counts, card.max_rows)
+    return answer if share is None else replace(_with_note(answer, share.words), kept=share)
 
 
 def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
@@ -163,43 +166,25 @@ def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
             positive(kept, "kept")
 
 
-def _beside(answer: Answer, words: str) -> Answer:
+def _with_note(answer: Answer, words: str) -> Answer:
     seen = answer.record if answer.shown is None else answer.shown
     # "kept" tells the report that the share is known; it is on no record
     return replace(answer, shown={**seen, "notes": [*seen["notes"], words], "kept": words})
 
 
-def _bought(
-    answer: Answer,
-    query: Query,
-    card: DataCard,
-    kept: bool | Number,
-    *,
-    ledger: str | os.PathLike[str] | Ledger | None,
-    who: str | None,
-) -> Kept:
-    currency = "rho" if answer.cost.rho else "epsilon"
-    price = getattr(answer.cost, currency) * PART if kept is True else positive(kept, "kept")
-    asked = rows_query(query, card)
-    paid: dict[str, Any] = {currency: price}
-    plan = planned(asked, card, **paid)
-    found = released(asked, card, plan, ledger=ledger, who=who)
-    return kept_of(found, card.max_rows)
-
-
-def kept_of(found: Answer, max_rows: int, *, whole: bool = False) -> Kept:
+def kept_of(answer: Answer, max_rows: int, *, whole: bool = False) -> Kept:
     """The share that this max_rows keeps, by an answer to `rows_query`."""
-    rows = RowsPerUnit.of(found.record)
+    rows = RowsPerUnit.of(answer.record)
     return Kept(
         share=rows.share(max_rows),
         limit=rows.limit,
         beyond=rows.beyond,
-        answer=found,
+        answer=answer,
         whole=whole,
     )
 
 
-def _recorded(
+def _share_on_record(
     answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
 ) -> Kept | None:
     """A histogram of rows per unit in the ledger of the answer, on the data of the answer."""
@@ -207,40 +192,27 @@ def _recorded(
     if entry is None or books is None:
         return None
     entries = books.entries(card.account_name, last=MOST_LOOKED_AT)
-    data = _data(entries, entry["sequence"])
+    sequence = entry["sequence"]
+    data = next((one.fingerprint for one in entries if one.sequence == sequence), None)
     if data is None:
         return None
-    own = _own_rows(query, card)
-    asked = [] if own is None else [own]
-    if not query.joins and own != rows_query(None, card):
-        asked.append(rows_query(None, card))
+    every = rows_query(None, card)
+    try:
+        asked = [rows_query(query, card)]
+    except QueryRefused:  # larger than questions may be, so on no record
+        asked = []
+    if not query.joins and every not in asked:
+        asked.append(every)
     for one in asked:
         paid = {entry.hash for entry in entries if entry.query == one.digest}
         for known in reversed(entries):
             if known.reservation not in paid or known.fingerprint != data or not known.result:
                 continue
             record = dict(books.entry(known.sequence).record or {})
-            if record_problem(record) is None and _is_of(record, one, card, data):
-                found = Answer(record, answer.spared, charged=False)
-                return kept_of(found, card.max_rows, whole=one is not own)
+            if record_problem(record) is not None:
+                continue
+            question = question_of(record["asked"], counted_card(one, card), data)
+            if record["question"] == question and record["asked"]["query"] == one.to_json():
+                counts = Answer(record, answer.spared, charged=False)
+                return kept_of(counts, card.max_rows, whole=one is every)
     return None
-
-
-def _own_rows(query: Query, card: DataCard) -> Query | None:
-    """`rows_query`; None where it is larger than questions may be, so cannot be on record."""
-    try:
-        return rows_query(query, card)
-    except QueryRefused:
-        return None
-
-
-def _data(entries: Any, sequence: int) -> str | None:
-    for entry in entries:
-        if entry.sequence == sequence:
-            return entry.fingerprint  # type: ignore[no-any-return]
-    return None
-
-
-def _is_of(record: Mapping[str, Any], query: Query, card: DataCard, data: str) -> bool:
-    told = question_of(record["asked"], counted_card(query, card), data)
-    return bool(record["question"] == told and record["asked"]["query"] == query.to_json())

@@ -45,11 +45,9 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     PublicTable,
-    Query,
     Source,
     check_public_apart,
     one_database,
-    planned,
     public_values,
 )
 
@@ -107,7 +105,7 @@ def made_up(
         ":memory:", config={**settings, "temp_directory": str(place)}
     ) as connection:
         for name, columns in protected.items():
-            _write(connection, files[name], _empty({c.name: c.type for c in columns.values()}))
+            _write(connection, files[name], _no_rows({c.name: c.type for c in columns.values()}))
         for name, path in other.items():
             _write(connection, path, _public(card, public[name], seed))
         empty = replace(
@@ -124,7 +122,7 @@ def made_up(
             file=None,
         )
         if count:
-            _fill(connection, empty, files, rows=count, seed=seed)
+            _fill_files(connection, empty, files, rows=count, seed=seed)
     return empty
 
 
@@ -160,19 +158,6 @@ def without_source(card: DataCard) -> Iterator[DataCard]:
         yield made_up(card, rows=0, folder=folder)
 
 
-def rehearsed_answer(
-    query: Query,
-    card: DataCard,
-    price: Mapping[str, Any],
-    *,
-    sql: str | None = None,
-    rows: int = MADE_UP_ROWS,
-    seed: int = 0,
-) -> Answer:
-    """The answer about made-up rows, at a price as `planned` takes it: {"epsilon": 1}. Free."""
-    return made_up_answer(planned(query, card, **price), card, sql=sql, rows=rows, seed=seed)
-
-
 def made_up_answer(
     plan: Plan | MarginalsPlan,
     card: DataCard,
@@ -188,7 +173,12 @@ def made_up_answer(
     with TemporaryDirectory(prefix="lastbit-") as folder:
         made = made_up(card, rows=rows, seed=seed, folder=folder)
         rows_of, groups_of = plan.card.max_rows, plan.card.max_groups  # others for a sub-query
-        on_these = _on(plan, replace(made, max_rows=rows_of, max_groups=groups_of))
+        counted = replace(made, max_rows=rows_of, max_groups=groups_of)
+        on_these: Plan | MarginalsPlan
+        if isinstance(plan, MarginalsPlan):
+            on_these = replace(plan, base=replace(plan.base, card=counted))
+        else:
+            on_these = replace(plan, card=counted)
         with one_database(made):
             record = unrecorded(on_these, MADE_UP, sql=sql)
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
@@ -196,32 +186,27 @@ def made_up_answer(
     return Answer({**record, **priceless, **marks}, spared_by(card), charged=False)
 
 
-def _on(plan: Plan | MarginalsPlan, card: DataCard) -> Plan | MarginalsPlan:
-    if isinstance(plan, MarginalsPlan):
-        return replace(plan, base=replace(plan.base, card=card))
-    return replace(plan, card=card)
-
-
-def _fill(
+def _fill_files(
     connection: Any, card: DataCard, files: Mapping[str | None, Path], *, rows: int, seed: int
 ) -> None:
     """Write the rows of all protected tables."""
-    known = _known(card)
+    known = _public_values_of(card)
     most = min(card.max_rows, max(isqrt(rows), 1))  # else few units would have all rows
-    few = _few(most, _salt(seed, "rows"))
+    few = _row_count(most, _salt(seed, "rows"))
     units = f"SELECT u, unnest(range({few})) AS k FROM range({rows}) AS units(u)"
     connection.execute(f"CREATE TABLE places AS SELECT u, k FROM ({units}) LIMIT {rows}")
     columns = _columns(card.columns, card.unit, known, str(seed))
     _write(connection, files[None], f"SELECT {columns} FROM places")
     for name, table in card.private.items():
         salt = _salt(seed, "rows", name)
-        few = f"CASE WHEN hash({salt}, u, 1) % 8 = 0 THEN 0 ELSE {_few(table.max_rows, salt)} END"
+        some = _row_count(table.max_rows, salt)
+        few = f"CASE WHEN hash({salt}, u, 1) % 8 = 0 THEN 0 ELSE {some} END"
         units = f"SELECT u, unnest(range({few})) AS k FROM places WHERE k = 0"
         columns = _columns(table.columns, table.unit, known, f"{seed} {name}")
         _write(connection, files[name], f"SELECT {columns} FROM ({units})")
 
 
-def _few(most: int, salt: int) -> str:
+def _row_count(most: int, salt: int) -> str:
     """How many rows the unit u has: from 1 to `most`, each doubling as likely as the next."""
     return f"CAST(least({most}, floor(pow({most + 1}, {_share(salt, 'u')}))) AS BIGINT)"
 
@@ -229,19 +214,14 @@ def _few(most: int, salt: int) -> str:
 def _columns(
     columns: Mapping[str, Column], unit: str | None, known: Mapping[Any, Values], salt: str
 ) -> str:
-    own = (unit or "").lower()
-    return ", ".join(
-        f"{_unit(c) if unit and c.name.lower() == own else _drawn(c, known, salt)}"
-        f" AS {quoted(c.name)}"
-        for c in columns.values()
-    )
+    values = {name: _random_value(column, known, salt) for name, column in columns.items()}
+    for name, column in columns.items():
+        if unit and column.name.lower() == unit.lower():
+            values[name] = "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
+    return ", ".join(f"{values[name]} AS {quoted(c.name)}" for name, c in columns.items())
 
 
-def _unit(column: Column) -> str:
-    return "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
-
-
-def _drawn(column: Column, known: Mapping[Any, Values], salt: str) -> str:
+def _random_value(column: Column, known: Mapping[Any, Values], salt: str) -> str:
     """A value of the column in row k of unit u."""
     first, second = _salt(salt, column.name), _salt(salt, column.name, 2)
     plain, again = _share(first, "u, k"), _share(second, "u, k")
@@ -287,7 +267,7 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
             return f"{_literal(column.name + ' ')} || (1 + {pick(_TEXTS)})"
 
 
-def _known(card: DataCard) -> dict[tuple[str, ColumnType], Values]:
+def _public_values_of(card: DataCard) -> dict[tuple[str, ColumnType], Values]:
     """Values of public tables, by the name and type of their column."""
     declared = {c.name.lower() for c in card.columns.values()}
     declared |= {c.name.lower() for table in card.private.values() for c in table.columns.values()}
@@ -323,13 +303,13 @@ def _public(card: DataCard, table: PublicTable, seed: int) -> str:
 
     once = _value(first, first.keys, pick)
     parts = [
-        f"{once if c is first else _drawn(c, {}, f'{seed} {table.name}')} AS {quoted(name)}"
+        f"{once if c is first else _random_value(c, {}, f'{seed} {table.name}')} AS {quoted(name)}"
         for c, name in zip(columns, table.columns, strict=True)
     ]
     return f"SELECT {', '.join(parts)} FROM (SELECT range AS u, 0 AS k FROM range({sizes[0]}))"
 
 
-def _empty(columns: Mapping[str, ColumnType]) -> str:
+def _no_rows(columns: Mapping[str, ColumnType]) -> str:
     parts = [f"CAST(NULL AS {_TYPES[kind]}) AS {quoted(name)}" for name, kind in columns.items()]
     return f"SELECT {', '.join(parts)} LIMIT 0"
 

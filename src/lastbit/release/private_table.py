@@ -47,7 +47,7 @@ class Table(Question):
         """
         if not isinstance(public, Table):
             return Question.join(self, public, on=on)
-        self._open("join")
+        self._check_open("join")
         known = replace(self, rows=_with_private(self.rows, as_private(public)))
         return Question.join(known, public.card.name, on=on)
 
@@ -64,7 +64,7 @@ class Table(Question):
         {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way tables there
         are to be; if there are more, those are chosen privately, as part of the price.
         """
-        self._open("marginals")
+        self._check_open("marginals")
         if self.keys or self.asked or self.rows.per_unit is not None:
             raise QueryRefused(
                 "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"

@@ -96,7 +96,7 @@ def agreeing(
     """
     measured = tuple(tables)
     spread = [variances[one] for one in measured]
-    noisy = {one: _placed(tables[one], [sizes[place] for place in one]) for one in measured}
+    noisy = {one: _rational_cells(tables[one], [sizes[place] for place in one]) for one in measured}
     known = sorted({part for one in measured for part in subsets(one)}, key=lambda p: (len(p), p))
     components: dict[Marginal, Any] = {}
     for part in known:
@@ -111,10 +111,10 @@ def agreeing(
                     total[at] += value * weight
         precision = _rational(component_precision(part, sizes, measured, spread))
         components[part] = centred({at: v / precision for at, v in total.items()}, own)
-    return {one: _made(one, sizes, components) for one in measured}
+    return {one: _marginal(one, sizes, components) for one in measured}
 
 
-def _made(
+def _marginal(
     one: Marginal, sizes: Sequence[int], components: Mapping[Marginal, Any]
 ) -> list[Fraction]:
     """A marginal from its components: (a)."""
@@ -139,7 +139,7 @@ def _rational(number: Fraction) -> fmpq:
     return fmpq(number.numerator, number.denominator)
 
 
-def _placed(entries: Sequence[int], sizes: Sequence[int]) -> Any:
+def _rational_cells(entries: Sequence[int], sizes: Sequence[int]) -> Any:
     return dict(zip(product(*map(range, sizes)), map(fmpq, entries), strict=True))
 
 
@@ -189,11 +189,11 @@ def whole_tables(
             found[one] = single[one[0]]
         else:
             first, second = one
-            found[one] = _with_sums(entries, single[first], single[second])
+            found[one] = _table_with_sums(entries, single[first], single[second])
     return found
 
 
-def _with_sums(
+def _table_with_sums(
     entries: Sequence[Fraction], rows: Sequence[int], columns: Sequence[int]
 ) -> list[int]:
     """A table of whole numbers from 0 up with these sums of its rows and columns, near the entries.

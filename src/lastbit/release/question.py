@@ -70,7 +70,7 @@ def _check_key(expression: Expression, card: DataCard) -> None:
             raise QueryRefused(f"group_by {column.name[:60]}", problem=problem, remedy=remedy)
 
 
-def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
+def _with_numeric(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     """The rows with these columns (small letters) as numbers, each value cast by itself."""
     columns = {
         name: replace(column, type="number") if name.lower() in numbers else column
@@ -79,7 +79,7 @@ def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     return replace(rows, base=replace(rows.base, columns=columns))
 
 
-def _used(rows: SelectedRows, keys: Iterable[GroupKey]) -> frozenset[str]:
+def _columns_read(rows: SelectedRows, keys: Iterable[GroupKey]) -> frozenset[str]:
     """Columns of the table that earlier steps read, in small letters."""
     parts = [*rows.where, *(key.expression for key in keys)]
     parts += [own for join in rows.joins for own, _ in join.on]
@@ -137,25 +137,23 @@ class Question:
     @property
     def is_new(self) -> bool:
         """Whether nothing was asked yet."""
-        plain = self.sql_text is None and not (
-            self.keys or self.asked or self.filters or self.order
-        )
-        return plain and self.most is None and self.rows == rows_of(self.card)
+        asked = self.steps or self.asked or self.filters or self.order
+        return not asked and self.most is None and self.sql_text is None
 
     def where(self, condition: str) -> Self:
         """Only the rows for which the condition is true."""
-        self._open("where")
-        with self._typing(condition):
+        self._check_open("where")
+        with self._type_remedies(condition):
             test = condition_of(condition, self.rows)
         rows = replace(self.rows, where=(*self.rows.where, test))
         return replace(self, rows=rows, steps=(*self.steps, ("where", condition)))
 
     def with_columns(self, **expressions: str) -> Self:
         """Further columns, each computed from its row; later ones may name earlier ones."""
-        self._open("with_columns")
+        self._check_open("with_columns")
         rows = self.rows
         for name, text in expressions.items():
-            with self._typing(text):
+            with self._type_remedies(text):
                 rows = with_column(rows, name, expression_of(text, rows))
         steps = (("column", name, text) for name, text in expressions.items())
         return replace(self, rows=rows, steps=(*self.steps, *steps))
@@ -168,7 +166,7 @@ class Question:
         `on` has pairs {ours: theirs}, or names that both have. With a private table the units must
         be equal, which is what it means where it is left out.
         """
-        self._open("join")
+        self._check_open("join")
         private = self.card.private.get(public) if isinstance(public, str) else None
         if on is None and private is not None:
             on = {self.card.unit or "": private.unit}
@@ -190,7 +188,7 @@ class Question:
         What follows is about these rows, which have the columns named here, those of `by` and the
         unit. Without `by` a unit has one row, and counts once.
         """
-        self._open("per_unit")
+        self._check_open("per_unit")
         if unnamed or not wanted:
             raise QueryRefused(
                 "per_unit", problem="is given nothing by name", remedy="pass visits=lb.count(), say"
@@ -199,88 +197,88 @@ class Question:
         if whose is None or self.rows.per_unit is not None:
             problem = "has no unit to group by" if whose is None else "comes twice"
             raise QueryRefused("per_unit", problem=problem, remedy="declare unit=..., ask once")
-        found = self
+        after = self
         for text in [text for one in wanted.values() for text in number_texts(one)]:
-            found = found._with_numbers(text, aggregated=True)
+            after = after._with_number_types(text, aggregated=True)
         keys = texts_by_name(by)
-        grouped = {name: expression_of(text, found.rows) for name, text in keys.items()}
-        unit = ColumnName(found.card.column(whose).name)
+        grouped = {name: expression_of(text, after.rows) for name, text in keys.items()}
+        unit = ColumnName(after.card.column(whose).name)
         inner = PerUnit(
-            columns=tuple(_of_unit(name, one, found.rows) for name, one in wanted.items()),
+            columns=tuple(_unit_column(name, one, after.rows) for name, one in wanted.items()),
             keys=tuple(
                 UnitKey(name=name, expression=expression)
                 for name, expression in grouped.items()
                 if expression != unit
             ),
-            where=all_of(found.rows.where),
-            joins=found.rows.joins,
+            where=all_of(after.rows.where),
+            joins=after.rows.joins,
         )
         return replace(
-            found,
-            rows=rows_per_unit(found.rows, inner),
+            after,
+            rows=rows_per_unit(after.rows, inner),
             untyped=frozenset(),
             steps=(*self.steps, ("per_unit", keys, wanted)),
         )
 
     def group_by(self, *columns: str, **named: str) -> Self:
         """One answer for every value of these columns or, by name, expressions."""
-        self._open("group_by")
-        found = self
+        self._check_open("group_by")
+        after = self
         for name, text in [*((column, column) for column in columns), *named.items()]:
-            found = found._with_numbers(text, aggregated=False)
-            with found._typing(text):
-                expression = expression_of(text, found.rows)
-                _check_key(expression, found.rows.card)
-                key = grouped_by(name, expression, found.rows.card)
-            steps = (*found.steps, ("key", name, text))
-            found = replace(found, keys=(*found.keys, key), steps=steps)
-        keys = found.keys
+            after = after._with_number_types(text, aggregated=False)
+            with after._type_remedies(text):
+                expression = expression_of(text, after.rows)
+                _check_key(expression, after.rows.card)
+                key = grouped_by(name, expression, after.rows.card)
+            steps = (*after.steps, ("key", name, text))
+            after = replace(after, keys=(*after.keys, key), steps=steps)
+        keys = after.keys
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
         if len({key.expression for key in keys}) < len(keys):
             raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
-        return found
+        return after
 
     def agg(self, *unnamed: object, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> Self:
         """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500).
 
         Formulas over them, as share=100 * lb.sum("late", 0, 1) / lb.count(), cost nothing more.
         """
-        self._open("agg")
+        self._check_open("agg")
         if unnamed:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
         every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
-        found = self
+        after = self
         texts = [text for _, one in every for text in number_texts(one)]
         for text in texts:
-            found = found._with_numbers(text, aggregated=True)
-        with found._typing(" ".join(text for text in texts if isinstance(text, str))):
-            columns_asked(every, found.rows)  # refuses early
+            after = after._with_number_types(text, aggregated=True)
+        with after._type_remedies(" ".join(text for text in texts if isinstance(text, str))):
+            columns_asked(every, after.rows)  # refuses early
         asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
-        return replace(found, asked=asked)
+        return replace(after, asked=asked)
 
     def having(self, condition: str) -> Self:
         """Only the released rows for which the condition is true."""
-        self._open("having")
-        found = replace(self, filters=(*self.filters, condition))
-        found.query  # noqa: B018  refuses early
-        return found
+        self._check_open("having")
+        after = replace(self, filters=(*self.filters, condition))
+        after.query  # noqa: B018  refuses early
+        return after
 
     def order_by(self, *names: str, descending: bool = False) -> Self:
         """The released rows, sorted by these columns of the answer."""
-        self._open("order_by")
+        self._check_open("order_by")
         more = tuple((name, descending) for name in names)
         if not all(isinstance(name, str) for name in names) or not isinstance(descending, bool):
             raise QueryRefused("order_by", problem="is given no names", remedy="name columns")
-        found = replace(self, order=(*self.order, *more))
-        found.query  # noqa: B018  refuses early
-        return found
+        after = replace(self, order=(*self.order, *more))
+        after.query  # noqa: B018  refuses early
+        return after
 
     def limit(self, most: int) -> Self:
         """At most this many of the released rows."""
-        self._open("limit")
+        self._check_open("limit")
         return replace(self, most=whole(most, "limit"))
 
     def sql(self, text: str) -> Self:
@@ -290,11 +288,11 @@ class Question:
                 "sql", problem="comes after other steps", remedy="ask in SQL or step by step"
             )
         numbers = numbers_in_statement(text) & self.untyped if self.untyped else frozenset()
-        rows, left = rows_of(_retyped(self.rows, numbers).card), self.untyped - numbers
-        found = replace(self, rows=rows, untyped=left, sql_text=text)
-        with found._typing(text):
-            found.query  # noqa: B018  refuses early
-        return found
+        rows, left = rows_of(_with_numeric(self.rows, numbers).card), self.untyped - numbers
+        after = replace(self, rows=rows, untyped=left, sql_text=text)
+        with after._type_remedies(text):
+            after.query  # noqa: B018  refuses early
+        return after
 
     @property
     def query(self) -> Query:
@@ -328,23 +326,23 @@ class Question:
         order = tuple(shown.named(name, descending=down) for name, down in self.order)
         return replace(query, having=all_of(tests), order=order)
 
-    def _with_numbers(self, text: str, *, aggregated: bool) -> Self:
+    def _with_number_types(self, text: str, *, aggregated: bool) -> Self:
         """The table with those columns as numbers that this text uses so and nobody has typed."""
         if not self.untyped or self.rows.per_unit is not None:
             return self
         numbers = numbers_in(text, aggregated=aggregated) & self.untyped
         if not numbers:
             return self
-        for name in numbers & _used(self.rows, self.keys):
+        for name in numbers & _columns_read(self.rows, self.keys):
             raise QueryRefused(
                 f"column {self.card.column(name).name[:60]}",
                 problem="is text in an earlier step, and a number here",
                 remedy=f"declare it in lb.table(..., {_example(self.card.column(name).name)})",
             )
-        return replace(self, rows=_retyped(self.rows, numbers), untyped=self.untyped - numbers)
+        return replace(self, rows=_with_numeric(self.rows, numbers), untyped=self.untyped - numbers)
 
     @contextmanager
-    def _typing(self, text: str) -> Iterator[None]:
+    def _type_remedies(self, text: str) -> Iterator[None]:
         """What is refused, with the way out for columns whose type was not stated."""
         try:
             yield
@@ -361,7 +359,7 @@ class Question:
             told = QueryRefused(error.parameter, problem=error.problem, remedy=remedy)
         raise told
 
-    def _open(self, step: str) -> None:
+    def _check_open(self, step: str) -> None:
         if self.sql_text is not None:
             raise QueryRefused(
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
@@ -380,7 +378,7 @@ def _example(*columns: str) -> str:
     return f"columns={{{pairs}}}"
 
 
-def _of_unit(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn:
+def _unit_column(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn:
     """A function of one unit's rows, under this name."""
     if not isinstance(wanted, AggregateSpec) or wanted.function not in get_args(UnitFunction):
         problem = "is nothing that a unit's rows can be asked for"

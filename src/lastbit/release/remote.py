@@ -9,9 +9,9 @@ Theorem  an answer that is given back (a) has a certificate that lastbit's own c
          the card; (c) is the answer to the query that the question is here, or holds it
          (`recorded.py`), in the entry of the ledger that the server names; (d) has the price that
          was planned here, and no other was charged
-Proof    `_checked` refuses anything else. (c) is by the digest of the query. A question that groups
-         by a column of a public table has its keys there, and cannot be planned here: its price is
-         the server's preview, at most what was offered, and (c) is the server's word
+Proof    `_check_record` refuses anything else. (c) is by the digest of the query. A question that
+         groups by a column of a public table has its keys there, and cannot be planned here: its
+         price is the server's preview, at most what was offered, and (c) is the server's word
 Differs  that the numbers come from the data, with noise of the right law, is the server's word: no
          client could tell. What is checked is all that an honest server cannot get wrong
 Theorem  one call of `release` is charged at most once, however often the connection drops
@@ -165,7 +165,7 @@ class RemoteTable(Question):
             if within is not None:  # the server finds the price too: compared before it is paid
                 _compare("price", _cost(self._preview(body)["cost"]), cost)
         key = secure_bits().fill(16).tobytes().hex()
-        job = self._finished(body, key, cost)
+        job = self._finish_job(body, key, cost)
         if job.get("state") != "answered":
             paid = "its price stays charged" if job.get("cost") else "nothing was charged"
             raise ServerFailed(f"{self.server}: {self.server.words(job.get('reason')) or paid}")
@@ -176,8 +176,8 @@ class RemoteTable(Question):
         if type(number) is not int or number < 1:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
         answers = f"/answers/{number}"
-        record, _ = self._taken(lambda: self.server.get(answers, most=_MOST_ANSWER))
-        shown = _checked(record, self.card, plan, cost=cost, charged=charged, sql=body["sql"])
+        record, _ = self._take_reply(lambda: self.server.get(answers, most=_MOST_ANSWER))
+        shown = _check_record(record, self.card, plan, cost=cost, charged=charged, sql=body["sql"])
         if (record["entry"] or {}).get("sequence") != number:
             raise ServerFailed(f"the server shows another entry than it names; {_DISTRUST}")
         answer = Answer(record, charged=charged, shown=shown)
@@ -229,15 +229,15 @@ class RemoteTable(Question):
             _compare("price", cost, offered)
         return cost
 
-    def _finished(self, body: Mapping[str, Any], key: str, cost: Cost) -> dict[str, Any]:
+    def _finish_job(self, body: Mapping[str, Any], key: str, cost: Cost) -> dict[str, Any]:
         """The job, once it is finished; looked at when slots end."""
         path = self._path("questions")
-        job, wait = self._taken(lambda: self.server.post(path, body, key=key), 202)
+        job, wait = self._take_reply(lambda: self.server.post(path, body, key=key), 202)
         if job.get("cost") is not None:
             _compare("price charged", _cost(job["cost"]), cost)
-        return self._waited(job, wait)
+        return self._wait_for_job(job, wait)
 
-    def _taken(
+    def _take_reply(
         self, call: Callable[[], Reply], status: int = 200
     ) -> tuple[dict[str, Any], float | None]:
         """What the server says of a question that is sent (202), or has been: job, or answer.
@@ -255,7 +255,7 @@ class RemoteTable(Question):
             failed = f"{self.server}: status {reply.status} {self.server.words(said)}".rstrip()
         raise ServerFailed(f"{failed}; it is unclear whether it was charged; {_ASK_AGAIN}")
 
-    def _waited(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
+    def _wait_for_job(self, job: dict[str, Any], wait: float | None) -> dict[str, Any]:
         begun = time.monotonic()
         path = f"/jobs/{quote(str(job.get('id')), safe='')}"
         while job.get("state") in ("waiting", "running"):
@@ -267,7 +267,7 @@ class RemoteTable(Question):
                 passed = (time.monotonic() - begun) / whole
                 told(lambda: min(passed, 1.0), "waiting for the answer")  # noqa: B023  called at once
                 time.sleep(min(left, 0.5))
-            job, wait = self._taken(lambda: self.server.get(path))
+            job, wait = self._take_reply(lambda: self.server.get(path))
         return job
 
 
@@ -321,7 +321,7 @@ def _compare(what: str, theirs: Cost, ours: Cost) -> None:
         )
 
 
-def _checked(
+def _check_record(
     record: dict[str, Any],
     card: DataCard,
     plan: Plan | None,

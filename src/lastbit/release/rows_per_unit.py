@@ -33,7 +33,7 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -52,17 +52,10 @@ _TRIED = (0.1, 0.25, 0.5, 0.75, 0.9)
 _STRETCH = 1 + 2.0**-20
 
 
-def _steps(parts: int) -> Iterator[int]:
-    """Whole numbers from 1 to 2**16, `parts` to a doubling where there are as many."""
-    found = {
-        (1 << octave) * (parts + part) // parts
-        for octave in range(_OCTAVES)
-        for part in range(parts)
-    }
-    yield from sorted({*found, 1 << _OCTAVES})
-
-
-CANDIDATES: tuple[int, ...] = tuple(_steps(2))
+CANDIDATES: tuple[int, ...] = (
+    *sorted({n for octave in range(_OCTAVES) for n in (1 << octave, (3 << octave) // 2)}),
+    1 << _OCTAVES,
+)
 """The max_rows that are compared: 1, 2, 3, 4, 6, 8, 12 ... 65,536."""
 EDGES: tuple[int, ...] = (*CANDIDATES, 1 << 40)
 """Bins of rows per unit: 1, 2, 3, 4 to 5, 6 to 7, 8 to 11 ...; the last has all from 2**16 up.

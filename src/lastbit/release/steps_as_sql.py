@@ -13,6 +13,7 @@ from typing import Any
 
 from lastbit.errors import QueryRefused
 from lastbit.exact import exact_text
+from lastbit.release.answer import quoted
 from lastbit.release.question import Question
 from lastbit.tables import AggregateSpec, DerivedSpec, PairSpec
 
@@ -23,11 +24,6 @@ def unwritable(what: str, problem: str) -> QueryRefused:
     return QueryRefused(what, problem=problem, remedy=remedy)
 
 
-def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever letters it has."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 _FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
         "sum": "SUM",
@@ -36,10 +32,6 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "std": "STDDEV_POP",
         "min": "MIN",
         "max": "MAX",
-    }
-)
-_PAIRS: Mapping[str, str] = MappingProxyType(
-    {
         "correlation": "CORR",
         "covariance": "COVAR_POP",
         "slope": "REGR_SLOPE",
@@ -110,9 +102,9 @@ def _as_sql(spec: Any, unit: str | None) -> str:
             return f"HISTOGRAM({text}, {', '.join(map(exact_text, edges or ()))})"
         case AggregateSpec(function=function) if function in _FUNCTIONS:
             return f"{_FUNCTIONS[function]}({_clamped(spec.expression, spec.bounds)})"
-        case PairSpec(kind=kind) if kind in _PAIRS:
+        case PairSpec(kind=kind) if kind in _FUNCTIONS:
             y, x = _clamped(spec.y, spec.y_bounds), _clamped(spec.x, spec.x_bounds)
-            return f"{_PAIRS[kind]}({y}, {x})"
+            return f"{_FUNCTIONS[kind]}({y}, {x})"
         case DerivedSpec("+" | "-" | "*" | "/" as sign, parts):
             return f"({f' {sign} '.join(_as_sql(part, unit) for part in parts)})"
         case DerivedSpec("negate", (part,)):

@@ -18,7 +18,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -114,10 +114,9 @@ def synthetic(
     few = len(question.query.keys) if pairs is None else whole(pairs, "pairs", least=1)
     if rows is not None and whole(rows, "rows", least=1) > _MOST_ROWS:
         raise InvalidParameter("rows", problem="are more than 10**8", remedy="ask for fewer")
-    asked = table.marginals(columns, pairs=few)
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    tables = asked.release(**price, ledger=ledger, who=who, fresh=fresh)
-    return synthetic_from(tables, rows=rows)
+    asked = replace(question, pairs=few)
+    return synthetic_from(asked.release(**price, ledger=ledger, who=who, fresh=fresh), rows=rows)
 
 
 def synthetic_from(tables: Marginals, *, rows: int | None = None) -> Synthetic:

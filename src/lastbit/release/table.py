@@ -55,21 +55,18 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
         stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
         return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
     kind = _kind(source)
-    if kind == "a frame of Spark" and table is None:
+    if table is not None and kind != "connection":
+        problem = "is for DuckDB files, servers and connections"
+        raise InvalidParameter("table", problem=problem, remedy="leave it out")
+    if kind == "a frame of Spark":
         return spark_snapshot(held(source)), name or "rows"
     if kind in ("lazy", "relation", "connection"):
-        if table is not None and kind != "connection":
-            raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
-        called = name or ("rows" if table is None else table.rpartition(".")[2])
-        return snapshot(source, table), called
-    if table is not None:
-        raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+        return snapshot(source, table), name or (table or "rows").rpartition(".")[2]
     if kind == "frame":
         return held(source), name or "rows"
     raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
 
 
-_NO_TABLE = "is for DuckDB files, servers and connections"
 _REMEDIES = MappingProxyType(
     {
         "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
@@ -77,7 +74,6 @@ _REMEDIES = MappingProxyType(
         "a connection to another database": 'pass "postgresql://reader@db/clinic" and table='
         '"public.visits"; of others pandas.read_sql(...), or write Parquet',
         "a dataset": "pass dataset.to_table(), or the folder's path",
-        "a frame of Spark": 'leave table out; name a stored table "spark:catalog.db.table"',
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
@@ -85,12 +81,6 @@ _REMEDIES = MappingProxyType(
         "a folder, a DataFrame, or a relation of DuckDB",
     }
 )
-
-
-def _is_pandas(source: Source) -> bool:
-    """Whether the rows are a frame of pandas, or of a class made of it."""
-    kinds = type(source.frame).__mro__
-    return any(kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
 
 
 def _kind(source: Any) -> str:
@@ -143,7 +133,7 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Col
     return sealed(checked, words="the source could not be read; check that it is whole")
 
 
-def _declared(columns: Columns | None) -> dict[str, Column | ColumnType]:
+def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
     """What is declared of columns, by their names in small letters: columns, or types alone."""
     if isinstance(columns, Mapping):
         given = list(columns.items())
@@ -172,8 +162,10 @@ def _columns(
 
     Also those, in small letters, whose type was not stated: CSV files state none.
     """
-    declared = _declared(columns)
-    listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
+    declared = _declarations(columns)
+    listed = {
+        column.lower(): _list_of_keys(column, values) for column, values in (keys or {}).items()
+    }
     types = _types(source, declared=declared)
     known = {column.lower() for column in types}
     for lower in (*declared, *listed):
@@ -203,7 +195,7 @@ def _columns(
     return found, frozenset(untyped)
 
 
-def _listed(column: str, values: Any) -> tuple[Any, ...]:
+def _list_of_keys(column: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         remedy = 'pass ["north", "south"]'
         raise WrongType(f"keys of {column}", problem="are not a list", remedy=remedy)
@@ -222,7 +214,8 @@ def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -
     if source.kind == "csv":
         plain: dict[type, ColumnType] = {int: "integer", bool: "boolean", date: "date", str: "text"}
         return plain.get(kind)
-    return "integer" if kind is int and stated == "number" and _is_pandas(source) else None
+    roots = {one.__module__.partition(".")[0] for one in type(source.frame).__mro__}
+    return "integer" if kind is int and stated == "number" and "pandas" in roots else None
 
 
 def _key(value: Any, *, floats: bool) -> Any:
@@ -304,7 +297,8 @@ def table(
     """
     source, secret, token = held(source), None if token is None else Secret(token), None
     remote = is_web_address(source)
-    if remote or (isinstance(source, str | Path) and str(source).lower().endswith(".toml")):
+    on_card = isinstance(source, str | Path) and str(source).lower().endswith(".toml")
+    if remote or on_card:
         given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             what = "the address of a server's table" if remote else "the card"
@@ -317,7 +311,7 @@ def table(
             return remote_table(source, secret)
     if secret is not None:
         raise InvalidParameter("token", problem="is for https:// addresses", remedy="drop it")
-    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
+    if on_card:
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
         problem = "is not declared: which column names the privacy unit?"

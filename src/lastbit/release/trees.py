@@ -18,6 +18,7 @@ Checked  tests/release/test_trees.py
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,7 +69,7 @@ def least_squares(
     noisy = [np.array([levels[level] for levels in groups], kind) for level in range(depth)]
     guesses, unit = [noisy[0]], 1  # each level times the unit so far
     for level, divisor in enumerate(divisors, start=1):
-        below = _added(guesses[-1], f)
+        below = _node_sums(guesses[-1], f)
         own = (f ** (level + 1) - f**level) * unit
         guesses.append(noisy[level] * own + below * (f**level - 1))
         unit *= divisor
@@ -76,12 +77,12 @@ def least_squares(
     for level in range(depth - 2, -1, -1):
         unit //= divisors[level]
         guess = guesses[level] * (scale // unit)
-        rest = (settled - _added(guess, f)) // f
+        rest = (settled - _node_sums(guess, f)) // f
         settled = guess + np.repeat(rest, f, axis=1)
     return settled, scale
 
 
-def _added(nodes: NDArray[Any], branching: int) -> NDArray[Any]:
+def _node_sums(nodes: NDArray[Any], branching: int) -> NDArray[Any]:
     """The sums over neighbours that make a node of the next level."""
     found: NDArray[Any] = nodes.reshape(len(nodes), -1, branching).sum(axis=2)
     return found
@@ -148,14 +149,12 @@ def shares(
 def _least_share(part: fmpq, total: fmpq, reach: ShareReach | None) -> Fraction:
     """The least share that is not excluded, or a trace less."""
 
-    def excluded(place: int) -> bool:
+    def possible(place: int) -> bool:
         share = fmpq(place, _FINENESS)
-        return reach is not None and reach.exceeded(part - share * total, share)
+        return reach is None or not reach.exceeded(part - share * total, share)
 
-    if not excluded(0):
+    if possible(0):
         return Fraction(0)
-    low, high = 0, _FINENESS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if excluded(middle) else (low, middle)
-    return Fraction(low, _FINENESS)
+    # what is excluded is a stretch that begins at 0
+    first = bisect_left(range(_FINENESS + 1), x=True, key=possible)
+    return Fraction(first - 1, _FINENESS)

@@ -45,7 +45,7 @@ from lastbit.release.rows_per_unit import (
     noise_of,
     share_interval,
 )
-from lastbit.tables import Aggregate, DataCard, Query, all_of, histogram, planned
+from lastbit.tables import Aggregate, DataCard, Query, count, histogram, planned
 
 _CHANCE = 1 / 20
 _PLANNED = 64
@@ -163,38 +163,28 @@ def suggest_max_rows(
     each = _count_error(table.card, later, rho=rho is not None)
     plan = planned(asked, table.card, epsilon=epsilon, delta=delta, rho=rho)
     answer = released(asked, table.card, plan, ledger=ledger, who=who, fresh=fresh)
-    found = RowsPerUnit.of(answer.record)
-    total = found.rows()
+    rows = RowsPerUnit.of(answer.record)
+    total = rows.rows()
     options = tuple(
         Option(
             max_rows=most,
-            share=found.share(most),
-            lost=(total - found.rows(most)) / among,
+            share=rows.share(most),
+            lost=(total - rows.rows(most)) / among,
             error=each * most,
         )
-        for most in CANDIDATES
-        if most < found.limit
+        # and the one that loses nothing below the limit
+        for most in sorted({*(most for most in CANDIDATES if most < rows.limit), rows.limit - 1})
     )
-    options = _with_all(options, found, each)
     best = min(options, key=lambda option: option.lost + option.error)
     return MaxRowsSuggestion(
         max_rows=best.max_rows,
         options=options,
-        limit=found.limit,
-        beyond=found.beyond,
+        limit=rows.limit,
+        beyond=rows.beyond,
         price=later,
         groups=among,
         answer=answer,
     )
-
-
-def _with_all(options: tuple[Option, ...], found: RowsPerUnit, each: float) -> tuple[Option, ...]:
-    """The options with the max_rows that loses nothing below the limit."""
-    most = found.limit - 1
-    if options[-1].max_rows == most:
-        return options
-    share = Share(value=1.0, low=1.0, high=1.0)
-    return (*options, Option(max_rows=most, share=share, lost=0.0, error=each * most))
 
 
 def _question(table: Table) -> Query | None:
@@ -204,15 +194,7 @@ def _question(table: Table) -> Query | None:
     if table.is_new:
         return None
     if table.sql_text is None and not table.asked:
-        counted = Aggregate(name="n", function="count", nullable=False)
-        return Query(
-            table=table.card.name,
-            where=all_of(table.rows.where),
-            joins=table.rows.joins,
-            keys=table.keys,
-            aggregates=(counted,),
-            per_unit=table.rows.per_unit,
-        )
+        return replace(table, asked=(("n", count()),)).query
     return table.query
 
 

@@ -13,7 +13,8 @@ Checked  tests/release/test_within.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -65,20 +66,12 @@ def planned_within(
     dearest = len(_DECADES) * _STEPS - 1
     plan = plan_at(dearest)
     limits = _limits(within, errors_of(plan))
-    if not _met(plan, limits):
+    if not _is_met(plan, limits):
         raise InvalidParameter(
             "within", problem="is less than any price below 10**9 buys", remedy="allow more"
         )
-    return plan_at(_least(lambda place: _met(plan_at(place), limits), dearest))
-
-
-def _least(met: Callable[[int], bool], dearest: int) -> int:
-    """The first place from which on it is met, by halving; it is met at the dearest."""
-    low, high = -1, dearest
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if met(middle) else (middle, high)
-    return high
+    least = bisect_left(range(dearest), x=True, key=lambda at: _is_met(plan_at(at), limits))
+    return plan_at(least)
 
 
 def _price(place: int) -> Fraction:
@@ -117,7 +110,7 @@ def _limits(within: Within, errors: Mapping[str, Fraction]) -> dict[str, Fractio
     return {name: positive(limit, f"within: {name}") for name, limit in within.items()}
 
 
-def _met(plan: Plan, limits: Mapping[str, Fraction]) -> bool:
+def _is_met(plan: Plan, limits: Mapping[str, Fraction]) -> bool:
     errors = errors_of(plan)
     return all(errors[name] <= limit for name, limit in limits.items())
 
@@ -128,18 +121,16 @@ def price_rows(
     """Headings, and a row for each of four prices: the error of every column that has one."""
     currency = _currency(card)
     letter, prices = ("ρ", _RHOS) if currency == "rho" else ("ε", _PRICES)
+    beside: dict[str, Any] = {} if currency == "rho" else {"delta": delta}
     rows: list[tuple[str, ...]] = []
     for price in prices:
-        asked: dict[str, Any] = {currency: price}
-        if currency == "epsilon":
-            asked["delta"] = delta
-        errors = errors_of(planned(query, card, weights=weights, **asked))
+        errors = errors_of(planned(query, card, weights=weights, **beside, **{currency: price}))
         if not errors:
             return []
         if not rows:
             rows.append(("at a price of", *(unit_name(name[:_LONGEST]) for name in errors)))
-        found = (f"± {grouped_up(error)}" for error in errors.values())
-        rows.append((f"{letter} = {rounded_up(price)}", *found))
+        texts = (f"± {grouped_up(error)}" for error in errors.values())
+        rows.append((f"{letter} = {rounded_up(price)}", *texts))
     return rows
 
 
