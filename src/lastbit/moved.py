@@ -19,7 +19,7 @@ _NOW = MappingProxyType(
         "lastbit.audit.shelf": "lastbit.audit.targets",
         "lastbit.audit.target": "lastbit.audit.targets.target",
         "lastbit.mechanisms.admissible": "lastbit.mechanisms.admissible_noise",
-        "lastbit.tables.cost": "lastbit.tables.plan.price",
+        "lastbit.tables.cost": "lastbit.tables.plan.cost",
         "lastbit.tables.schema": "lastbit.tables.card.schema",
         "lastbit.verify.arithmetic": "lastbit.checker.numbers",
         "lastbit.verify.check": "lastbit.checker.dispatch",

@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.ledger.entry import Account
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 TINY = Fraction(1, 10**40)
 PURE = Budget(kind="pure", epsilon=Fraction(1))

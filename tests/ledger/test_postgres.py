@@ -21,7 +21,7 @@ from lastbit.ledger.entry import Account, Entry, Kind, Malformed
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import Limit
 from lastbit.ledger.storage import place_of
-from lastbit.tables.card.schema import Budget
+from lastbit.tables.card.budget import Budget
 from tests.engines import servers
 from tests.ledger.books import (
     CANARY,

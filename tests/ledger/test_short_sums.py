@@ -10,8 +10,8 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.entry import Account
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import GRID, Cost, on_grid
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import GRID, Cost, on_grid
 from tests.ledger.books import charged, price
 
 OLD = Path(__file__).parent / "data" / "version-1.ledger"

@@ -9,7 +9,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.privacy.guarantees import CHANGE_ONE
-from lastbit.tables.card.schema import Budget
+from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.marginals import (
     consistent_variances,
     marginals_query,

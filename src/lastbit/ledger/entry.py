@@ -23,7 +23,7 @@ Theorem  if every entry follows the rules of `Account`, then at every entry what
          below the sum of all charges so far, and equals it if all prices are on the grid of prices;
          and it lies within the budget then in force
 Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
-         `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
+         `tables/plan/cost.py` (which holds every sum of prices that are on it), and refuses one
          outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
 Theorem  (accounts under a filter) if every entry follows the rules and the filter has kept
          the account from its first charge on, all answers together are (epsilon, delta)-private,

@@ -35,7 +35,8 @@ from typing import Any, Literal
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, root_below
-from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
@@ -45,6 +46,7 @@ from lastbit.tables.plan.conversion import (
     conversion_to,
     pair_conversion_to,
 )
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import (
     GaussianPart,
     GaussianSelection,
@@ -52,7 +54,7 @@ from lastbit.tables.plan.parts import (
     PartitionSelection,
     Selection,
 )
-from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
+from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
