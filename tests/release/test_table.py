@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.private_table import Table
 from lastbit.release.table import table
 from lastbit.tables.card.budget import Budget

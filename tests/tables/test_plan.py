@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.parts import GaussianPart, GaussianSelection, TreePart

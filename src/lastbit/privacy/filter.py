@@ -82,16 +82,12 @@ from dataclasses import dataclass, field, fields
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from flint import arb
 
-from lastbit.errors import (
-    IncompatibleGuarantees,
-    InvalidParameter,
-    PrecisionExhausted,
-    Undecidable,
-    WrongType,
-)
+from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
 from lastbit.exact import (
     Number,
     arb_of,
@@ -103,16 +99,10 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
-from lastbit.privacy.guarantees import (
-    AS_DECLARED,
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-    check_neighbours,
-)
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
+
+if TYPE_CHECKING:
+    from lastbit.privacy.guarantees import Guarantee
 
 PLACES = 64
 """The moment of an epsilon is a multiple of 2**-64; that of a rho is exact."""
@@ -246,25 +236,13 @@ class MomentFilter:
     def price_of(self, guarantee: Guarantee) -> MomentCost:
         """The price of what a guarantee promises.
 
+        >>> from lastbit.privacy import PureDP
         >>> moment_filter(3, "1e-6").price_of(PureDP("0.1")).epsilon
         Fraction(1, 10)
         """
-        if getattr(guarantee, "neighbours", self.neighbours) != self.neighbours:
-            raise IncompatibleGuarantees(
-                f"the filter is about {self.neighbours}, the guarantee about "
-                f"{guarantee.neighbours}; state both for the same neighbours"
-            )
-        match guarantee:
-            case PureDP(epsilon=Fraction() as epsilon):
-                return self.price(epsilon=epsilon)
-            case (ApproxDP() | ProbabilisticDP()) as both if isinstance(both.epsilon, Fraction):
-                return self.price(epsilon=both.epsilon, delta=both.delta)
-            case ZCDP(rho=Fraction() as rho):
-                return self.price(rho=rho)
-        raise IncompatibleGuarantees(
-            f"{type(guarantee).__name__} has no price here; pass a PureDP, ApproxDP or ZCDP "
-            "with finite parameters"
-        )
+        # found by name: a filter that keeps an account has its prices from the ledger
+        prices = import_module("lastbit.privacy.promised_prices")
+        return cast(MomentCost, prices.moment_price(self, guarantee))
 
     def within(self, spent: MomentCost) -> bool:
         """Whether this may be spent in all; exact."""
@@ -327,9 +305,9 @@ class MomentFilter:
         5.099...
         """
         with working_precision(_PRECISION):
-            ball = arb_of(_ceiling(spent.moment)) + _log_factor(self.order)
+            ball = arb_of(grid_ceiling(spent.moment)) + _log_factor(self.order)
             ball -= arb_of(self.delta - self.delta_kept).log()
-            loss = max(_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
+            loss = max(grid_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
         least = loss if spent.rho else min(loss, spent.epsilon)
         return min(least, self.epsilon) if self.within(spent) else least
 
@@ -342,7 +320,7 @@ class MomentFilter:
         """
         with working_precision(_PRECISION):
             ball = arb_of(spent.moment) - arb_of(self.delta - self.delta_kept).log()
-            loss = _ceiling(ends(ball / arb_of(self.order))[1])
+            loss = grid_ceiling(ends(ball / arb_of(self.order))[1])
         return loss if spent.rho else min(loss, spent.epsilon)
 
 
@@ -469,7 +447,7 @@ def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
     """
     if epsilon == 0:
         return Fraction(0)
-    most = _ceiling(order * epsilon)
+    most = grid_ceiling(order * epsilon)
     unit = Fraction(1, 1 << PLACES)
 
     def rounded(precision: int) -> Fraction:
@@ -477,8 +455,8 @@ def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
             large = (-arb_of((2 * order + 1) * epsilon)).exp()
             small = (-arb_of(epsilon)).exp()
             low, high = ends(arb_of(order * epsilon) + large.log1p() - small.log1p())
-        above = min(_ceiling(high), most)
-        if max(_ceiling(low), unit) < above:
+        above = min(grid_ceiling(high), most)
+        if max(grid_ceiling(low), unit) < above:
             raise Undecidable("a moment")
         return above
 
@@ -496,9 +474,11 @@ def _limit(epsilon: Fraction, level: Fraction, order: Fraction) -> Fraction:
         with working_precision(precision):
             ball = arb_of(order * epsilon) + arb_of(level).log() - _log_factor(order)
             low, high = ends(ball)
-        if _floor(low) != _floor(high) and precision < _MOST_PRECISION:
+        if grid_floor(low) != grid_floor(high) and precision < _MOST_PRECISION:
             raise Undecidable("a limit")
-        return _floor(low)  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
+        return grid_floor(
+            low
+        )  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
 
     return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
 
@@ -509,9 +489,11 @@ def _log_factor(order: Fraction) -> arb:
     return c * c.log() - (1 + c) * (1 + c).log()
 
 
-def _ceiling(number: Fraction) -> Fraction:
+def grid_ceiling(number: Fraction) -> Fraction:
+    """The least multiple of 2**-64 that is not below a number."""
     return Fraction(-((-number.numerator << PLACES) // number.denominator), 1 << PLACES)
 
 
-def _floor(number: Fraction) -> Fraction:
+def grid_floor(number: Fraction) -> Fraction:
+    """The greatest multiple of 2**-64 that is not above a number."""
     return Fraction((number.numerator << PLACES) // number.denominator, 1 << PLACES)

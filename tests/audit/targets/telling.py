@@ -30,7 +30,7 @@ from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.stable_value import ProposeTestRelease, StableValue
-from lastbit.privacy.guarantees import ADD_REMOVE
+from lastbit.privacy.neighbours import ADD_REMOVE
 
 MARGIN = Fraction(1, 1000)
 MOST_PLACES = 400
