@@ -14,7 +14,7 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.allowance import allowance_words, own_allowance
-from lastbit.cli.ledger import account_of, budget_rows
+from lastbit.cli.ledger import account_of, budget_rows, ledger_of_card
 from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import PATH, command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import (
@@ -31,7 +31,7 @@ from lastbit.cli.output import (
 from lastbit.cli.remote import OrRemote, budget_at, opened, released_remotely, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
-from lastbit.ledger import Allowance, check_output, one_connection, spared_by
+from lastbit.ledger import Allowance, Ledger, Session, check_output, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
@@ -112,7 +112,6 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
 @token_option
 @json_option
-@one_connection()
 def query(
     card: Path | str,
     sql: str | None,
@@ -214,12 +213,15 @@ def query(
     if made_up:
         _show_made_up(made_up_answer(plan, table, sql=statement), consistent, as_json=as_json)
         return
-    with _told_of_interrupts(), waiting("asking") as tell, progress(tell):
-        answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
-        if isinstance(answer, Answer):
-            answer = with_kept(answer, plan.query, table, kept=kept)
-    books, account = account_of(table)
-    share, paid = own_allowance(books, account.name), _paid(answer.record)
+    with Session().lasting() as session:
+        with _told_of_interrupts(), waiting("asking") as tell, progress(tell):
+            ledger = ledger_of_card(table, session)
+            answer = _released(plan, ledger, fresh=fresh, consistent=consistent, sql=statement)
+            if isinstance(answer, Answer):
+                ledger = ledger or ledger_of_card(table, session)  # which may be new
+                answer = with_kept(answer, plan.query, table, ledger=ledger, kept=kept)
+        books, account = account_of(table, session)
+        share, paid = own_allowance(books, account.name), _paid(answer.record)
     state = {"account": account_json(account), **_share(share)}
     _show_answer(answer, state, [*budget_rows(account, paid), *_own(share)], as_json=as_json)
     _write(answer, account_json(account, paid), out=out, report=report, title=title)
@@ -311,11 +313,18 @@ def _check_for_marginals(
 
 
 def _released(
-    plan: Plan | MarginalsPlan, *, fresh: bool, consistent: bool, sql: str | None
+    plan: Plan | MarginalsPlan,
+    ledger: Ledger | None,
+    *,
+    fresh: bool,
+    consistent: bool,
+    sql: str | None,
 ) -> Answer | Marginals:
     if isinstance(plan, MarginalsPlan):  # its tables agree, whether --consistent is given or not
-        return released_marginals(plan, fresh=fresh)
-    return released(plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=sql)
+        return released_marginals(plan, ledger=ledger, fresh=fresh)
+    return released(
+        plan.query, plan.card, plan, ledger=ledger, fresh=fresh, consistent=consistent, sql=sql
+    )
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -61,7 +60,7 @@ from lastbit.ledger.definitions import (
     digest_of_lines,
     filled,
 )
-from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, damaged, unusable
+from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, Session, damaged, unusable
 
 OLDEST_SERVER = 15
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -214,27 +213,20 @@ def _check_made(place: Address, connection: Any) -> None:
         raise unusable(place, problem, f"let its owner run lastbit ledger upgrade {place}")
 
 
-class _Kept(threading.local):
-    """Connections of this thread that no call uses now, the newest last."""
-
-    def __init__(self) -> None:
-        self.books: list[PostgresBooks] = []
-
-
-_KEPT = _Kept()
-_MOST_KEPT = 2
 _CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked at again
 
 
 @contextmanager
-def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
+def connected(place: Address, session: Session, *, patience: float) -> Iterator[PostgresBooks]:
     """A ledger, open for one call; anything but a ledger of this version is refused.
 
-    To sign in costs more than to charge, so a connection is kept for the next call of this thread,
-    with no transaction open; a server that went away meanwhile is noticed, and asked again.
+    To sign in costs more than to charge, so a connection is left for the next call, with no
+    transaction open; a server that went away meanwhile is noticed, and asked again.
     """
     with ALONE.lock, translated(place):
-        books = _kept(place, patience) or PostgresBooks(place, patience)
+        books = session.take((place, patience))
+        if books is None or not books.is_alive():
+            books = PostgresBooks(place, patience)
         try:
             books.open()
             yield books
@@ -242,22 +234,7 @@ def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
             if books.raw is not None and books.status != TransactionStatus.IDLE:
                 books.close()
             if books.raw is not None:
-                _KEPT.books.append(books)
-                for old in [one for one in _KEPT.books if one.is_mine][:-_MOST_KEPT]:
-                    _KEPT.books.remove(old)
-                    old.close()
-
-
-def _kept(place: Address, patience: float) -> PostgresBooks | None:
-    """The connection that was left for this thread, if its server is still there."""
-    for books in _KEPT.books:
-        if books.is_mine and (books.place, books.patience) == (place, patience):
-            _KEPT.books.remove(books)
-            if books.is_alive():
-                return books
-            books.close()
-            return None
-    return None
+                session.leave((place, patience), books, None)
 
 
 @dataclass(slots=True)
