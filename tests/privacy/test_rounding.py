@@ -437,6 +437,7 @@ NO_NUMBER = {
     "convert.best_order_for_epsilon": "a guess; every order gives a true bound",
     "convert.best_order_for_delta": "a guess; every order gives a true bound",
     "convert.implies": "a truth value; never claims what is false: test_convert.py",
+    "filter.check_amounts": "no number at all: test_filter.py",
     "filter.grid_ceiling": "the number itself, moved up: test_filter.py",
     "filter.grid_floor": "the number itself, moved down: test_filter.py",
     "gaussian_filter.gaussian_delta": "within the accountant's profile: test_gaussian_filter.py",

@@ -20,7 +20,7 @@ Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256 as hashed
 from typing import Any, TypeAlias
@@ -110,13 +110,14 @@ class Known:
             self.withdrawn.add(entry.reservation or "")
 
 
-def known_by(books: Books) -> Known:
-    """What was withdrawn in this ledger."""
-    # most entries are charges and answers: to parse all of them would take long
-    rows = list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%'))
+def known_by(books: Books, entries: Iterable[Entry] = ()) -> Known:
+    """What these entries say, and what was withdrawn in this ledger."""
     known = Known()
-    for row in rows:
+    # most entries are charges and answers: to parse all of them would take long
+    for row in list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%')):
         known.take(intact(books.place, row), row.hash)
+    for entry in entries:
+        known.take(entry, entry.hash)
     return known
 
 
@@ -141,17 +142,6 @@ def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
         cost = known.costs[paid]
     problem = answer_problem(entry.record, entry, cost)
     return entry if problem is None else entry.without_answer(problem)
-
-
-def written(books: Books, entry: Entry, record: str | None) -> None:
-    """Append an entry that has its number, and the text of its answer beside it."""
-    row = entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
-    books.append(
-        row,
-        reservation=entry.reservation,
-        principal=entry.principal,
-        version=entry.version,
-    )
 
 
 def intact(place: Place, row: StoredEntry, *, whole: bool = False) -> Entry:
@@ -188,51 +178,31 @@ class Scan:
 
     def account(self, name: str) -> Account | None:
         """The account after its newest entry."""
-        found = self.newest.get(_account(name))
-        return None if found is None else self._entry(*found).state
-
-    def accounts(self) -> Iterator[Account]:
-        """All accounts."""
-        for found in self.newest.values():
-            state = self._entry(*found).state
-            if state is not None:
-                yield state
+        newest = self.newest.get(_account(name))
+        return None if newest is None else self.entry(newest).state
 
     def principal(self, name: str) -> Principal | None:
         """A principal, with the role given last."""
-        found = self.named.get((_NO_ACCOUNT, letters_of(name)))
-        return None if found is None else principal_of(self._entry(*found))
-
-    def principals(self) -> dict[str, Principal]:
-        """All principals, by name, with the roles given last."""
-        roles = [self._entry(*found) for key, found in self.named.items() if key[0] == _NO_ACCOUNT]
-        return {entry.principal or "": principal_of(entry) for entry in roles}
+        newest = self.named.get((NO_ACCOUNT, letters_of(name)))
+        return None if newest is None else principal_of(self.entry(newest))
 
     def allowance(self, account: str, principal: str) -> Allowance | None:
         """The allowance as its newest entry states it, unless a role was given since."""
-        return self._allowance(_account(account), letters_of(principal))
-
-    def allowances(self) -> Iterator[Allowance]:
-        """All that are in force."""
-        for key in self.named:
-            found = self._allowance(*key)
-            if found is not None:
-                yield found
-
-    def _allowance(self, account: bytes, principal: bytes) -> Allowance | None:
-        role, found = (self.named.get((name, principal)) for name in (_NO_ACCOUNT, account))
-        if role is None or found is None or found <= role:
+        letters = letters_of(principal)
+        role = self.named.get((NO_ACCOUNT, letters))
+        newest = self.named.get((_account(account), letters))
+        if role is None or newest is None or newest <= role:
             return None
-        return self._entry(*found).allowance
+        return self.entry(newest).allowance
 
     def open_reservations(self, account: str | None, question: str | None = None) -> list[Entry]:
         """What is charged and not answered, in order."""
         start = b"" if account is None else account_start(account)
         letters = b"" if question is None else _question(question)
         return [
-            self._entry(number, text)
-            for number, text in self.open.values()
-            if text.startswith(start) and letters in text
+            self.entry(found)
+            for found in self.open.values()
+            if found[1].startswith(start) and letters in found[1]
         ]
 
     def closing(self, books: Books, reservation: Entry) -> Entry | None:
@@ -266,12 +236,13 @@ class Scan:
             problem, remedy = "is longer than entries may be", "write it in fewer words"
             raise InvalidParameter("entry", problem=problem, remedy=remedy)
         Entry.read(entry.text)  # what could not be read again is never written
-        written(books, entry, record)
+        books.append(entry, record)
         self.last, self.head, self.when = entry.sequence, entry.hash, when
         return entry
 
-    def _entry(self, number: int, text: bytes) -> Entry:
-        return parsed(self.place, number, text)
+    def entry(self, found: tuple[int, bytes]) -> Entry:
+        """The entry of this number and text."""
+        return parsed(self.place, *found)
 
     def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
@@ -368,7 +339,7 @@ def letters_of(name: str) -> bytes:
     return canonical_json(name).encode()
 
 
-_NO_ACCOUNT = b'{"account":null'
+NO_ACCOUNT = b'{"account":null'
 
 
 def _question(question: str) -> bytes:

@@ -17,7 +17,7 @@ Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
 Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
 Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and
          test_overspending.py; tests/faults/test_killed.py: killed at each system call;
-         tests/ledger/test_trusted.py: what it imports, and that nothing of it is overridden
+         tests/ledger/test_charging.py: `Ledger` overrides none of it
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +36,6 @@ from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.chain import (
     IsAnswer,
-    Known,
     Scan,
     intact,
     known_by,
@@ -45,7 +44,7 @@ from lastbit.ledger.chain import (
     stored,
 )
 from lastbit.ledger.entry import Account, Entry
-from lastbit.ledger.places import connected, place_of, storage_of
+from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.principals import Allowance, check_charging, moment_of
 from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
 from lastbit.ledger.storage import SECRET_BYTES, Books, Place, Session, damaged
@@ -68,8 +67,8 @@ class ChargingLedger:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = ChargingLedger.open(Path(folder) / "hospital.ledger")
-    ...     print([entry.kind for entry in ledger.entries(last=5)])
-    ['opened']
+    ...     print(ledger.account("visits", Budget(epsilon=1)).spent)
+    epsilon = 0
     """
 
     path: Any
@@ -110,7 +109,7 @@ class ChargingLedger:
         Without a session it has one of its own.
         """
         place, session = place_of(path), Session() if session is None else session
-        with connected(place, session, patience=patience) as books:
+        with storage_of(place).connected(place, session, patience=patience) as books:
             first = next(stored(books, "WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
@@ -186,17 +185,15 @@ class ChargingLedger:
         """
         if neighbours is None or account.unused:
             return
-        known = known_by(books)
-        for row in list(stored(books, "WHERE account = ? ORDER BY sequence", account.name)):
-            entry = intact(self.path, row)
-            known.take(entry, row.hash)
-            if entry.result is None:
-                continue
-            answer = numbered(books, row.sequence, known)
+        rows = list(stored(books, "WHERE account = ? ORDER BY sequence", account.name))
+        entries = [intact(self.path, row) for row in rows]
+        known = known_by(books, entries)
+        for number in (entry.sequence for entry in entries if entry.result is not None):
+            answer = numbered(books, number, known)
             record = {} if answer is None else answer.record or {}
             if claimed_neighbours(record) not in (None, neighbours):
                 problem = f"{account.name} has answers about other neighbours or units"
-                problem += f": entry {row.sequence}"
+                problem += f": entry {number}"
                 remedy = "let cards that share an account declare the same neighbours and units; "
                 remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
                 raise InvalidParameter("account", problem=problem, remedy=remedy)
@@ -391,63 +388,16 @@ class ChargingLedger:
             return False
         return row is not None and row.sequence == entry.sequence
 
-    @property
-    def secret(self) -> bytes:
-        """32 random bytes made with the ledger, which no export holds."""
-        with self.reading() as books:
-            return secret_of(books)
-
     def keyed(self, fingerprint: bytes) -> str:
         """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
-        return hmac.new(self.secret, fingerprint, hashlib.sha256).hexdigest()
-
-    def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
-        """All entries in order, or the last ones of one account; answers are not read."""
-        where = "" if account is None else "WHERE account = ?"
-        values = () if account is None else (account,)
-        most = () if last is None else (last,)
-        tail = f"{where} ORDER BY sequence DESC{' LIMIT ?' if most else ''}"
         with self.reading() as books:
-            newest = stored(books, tail, *values, *most)
-            entries = [intact(self.path, row) for row in newest]
-        return tuple(reversed(entries))
-
-    def answers(self, account: str, *, last: int) -> Iterator[Entry]:
-        """The answers among the last entries of an account, the newest first.
-
-        Records that are no answers (`records.py`) are left out.
-        """
-        entries = self.entries(account, last=last)
-        return (one for one in self.with_answers(reversed(entries)) if one.record is not None)
-
-    def with_answers(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Entries of this ledger, with their answers where they have some."""
-        listed = list(entries)
-        with self.connection():
-            with self.reading() as books:
-                known = known_by(books)
-            for entry in listed:
-                known.take(entry, entry.hash)
-            for entry in listed:
-                yield entry if entry.result is None else self.entry(entry.sequence, known=known)
-
-    def entry(self, sequence: int, *, known: Known | None = None) -> Entry:
-        """One entry, with its answer if it has one; else `unreadable` may say why it has none.
-
-        `known` is for those who follow the ledger, and know what other entries say of it.
-        """
-        with self.reading() as books:
-            entry = numbered(books, sequence, known_by(books) if known is None else known)
-        if entry is None:
-            raise InvalidParameter(
-                "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
-            )
-        return entry
+            return hmac.new(secret_of(books), fingerprint, hashlib.sha256).hexdigest()
 
     @contextmanager
     def reading(self) -> Iterator[Books]:
         """The ledger, open for one call; another one that was put in its place is refused."""
-        with connected(self.path, self.session, patience=self.patience) as books:
+        storage = storage_of(self.path)
+        with storage.connected(self.path, self.session, patience=self.patience) as books:
             first = next(books.rows("WHERE sequence = 1"), None)
             if first is None or first[4] != self.opened:
                 raise damaged(

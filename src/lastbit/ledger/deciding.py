@@ -12,7 +12,15 @@ from typing import Any
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, NotAllowed
 from lastbit.exact import exact_text, rounded_up
-from lastbit.ledger.chain import account_start, letters_of, parsed, time_of
+from lastbit.ledger.chain import (
+    NO_ACCOUNT,
+    Scan,
+    account_start,
+    letters_of,
+    parsed,
+    principal_of,
+    time_of,
+)
 from lastbit.ledger.entry import (
     FILTERED,
     FIXED,
@@ -23,9 +31,18 @@ from lastbit.ledger.entry import (
     filter_price,
     moved_up,
 )
-from lastbit.ledger.principals import ROLES, Allowance, Limit, Principal, Role, in_words, moment_of
+from lastbit.ledger.principals import (
+    CURRENCIES,
+    ROLES,
+    Allowance,
+    Limit,
+    Principal,
+    Role,
+    in_words,
+    moment_of,
+)
 from lastbit.ledger.storage import Books
-from lastbit.tables import FILTERS, Budget, Cost
+from lastbit.tables import FILTERS, Budget, Cost, check_admitted
 
 # ---------------------------------------------------------------- budgets
 
@@ -125,6 +142,33 @@ def leads_to(account: Account, after: Account, cost: Cost) -> bool:
 
 
 # ---------------------------------------------------------------- roles and allowances
+
+
+def accounts_of(chain: Scan) -> list[Account]:
+    """All accounts, after their newest entries."""
+    states = (chain.entry(newest).state for newest in chain.newest.values())
+    return [state for state in states if state is not None]
+
+
+def principals_of(chain: Scan) -> dict[str, Principal]:
+    """All principals, by name, with the roles given last."""
+    roles = (newest for (account, _), newest in chain.named.items() if account == NO_ACCOUNT)
+    return {one.name: one for one in map(principal_of, map(chain.entry, roles))}
+
+
+def allowances_of(chain: Scan) -> list[Allowance]:
+    """All allowances that are in force."""
+    named = [chain.entry(newest) for key, newest in chain.named.items() if key[0] != NO_ACCOUNT]
+    pairs = ((entry.account or "", entry.principal or "") for entry in named)
+    allowances = (chain.allowance(*pair) for pair in pairs)
+    return [one for one in allowances if one is not None]
+
+
+def check_limit(limit: Limit) -> None:
+    """Refuse numbers that are not on the grid of prices, so that what is left stays short."""
+    for name in CURRENCIES:
+        if getattr(limit, name) is not None:
+            check_admitted(getattr(limit, name), f"limit: {name}")
 
 
 def check_deciding(known: Mapping[str, Principal], by: str) -> None:

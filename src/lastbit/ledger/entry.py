@@ -164,9 +164,8 @@ class Account:
         if self.budget is None:
             return None
         if isinstance(self.spent, FILTERED):
-            kept: Any = self.budget.filter()
-            left: FilterCost = kept.left(self.spent)
-            return left
+            kept: Any = self.filter
+            return cast(FilterCost, kept.left(self.spent))
         return Cost(
             **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in CURRENCIES}
         )
@@ -206,8 +205,7 @@ class Account:
 
     def under_filter(self, before: Any, cost: Cost) -> Account:
         """The account after a charge that its filter allows."""
-        assert self.budget is not None  # only a budget has a filter
-        kept: Any = self.budget.filter()
+        kept: Any = self.filter
         spent = before + filter_price(kept, cost)
         if kept.within(spent):
             return replace(self, spent=spent)

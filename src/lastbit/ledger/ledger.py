@@ -8,7 +8,7 @@ decided there.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Self
@@ -17,7 +17,7 @@ from lastbit.addresses import Address, is_address
 from lastbit.canonical import digest_of, sha256
 from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
 from lastbit.files import same_place
-from lastbit.ledger.chain import Scan, intact, stored
+from lastbit.ledger.chain import Known, Scan, intact, known_by, numbered, stored
 from lastbit.ledger.charging import (
     ACCEPTED,
     PATIENCE,
@@ -29,17 +29,22 @@ from lastbit.ledger.charging import (
     is_text,
     make_ledger,
     not_open,
+    secret_of,
     with_allowance,
     without_secret,
     written_answer,
 )
 from lastbit.ledger.deciding import (
+    accounts_of,
+    allowances_of,
     charges_by,
     check_allowed,
     check_deciding,
+    check_limit,
     check_role,
     counted,
     opens_filter,
+    principals_of,
     reopened,
     with_budget,
 )
@@ -154,7 +159,7 @@ class Ledger(ChargingLedger):
     def principals(self) -> tuple[Principal, ...]:
         """All principals, by name, those who were removed too; none in a ledger without them."""
         with self.reading() as books:
-            found = self._chain(books).principals()
+            found = principals_of(self._chain(books))
         return tuple(found[name] for name in sorted(found))
 
     def principal(self, name: str) -> Principal | None:
@@ -173,7 +178,7 @@ class Ledger(ChargingLedger):
         check_texts(by=by)
         with self.reading() as books, books.transaction():
             chain = self._chain(books)
-            known = chain.principals()
+            known = principals_of(chain)
             check_role(known, name, role, by=by)
             if name in known and known[name].role == role:
                 return known[name]
@@ -187,7 +192,7 @@ class Ledger(ChargingLedger):
         """The allowances in force, as they are now, by account and principal."""
         with self.reading() as books:
             chain, when = self._chain(books), books.now()
-            found = [one.at(moment_of(when, chain.when)) for one in chain.allowances()]
+            found = [one.at(moment_of(when, chain.when)) for one in allowances_of(chain)]
         chosen = (
             one
             for one in found
@@ -209,11 +214,11 @@ class Ledger(ChargingLedger):
             chain, when = self._chain(books), books.now()
             if chain.account(account) is None:
                 raise not_open(account)
-            check_allowed(chain.principals(), principal, limit, by=by)
+            check_allowed(principals_of(chain), principal, limit, by=by)
             before, after = chain.allowance(account, principal), None
             moment = moment_of(when, chain.when)
             if limit is not None:
-                limit.check()
+                check_limit(limit)
                 charges, latest = charges_by(books, account, principal)
                 after = counted(account, principal, limit, charges, max(moment, latest))
             if (before and before.limit) == limit:
@@ -225,7 +230,7 @@ class Ledger(ChargingLedger):
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
         with self.reading() as books:
-            found = self._chain(books).accounts()
+            found = accounts_of(self._chain(books))
             return tuple(sorted(found, key=lambda account: account.name))
 
     def spent(self, account: str) -> Cost | MomentCost | GaussianCost:
@@ -377,6 +382,53 @@ class Ledger(ChargingLedger):
         with self.reading() as books:
             return self._chain(books).head
 
+    def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
+        """All entries in order, or the last ones of one account; answers are not read."""
+        where = "" if account is None else "WHERE account = ?"
+        values = () if account is None else (account,)
+        most = () if last is None else (last,)
+        tail = f"{where} ORDER BY sequence DESC{' LIMIT ?' if most else ''}"
+        with self.reading() as books:
+            newest = stored(books, tail, *values, *most)
+            entries = [intact(self.path, row) for row in newest]
+        return tuple(reversed(entries))
+
+    def answers(self, account: str, *, last: int) -> Iterator[Entry]:
+        """The answers among the last entries of an account, the newest first.
+
+        Records that are no answers (`records.py`) are left out.
+        """
+        entries = self.entries(account, last=last)
+        return (one for one in self.with_answers(reversed(entries)) if one.record is not None)
+
+    def with_answers(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Entries of this ledger, with their answers where they have some."""
+        listed = list(entries)
+        with self.connection():
+            with self.reading() as books:
+                known = known_by(books, listed)
+            for entry in listed:
+                yield entry if entry.result is None else self.entry(entry.sequence, known=known)
+
+    def entry(self, sequence: int, *, known: Known | None = None) -> Entry:
+        """One entry, with its answer if it has one; else `unreadable` may say why it has none.
+
+        `known` is for those who follow the ledger, and know what other entries say of it.
+        """
+        with self.reading() as books:
+            entry = numbered(books, sequence, known_by(books) if known is None else known)
+        if entry is None:
+            raise InvalidParameter(
+                "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
+            )
+        return entry
+
+    @property
+    def secret(self) -> bytes:
+        """32 random bytes made with the ledger, which no export holds."""
+        with self.reading() as books:
+            return secret_of(books)
+
     def problems(self, heads: Collection[str] = ()) -> list[str]:
         """What is wrong with the file, in words; nothing if all hashes, sums and answers fit.
 
@@ -432,5 +484,5 @@ def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
     if not chain.named:
         return who
     decider = books.user() if who is None else who
-    check_deciding(chain.principals(), decider)
+    check_deciding(principals_of(chain), decider)
     return decider

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import sqlite
-from lastbit.ledger.storage import Books, Place, Session, Storage
+from lastbit.ledger.storage import Place, Storage
 
 
 def place_of(path: str | os.PathLike[str] | Address) -> Place:
@@ -38,8 +37,3 @@ def storage_of(place: Place) -> Storage:
         ) from None
     storage: Storage = postgres
     return storage
-
-
-def connected(place: Place, session: Session, *, patience: float) -> AbstractContextManager[Books]:
-    """A ledger, open for one call."""
-    return storage_of(place).connected(place, session, patience=patience)

@@ -46,7 +46,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from lastbit.addresses import Address, unreached
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.definitions import (
     AS_MADE,
@@ -60,7 +60,9 @@ from lastbit.ledger.definitions import (
     digest_of_lines,
     filled,
 )
-from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, Session, damaged, unusable
+from lastbit.ledger.entry import Entry
+from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, Session, damaged, row_of, unusable
+from lastbit.servers import unreached
 
 OLDEST_SERVER = 15
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -392,13 +394,12 @@ class PostgresBooks:
         clock = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {written})"
         return str(self.raw.execute(clock).fetchone()[0])
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         """By the steward's function if this is a steward."""
         function = f"{self.schema}.{'decide' if self.steward else 'append'}"
-        self.raw.execute(f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)", row)
-        self.pending.append(row[4])
+        call = f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)"
+        self.raw.execute(call, row_of(entry, record))
+        self.pending.append(entry.hash)
 
     def user(self) -> str:
         return str(self.raw.execute("SELECT session_user::text").fetchone()[0])
@@ -437,33 +438,20 @@ _ASK_AGAIN = (
 # ---------------------------------------------------------------- a new one
 
 
-def is_there(place: Address) -> bool:
-    """Whether the schema exists, a ledger or not."""
-    with ALONE.lock, translated(place):
-        connection = _signed_in(place, 30.0)
-        try:
-            found = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
-            return bool(connection.execute(found, (schema_of(place),)).fetchone() != (0,))
-        finally:
-            connection.close()
-
-
 @dataclass(slots=True)
 class _NewBooks(PostgresBooks):
     """A ledger that is being made, by its owner: entries are written as they are."""
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         insert = (
             f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
             "reservation, principal) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        self.raw.execute(insert, (*row, reservation, principal))
+        self.raw.execute(insert, (*row_of(entry, record), entry.reservation, entry.principal))
         update = (
             f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
         )
-        self.raw.execute(update, (row[0], row[4], version))
+        self.raw.execute(update, (entry.sequence, entry.hash, entry.version))
 
 
 def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:

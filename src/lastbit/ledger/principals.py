@@ -44,7 +44,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, NotAllowed, WrongType
 from lastbit.exact import exact_text
-from lastbit.tables import Budget, Cost, check_admitted
+from lastbit.tables import Budget, Cost
 
 Role: TypeAlias = Literal["steward", "analyst", "auditor"]
 Period: TypeAlias = Literal["day", "week", "month", "year"]
@@ -106,12 +106,6 @@ class Limit:
         numbers = {name: getattr(self, name) for name in CURRENCIES}
         told = {name: None if n is None else str(n) for name, n in numbers.items()}
         return {**told, "period": self.period}
-
-    def check(self) -> None:
-        """Refuse numbers that are not on the grid of prices, so that what is left stays short."""
-        for name in CURRENCIES:
-            if getattr(self, name) is not None:
-                check_admitted(getattr(self, name), f"limit: {name}")
 
     def since(self, moment: str) -> str | None:
         """The first day of the period in which a moment lies.

@@ -27,7 +27,6 @@ from lastbit.ledger.chain import (
     known_by,
     scanned,
     stored,
-    written,
 )
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
@@ -102,18 +101,15 @@ def copied(
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    storage = storage_of(place)
-    if storage.is_there(place):
-        raise taken
     with ledger.reading() as source, source.snapshot():
 
         def fill(target: Books) -> None:
             for row in stored(source, "ORDER BY sequence", records=True):
-                written(target, intact(ledger.path, row, whole=True), row.record)
+                target.append(intact(ledger.path, row, whole=True), row.record)
             if then is not None:
                 then(target)
 
-        if not storage.made(place, secret_of(source), fill, patience=ledger.patience):
+        if not storage_of(place).made(place, secret_of(source), fill, patience=ledger.patience):
             raise taken
     return Ledger.existing(place, patience=ledger.patience)
 

@@ -34,6 +34,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.ledger.entry import Entry
 from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
@@ -42,6 +43,7 @@ from lastbit.ledger.storage import (
     Row,
     Session,
     damaged,
+    row_of,
     unusable,
     user_name,
 )
@@ -129,13 +131,10 @@ def _check_one_name(place: Path) -> None:
         )
 
 
-def is_there(place: Path) -> bool:
-    """Whether there is a file of this name, a ledger or not."""
-    return os.path.exists(place)
-
-
 def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
-    """Make the file whole and then give it its name; False if that was taken meanwhile."""
+    """Make the file whole and then give it its name; False if that is taken, or was meanwhile."""
+    if os.path.lexists(place):
+        return False
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
         os.close(handle)  # readable by its owner alone, as everything linked to it is
@@ -225,12 +224,6 @@ def connected(place: Path, session: Session, *, patience: float) -> Iterator[Sql
                 session.leave(_key(place, patience), connection, connection.close)
 
 
-def _key(place: Path, patience: float) -> tuple[object, ...] | None:
-    """By what a connection is found again; None where its file is not there."""
-    state = _state(place)
-    return None if state is None else (place, patience, state)
-
-
 def _state(place: Path) -> tuple[int, ...] | None:
     """Which file it is, and when it was last written, as far as the system tells."""
     with suppress(OSError):
@@ -238,6 +231,12 @@ def _state(place: Path) -> tuple[int, ...] | None:
         times = found.st_mtime_ns, found.st_ctime_ns
         return found.st_dev, found.st_ino, found.st_size, *times
     return None
+
+
+def _key(place: Path, patience: float) -> tuple[object, ...] | None:
+    """By what a connection is found again; None where its file is not there."""
+    state = _state(place)
+    return None if state is None else (place, patience, *state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,17 +293,15 @@ class SqliteBooks:
         """The clock of this computer."""
         return datetime.now(UTC).isoformat(timespec="milliseconds")
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         """A lastbit that knows no such entries refuses the file from now on, in its own words."""
         (before,) = self.raw.execute("PRAGMA user_version").fetchone()
-        if before < version:
-            self.raw.execute(f"PRAGMA user_version = {version}")
+        if before < entry.version:
+            self.raw.execute(f"PRAGMA user_version = {entry.version}")
         self.raw.execute(
             "INSERT INTO entries (sequence, account, question, text, hash, record) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            row,
+            row_of(entry, record),
         )
 
     def user(self) -> str:

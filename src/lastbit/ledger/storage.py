@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeAlias
 
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.ledger.entry import Entry
 
 try:
     import pwd
@@ -35,6 +36,11 @@ SECRET_BYTES = 32
 NEWEST = 6
 """1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
 principals, 5 no accounts that state their neighbours and no answers that are withdrawn."""
+
+
+def row_of(entry: Entry, record: str | None) -> Row:
+    """An entry and the text of its answer, as they are kept."""
+    return entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
 
 
 class Books(Protocol):
@@ -58,10 +64,8 @@ class Books(Protocol):
     def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
         """The entries that this SQL tail picks; answers may be long, and are read where wanted."""
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
-        """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+    def append(self, entry: Entry, record: str | None) -> None:
+        """Write an entry that has its number, and the text of its answer beside it."""
 
     @property
     def decides(self) -> bool:
@@ -104,9 +108,6 @@ class Storage(Protocol):
 
     def upgraded(self, place: Any, *, patience: float) -> bool:
         """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
-
-    def is_there(self, place: Any) -> bool:
-        """Whether there is something at the place, a ledger or not."""
 
 
 def user_name() -> str:

@@ -78,7 +78,8 @@ Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -110,6 +111,7 @@ PLACES = 64
 SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
 
+_AMOUNTS = ("moment", "epsilon", "delta", "rho")
 _DIGITS = 3
 _MOST_DIGITS = 12
 _EXTREME = Fraction(10**12)
@@ -133,38 +135,32 @@ class MomentCost:
     """The order that the moment is of, where it is known: moments of two orders do not add up."""
 
     def __post_init__(self) -> None:
-        amounts = (self.moment, self.epsilon, self.delta, self.rho)
-        if not all(isinstance(amount, Fraction) for amount in amounts):
-            remedy = "take it from MomentFilter.price"
-            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
-        if min(amounts) < 0:
-            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+        check_amounts((getattr(self, name) for name in _AMOUNTS), "MomentFilter")
 
     def __add__(self, other: MomentCost) -> MomentCost:
         _check_order(self, other.order)
-        return MomentCost(
-            moment=self.moment + other.moment,
-            epsilon=self.epsilon + other.epsilon,
-            delta=self.delta + other.delta,
-            rho=self.rho + other.rho,
-            order=other.order if self.order is None else self.order,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _AMOUNTS}
+        return MomentCost(**sums, order=other.order if self.order is None else self.order)
 
     def __mul__(self, times: int) -> MomentCost:
         whole(times, "times", least=0)
-        return MomentCost(
-            moment=self.moment * times,
-            epsilon=self.epsilon * times,
-            delta=self.delta * times,
-            rho=self.rho * times,
-            order=self.order,
-        )
+        return replace(self, **{name: getattr(self, name) * times for name in _AMOUNTS})
 
     __rmul__ = __mul__
 
     def to_json(self) -> dict[str, str]:
         """Exact fractions as text."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.compare}
+        return {name: str(getattr(self, name)) for name in _AMOUNTS}
+
+
+def check_amounts(amounts: Iterable[object], filter_: str) -> None:
+    """Refuse prices that are not exact fractions from 0 up."""
+    for amount in amounts:
+        if not isinstance(amount, Fraction):
+            remedy = f"take it from {filter_}.price"
+            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
+        if amount < 0:
+            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
 
 def _check_order(cost: MomentCost, order: Fraction | None) -> None:

@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, cast
 
 from flint import arb
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     Number,
     arb_of,
@@ -70,7 +70,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
-from lastbit.privacy.filter import grid_ceiling, grid_floor
+from lastbit.privacy.filter import check_amounts, grid_ceiling, grid_floor
 from lastbit.privacy.least_noise import least_noise
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
@@ -98,12 +98,7 @@ class GaussianCost:
     rho: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        amounts = [getattr(self, f.name) for f in fields(self)]
-        if not all(isinstance(amount, Fraction) for amount in amounts):
-            remedy = "take it from GaussianFilter.price"
-            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
-        if min(amounts) < 0:
-            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+        check_amounts((getattr(self, f.name) for f in fields(self)), "GaussianFilter")
 
     def __add__(self, other: GaussianCost) -> GaussianCost:
         return GaussianCost(
