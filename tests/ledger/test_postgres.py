@@ -599,10 +599,10 @@ def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
     def unlocked(self, how, first):
         return begun(self, how, "SELECT 1")
 
-    def locking(self, row, **named):
+    def locking(self, entry, record):
         if mutant != "no lock":
             self.raw.execute(f"SELECT {self.schema}.locked()")
-        return append(self, row, **named)
+        return append(self, entry, record)
 
     monkeypatch.setattr(room.PostgresBooks, "_begun", unlocked)
     monkeypatch.setattr(room.PostgresBooks, "append", locking)
