@@ -30,8 +30,6 @@ leaves an answer, or a look at the data, without a charge.
 
 The room knows nothing of data or noise: it takes a price, a few digests and a record in plain JSON.
 
-What a question is charged is decided by the first eight files, which import none of the others:
-
 | file | holds |
 |---|---|
 | `charging.py` | `ChargingLedger`: open, account, reserve, settle, recorded |
@@ -42,7 +40,7 @@ What a question is charged is decided by the first eight files, which import non
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
 | `places.py` | which storage keeps a place |
 | `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
-| | |
+| | these decide what a question is charged, and import none of the following |
 | `ledger.py` | `Ledger`: the same, with what stewards decide and auditors look at |
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
 | `examination.py` | what is wrong with a chain of entries |

@@ -124,7 +124,7 @@ class ChargingLedger:
     @property
     def user(self) -> str:
         """In whose name this process acts: the database's user, or the operating system's."""
-        with self.reading() as books:
+        with self._connected() as books:
             return books.user()
 
     def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
@@ -135,7 +135,7 @@ class ChargingLedger:
         keeps the ledger, a steward opens accounts.
         """
         check_name(name)
-        with self.reading() as books:
+        with self._connected() as books:
             account = self._chain(books).account(name)
             if account is None:
                 with books.transaction():
@@ -201,7 +201,7 @@ class ChargingLedger:
     def accepted_data(self, account: str, table: str) -> str | None:
         """The fingerprint of the data that were accepted last; None if none ever were."""
         start = ACCEPTED.format(table=table, data="")
-        with self.reading() as books:
+        with self._connected() as books:
             opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
             # most entries are charges and answers: to parse all of them would take long
             budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
@@ -216,7 +216,7 @@ class ChargingLedger:
 
     def check_asking(self, account: str, principal: str | None) -> None:
         """Refuse those who may not ask this account, as `reserve` does; nothing is charged."""
-        with self.reading() as books:
+        with self._connected() as books:
             chain = self._chain(books)
             if chain.named:
                 _allowance(chain, account, principal)
@@ -228,7 +228,7 @@ class ChargingLedger:
 
         Whoever may charge may have written a record: `is_answer` says which to believe.
         """
-        with self.reading() as books:
+        with self._connected() as books:
             chain = self._chain(books, account, question)
             answer = chain.newest_answer(books, is_answer)
         return None if answer is None or answer.record is None else dict(answer.record)
@@ -296,7 +296,7 @@ class ChargingLedger:
         check_charge(draft)
         account, cost, allowance = draft.account, draft.cost, None
         assert account is not None and cost is not None
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books, account, draft.question)
             if chain.named:
                 allowance = _allowance(chain, account, draft.principal)
@@ -346,7 +346,7 @@ class ChargingLedger:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
         written, answer = written_answer(record, reservation.cost, plan)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             earlier = chain.closing(books, reservation)
             if earlier is not None and earlier.record is not None:
@@ -379,7 +379,7 @@ class ChargingLedger:
     def holds(self, entry: Entry) -> bool | None:
         """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
         try:
-            with self.reading() as books:
+            with self._connected() as books:
                 self._chain(books)
                 row = next(stored(books, "WHERE hash = ?", entry.hash), None)
         except InvalidParameter:
@@ -390,11 +390,11 @@ class ChargingLedger:
 
     def keyed(self, fingerprint: bytes) -> str:
         """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
-        with self.reading() as books:
+        with self._connected() as books:
             return hmac.new(secret_of(books), fingerprint, hashlib.sha256).hexdigest()
 
     @contextmanager
-    def reading(self) -> Iterator[Books]:
+    def _connected(self) -> Iterator[Books]:
         """The ledger, open for one call; another one that was put in its place is refused."""
         storage = storage_of(self.path)
         with storage.connected(self.path, self.session, patience=self.patience) as books:

@@ -112,7 +112,7 @@ class Ledger(ChargingLedger):
         """
         check_texts(who=who)
         check_name(name)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             who = _decider(books, chain, who)
             before = chain.account(name)
@@ -147,7 +147,7 @@ class Ledger(ChargingLedger):
         is an entry that states the budget again, so it takes the right to change that.
         """
         check_texts(table=table, data=fingerprint, who=who)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             who = _decider(books, chain, who)
             state = chain.account(account)
@@ -158,14 +158,14 @@ class Ledger(ChargingLedger):
 
     def principals(self) -> tuple[Principal, ...]:
         """All principals, by name, those who were removed too; none in a ledger without them."""
-        with self.reading() as books:
+        with self._connected() as books:
             found = principals_of(self._chain(books))
         return tuple(found[name] for name in sorted(found))
 
     def principal(self, name: str) -> Principal | None:
         """The principal of this name, who may have been removed."""
         check_name(name, "principal")
-        with self.reading() as books:
+        with self._connected() as books:
             return self._chain(books).principal(name)
 
     def set_principal(self, name: str, role: Role | None, *, by: str) -> Principal:
@@ -176,7 +176,7 @@ class Ledger(ChargingLedger):
         """
         check_name(name, "principal")
         check_texts(by=by)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             known = principals_of(chain)
             check_role(known, name, role, by=by)
@@ -190,7 +190,7 @@ class Ledger(ChargingLedger):
         self, account: str | None = None, principal: str | None = None
     ) -> tuple[Allowance, ...]:
         """The allowances in force, as they are now, by account and principal."""
-        with self.reading() as books:
+        with self._connected() as books:
             chain, when = self._chain(books), books.now()
             found = [one.at(moment_of(when, chain.when)) for one in allowances_of(chain)]
         chosen = (
@@ -210,7 +210,7 @@ class Ledger(ChargingLedger):
         check_name(account)
         check_name(principal, "principal")
         check_texts(by=by)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain, when = self._chain(books), books.now()
             if chain.account(account) is None:
                 raise not_open(account)
@@ -229,7 +229,7 @@ class Ledger(ChargingLedger):
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
-        with self.reading() as books:
+        with self._connected() as books:
             found = accounts_of(self._chain(books))
             return tuple(sorted(found, key=lambda account: account.name))
 
@@ -252,7 +252,7 @@ class Ledger(ChargingLedger):
         costs again. One that is closed already stays as it is; one that is answered is refused.
         """
         check_texts(words=words, who=who)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             earlier = chain.closing(books, reservation)
             if earlier is not None and earlier.kind == "settled":
@@ -274,12 +274,12 @@ class Ledger(ChargingLedger):
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
         check_name(account)
-        with self.reading() as books:
+        with self._connected() as books:
             return tuple(self._chain(books).open_reservations(account))
 
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
-        with self.reading() as books:
+        with self._connected() as books:
             found = self._chain(books).closing(books, reservation)
         return found if found is not None and found.kind == "settled" else None
 
@@ -287,7 +287,7 @@ class Ledger(ChargingLedger):
         """The number of the entry that charged for this answer."""
         if entry.reservation is None:
             return entry.sequence
-        with self.reading() as books:
+        with self._connected() as books:
             row = next(stored(books, "WHERE hash = ?", entry.reservation), None)
         if row is None:
             raise damaged(self.path, "has lost a reservation; look at lastbit ledger verify")
@@ -347,7 +347,7 @@ class Ledger(ChargingLedger):
         since somebody may have seen an answer. `words` say why, for everybody to read.
         """
         check_texts(words=words, who=who)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             who = _decider(books, chain, who)
             row = next(stored(books, "WHERE sequence = ?", sequence), None)
@@ -369,7 +369,7 @@ class Ledger(ChargingLedger):
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
         check_texts(note=words, who=who)
-        with self.reading() as books, books.transaction():
+        with self._connected() as books, books.transaction():
             chain = self._chain(books)
             if account is not None and chain.account(account) is None:
                 raise not_open(account)
@@ -379,7 +379,7 @@ class Ledger(ChargingLedger):
     @property
     def head(self) -> str:
         """The hash of the last entry. Noted elsewhere, it proves that the ledger lost nothing."""
-        with self.reading() as books:
+        with self._connected() as books:
             return self._chain(books).head
 
     def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
@@ -388,7 +388,7 @@ class Ledger(ChargingLedger):
         values = () if account is None else (account,)
         most = () if last is None else (last,)
         tail = f"{where} ORDER BY sequence DESC{' LIMIT ?' if most else ''}"
-        with self.reading() as books:
+        with self._connected() as books:
             newest = stored(books, tail, *values, *most)
             entries = [intact(self.path, row) for row in newest]
         return tuple(reversed(entries))
@@ -405,7 +405,7 @@ class Ledger(ChargingLedger):
         """Entries of this ledger, with their answers where they have some."""
         listed = list(entries)
         with self.connection():
-            with self.reading() as books:
+            with self._connected() as books:
                 known = known_by(books, listed)
             for entry in listed:
                 yield entry if entry.result is None else self.entry(entry.sequence, known=known)
@@ -415,7 +415,7 @@ class Ledger(ChargingLedger):
 
         `known` is for those who follow the ledger, and know what other entries say of it.
         """
-        with self.reading() as books:
+        with self._connected() as books:
             entry = numbered(books, sequence, known_by(books) if known is None else known)
         if entry is None:
             raise InvalidParameter(
@@ -426,7 +426,7 @@ class Ledger(ChargingLedger):
     @property
     def secret(self) -> bytes:
         """32 random bytes made with the ledger, which no export holds."""
-        with self.reading() as books:
+        with self._connected() as books:
             return secret_of(books)
 
     def problems(self, heads: Collection[str] = ()) -> list[str]:
@@ -449,7 +449,7 @@ class Ledger(ChargingLedger):
         found: list[str] = []
         no_answers: dict[int, str] = {}
         try:
-            with self.reading() as books, books.snapshot():
+            with self._connected() as books, books.snapshot():
                 found += books.problems()
                 rows = stored(books, "ORDER BY sequence", records=True)
                 secret, last = books.secret_digest(), books.last()
@@ -475,7 +475,7 @@ class Ledger(ChargingLedger):
 
     def _account(self, name: str) -> Account | None:
         check_name(name)
-        with self.reading() as books:
+        with self._connected() as books:
             return self._chain(books).account(name)
 
 

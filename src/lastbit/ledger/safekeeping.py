@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from lastbit.addresses import Address, is_address
@@ -86,6 +86,11 @@ def check_output(option: str, path: Place, spared: Spared) -> None:
         raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
+def _connected(ledger: Ledger) -> AbstractContextManager[Books]:
+    storage = storage_of(ledger.path)
+    return storage.connected(ledger.path, ledger.session, patience=ledger.patience)
+
+
 def copied(
     ledger: Ledger,
     path: str | os.PathLike[str] | Address,
@@ -101,7 +106,7 @@ def copied(
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    with ledger.reading() as source, source.snapshot():
+    with _connected(ledger) as source, source.snapshot():
 
         def fill(target: Books) -> None:
             for row in stored(source, "ORDER BY sequence", records=True):
@@ -171,10 +176,10 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     checked without lastbit. Of a record that is no answer, `unreadable` says why it is none.
     """
     with ledger.connection():
-        with ledger.reading() as books:
+        with _connected(ledger) as books:
             known = known_by(books)
         for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
-            with ledger.reading() as books:
+            with _connected(ledger) as books:
                 row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
                 if row is None:
                     raise LedgerDamaged(
