@@ -50,8 +50,8 @@ def test_another_database_is_refused_and_left_as_it_is(tmp_path):
 
 def test_a_newer_version_is_refused(tmp_path):
     ledger = small_ledger(tmp_path)
-    changed(ledger.path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerDamaged, match="is of version 7, and this lastbit knows 6; upgrade"):
+    changed(ledger.path, "PRAGMA user_version = 8")
+    with pytest.raises(LedgerDamaged, match="is of version 8, and this lastbit knows 7; upgrade"):
         Ledger.open(ledger.path)
     changed(ledger.path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerDamaged, match="changed"):

@@ -66,6 +66,7 @@ LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "
 HAPPENED: Mapping[str, str] = MappingProxyType(
     {
         "opened": "opened",
+        "drawn": "numbers drawn, paid before",
         "settled": "answered, paid before",
         "voided": "void since a backup was restored; stays charged",
     }
@@ -579,7 +580,7 @@ def _what(entry: Entry, room: int) -> str:
             return printable(entry.words or "", 60)
         case "voided" if entry.words:
             return printable(f"not answered, stays charged: {entry.words}", 60)
-        case "opened" | "settled" | "voided":
+        case "opened" | "drawn" | "settled" | "voided":
             return HAPPENED[entry.kind]
         case "principal":
             return printable(f"{entry.principal}: {entry.role or 'removed'}", 60)

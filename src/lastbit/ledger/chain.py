@@ -34,7 +34,7 @@ from lastbit.ledger.storage import Books, Place, damaged
 from lastbit.tables import Cost
 
 _KIND = re.compile(
-    rb'"format":"lastbit ledger ([123456])","kind":"([a-z]+)"'
+    rb'"format":"lastbit ledger ([1-7])","kind":"([a-z]+)"'
 )  # a budget has a kind too
 _PRINCIPAL = re.compile(rb'"principal":("(?:[^"\\]|\\.)*")')
 _WHEN = re.compile(rb'"when":"([^"\\]*)"')
@@ -130,6 +130,8 @@ def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
 def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
     """The entry of a row, with its answer, or with why what is kept is none."""
     entry = intact(books.place, row, whole=True)
+    if entry.kind == "drawn":  # numbers, and no answer
+        return replace(entry, record=None, unreadable=None)
     if entry.record is None:
         return entry
     if row.hash in known.withdrawn:
@@ -163,6 +165,8 @@ class Scan:
     """By account, as it is written in an entry: its newest entry."""
     open: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     """By their hashes: reservations that are neither answered nor void."""
+    draws: dict[bytes, int] = field(default_factory=dict)
+    """By the hash of its reservation: the number of the entry with the noisy numbers."""
     closed: dict[bytes, int] = field(default_factory=dict)
     """By the hash of its reservation: the number of the entry that answers it, or makes it void."""
     named: dict[tuple[bytes, bytes], tuple[int, bytes]] = field(default_factory=dict)
@@ -208,6 +212,16 @@ class Scan:
     def closing(self, books: Books, reservation: Entry) -> Entry | None:
         """The entry that answers a reservation, with the answer, or that makes it void."""
         return self._whole(books, self.closed.get(reservation.hash.encode()))
+
+    def draw(self, books: Books, reservation: Entry) -> str | None:
+        """The noisy numbers that were drawn for a reservation, as they are kept."""
+        number = self.draws.get(reservation.hash.encode())
+        if number is None:
+            return None
+        row = next(stored(books, "WHERE sequence = ?", number, records=True), None)
+        if row is None or intact(self.place, row, whole=True).record is None:
+            raise _broken(self.place, number)
+        return row.record
 
     def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
         """The newest answer to the question that was looked for; None: there is none."""
@@ -272,7 +286,7 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         previous = hash_
         version, kind, name = told[1], told[2], text[: text.find(_AFTER_ACCOUNT)]
         found.newest[name] = (number, text)
-        if version in (b"5", b"6"):
+        if version in (b"5", b"6", b"7"):
             principal = _PRINCIPAL.search(text)
             if principal is not None:
                 found.named[name, principal[1]] = (number, text)
@@ -285,6 +299,11 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
             if named is None or found.open.pop(named[1], None) is None:
                 raise _broken(place, number)
             found.closed[named[1]] = number
+        elif kind == b"drawn":
+            named = _NAMED.search(text)
+            if named is None or named[1] not in found.open or named[1] in found.draws:
+                raise _broken(place, number)
+            found.draws[named[1]] = number
         elif kind == b"withdrawn":
             named = _NAMED.search(text)
             if named is None or named[1] not in found.answered:

@@ -1,17 +1,17 @@
 """`ChargingLedger`: all that a question needs of a ledger, and nothing else.
 
-Law      `reserve` and `settle` are one transaction each, which no other process can interrupt: they
+Law      `reserve`, `draw` and `settle` are one transaction each, which no other process can interrupt: they
          read the last entry and the account, apply the rules of `entry.py`, and append; or they
          change nothing. A charge in the name of an analyst must have room in the account and in the
          allowance
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
          within its budget. (b) A reservation or an answer that was returned is in the file for
-         good. (c) A reservation has at most one answer
+         good. (c) A reservation has at most one draw of noisy numbers, and one answer
 Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
          still the last when the charge is appended; it is read from the whole chain, every hash
          checked and no index trusted (`chain.py`); the sum is exact, or rounded up; a commit is
          atomic. (b) the commit has been synced before the call returns (`sqlite.py` says why
-         EXTRA). (c) `settle` looks for the answer under the same lock. All rest on SQLite, and on
+         EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on SQLite, and on
          a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
 Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
@@ -325,6 +325,42 @@ class ChargingLedger:
                 paid = with_allowance(replace(paid, when=when), allowance.principal, allowance)
             entry = chain.append(books, paid, written)
         return entry if written is None else entry.with_record(record_of(written) or {})
+
+    def drawn(self, reservation: Entry) -> str | None:
+        """The numbers that were drawn for an open reservation; None: none were."""
+        with self._connected() as books:
+            chain = self._chain(books)
+            self._check_open(chain, reservation)
+            return chain.draw(books, reservation)
+
+    def draw(self, reservation: Entry, numbers: str, *, who: str | None = None) -> str:
+        """Write down the noisy numbers of an open reservation, before anybody sees them.
+
+        What comes back is to be used: if another process was first, its numbers are. They are a
+        JSON object, as text.
+        """
+        check_texts(who=who)
+        if record_of(numbers) is None:
+            problem, remedy = "are larger than a ledger keeps", "ask for fewer groups at once"
+            raise WrongType("numbers", problem=problem, remedy=remedy)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            self._check_open(chain, reservation)
+            earlier = chain.draw(books, reservation)
+            if earlier is not None:
+                return earlier
+            draft = chain.drafted(
+                kind="drawn",
+                account=reservation.account,
+                who=who,
+                question=reservation.question,
+                plan=reservation.plan,
+                fingerprint=reservation.fingerprint,
+                result=sha256(numbers),
+                reservation=reservation.hash,
+            )
+            chain.append(books, draft, numbers)
+        return numbers
 
     def settle(
         self,

@@ -10,6 +10,7 @@ total that `chain.py` computes again from the charges alone.
 | opened | the ledger was made |
 | budget | an account has this budget, and these neighbours, from now on |
 | reserved | this price is charged for an answer that is to come; no row has been read for it |
+| drawn | the noisy numbers of an earlier reservation, before anybody sees them: the only ones |
 | settled | the answer to an earlier reservation, which costs nothing more |
 | voided | an earlier reservation stays charged and is never answered: its `words` say why, or a
   backup was restored |
@@ -79,6 +80,7 @@ Kind: TypeAlias = Literal[
     "charge",
     "note",
     "reserved",
+    "drawn",
     "settled",
     "voided",
     "principal",
@@ -89,9 +91,9 @@ Kind: TypeAlias = Literal[
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 7))
+_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 8))
 _RESERVATIONS = ("reserved", "settled", "voided")
-_LINKED = (*_RESERVATIONS, "withdrawn")
+_LINKED = (*_RESERVATIONS, "drawn", "withdrawn")
 """Kinds of entries that may name an earlier one."""
 NEIGHBOURS = tuple(
     f"{relation} of {unit}"
@@ -315,7 +317,7 @@ class Entry:
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
     reservation: str | None = None
-    """The hash of the reservation that is answered or closed, or of the answer withdrawn."""
+    """The hash of the reservation that is drawn, answered or closed, or of the answer withdrawn."""
     principal: str | None = None
     """In whose name is charged; or whose role or allowance it is."""
     role: Role | None = None
@@ -337,6 +339,8 @@ class Entry:
     @property
     def version(self) -> int:
         """The version of lastbit's ledgers that first had entries like this one."""
+        if self.kind == "drawn":
+            return 7
         if self.neighbours is not None or self.kind == "withdrawn":
             return 6
         if self.principal is not None:
@@ -351,7 +355,7 @@ class Entry:
         late: dict[str, Any] = {}
         if self.kind in _LINKED:
             late["reservation"] = self.reservation
-        if self.version == 6:
+        if self.version >= 6:
             late["neighbours"] = self.neighbours
         if self.principal is not None:
             amounts = {name: _amounts(getattr(self, name)) for name in ("limit", "used")}

@@ -58,6 +58,7 @@ def chain_problems(
     accounts: dict[str, Account] = {}
     charges: dict[str, list[Cost]] = {}
     open_: dict[str, Entry] = {}
+    drawn: set[str] = set()
     rights = _Rights()
     number, previous = 0, FIRST
     for row in rows:
@@ -80,8 +81,8 @@ def chain_problems(
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts, charges)
-        yield from _settling_problems(entry, open_, unread)
-        if entry.result is not None:
+        yield from _settling_problems(entry, open_, drawn, unread)
+        if entry.result is not None and entry.kind != "drawn":
             answers[row.hash] = number
         elif entry.kind == "withdrawn":
             withdrawn = answers.pop(entry.reservation or "", None)
@@ -139,7 +140,7 @@ def _account_problems(
 
 
 def _settling_problems(
-    entry: Entry, open_: dict[str, Entry], no_answers: dict[int, str]
+    entry: Entry, open_: dict[str, Entry], drawn: set[str], no_answers: dict[int, str]
 ) -> Iterator[str]:
     """Whether an answer has a reservation of its own: open, of its account and question."""
     paid: Entry | None = None
@@ -149,6 +150,16 @@ def _settling_problems(
             yield f"entry {entry.sequence} is not a reservation"
     elif entry.kind == "charge":
         paid = entry
+    elif entry.kind == "drawn":
+        paid = open_.get(entry.reservation or "")
+        of_another = paid is None or (paid.account, paid.question) != (
+            entry.account,
+            entry.question,
+        )
+        if of_another or entry.result is None or entry.reservation in drawn:
+            yield f"entry {entry.sequence} has numbers for no reservation, or for one that has some"
+        drawn.add(entry.reservation or "")
+        return
     elif entry.kind in ("settled", "voided"):
         paid = open_.pop(entry.reservation or "", None)
         if paid is None:

@@ -33,9 +33,10 @@ Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
 SECRET_BYTES = 32
-NEWEST = 6
+NEWEST = 7
 """1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
-principals, 5 no accounts that state their neighbours and no answers that are withdrawn."""
+principals, 5 no accounts that state their neighbours and no answers that are withdrawn, 6 no
+numbers that are drawn before there is an answer."""
 
 
 def row_of(entry: Entry, record: str | None) -> Row:
