@@ -1,8 +1,8 @@
 """`ChargingLedger`: all that a question needs of a ledger, and nothing else.
 
-Law      `reserve`, `draw` and `settle` are one transaction each, which no other process can interrupt: they
-         read the last entry and the account, apply the rules of `entry.py`, and append; or they
-         change nothing. A charge in the name of an analyst must have room in the account and in the
+Law      `reserve`, `draw` and `settle` are one transaction each, which no other process can
+         interrupt: they read the last entry and the account, apply the rules of `entry.py`, and
+         append; or they change nothing. A charge in the name of an analyst must have room in the account and in the
          allowance
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
          within its budget. (b) A reservation or an answer that was returned is in the file for
@@ -11,8 +11,8 @@ Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read,
          still the last when the charge is appended; it is read from the whole chain, every hash
          checked and no index trusted (`chain.py`); the sum is exact, or rounded up; a commit is
          atomic. (b) the commit has been synced before the call returns (`sqlite.py` says why
-         EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on SQLite, and on
-         a disk and file system that do what a sync and a lock ask for
+         EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on
+         SQLite, and on a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
 Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
 Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and

@@ -5,8 +5,8 @@ to a table. `append` and `decide` run as the owner, and let `entered` decide: an
 number, names the hash before, fits its own hash, and its record the digest it states, the price
 that was paid and the plan; it says when it is written, by the server's clock; a charge adds its
 price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked out
-here: such an account is charged through `decide` alone); a reservation is drawn once, and answered once; no sum
-goes down; an account's neighbours stay once something is spent; what opens an account, or changes a
+here: such an account is charged through `decide` alone); a reservation is drawn once, and answered
+once; no sum goes down; an account's neighbours stay once something is spent; what opens an account, or changes a
 budget, a role or an allowance, voids a reservation, withdraws an answer or notes the head of
 another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names
 one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide` anybody;
@@ -398,7 +398,9 @@ BEGIN
        AND limits NOT IN ('none', 'pure', 'approx', 'zcdp') THEN
         RAISE EXCEPTION 'a filter''s sums are not checked here' USING ERRCODE = 'LB003';
     END IF;
-    IF kind IN ('drawn', 'settled') THEN named := {s}.field({s}.read(paid.text), 'principal'); END IF;
+    IF kind IN ('drawn', 'settled') THEN
+        named := {s}.field({s}.read(paid.text), 'principal');
+    END IF;
     IF NOT given_steward AND named <> session_user THEN
         RAISE EXCEPTION 'a charge in the name of somebody else' USING ERRCODE = 'LB002';
     END IF;
@@ -537,7 +539,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
         "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": 3,
-        "cc71bbb0e022f52e2d915c89450a37fd5d395a53ed963c8b5dc758a77c2a0dc3": LAYOUT,
+        "96c17798575f22daec1b374e4c44f24326fb7ca9fd8d113a90a684dc157d11ea": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""
