@@ -2,8 +2,8 @@
 
 Law      `reserve`, `draw` and `settle` are one transaction each, which no other process can
          interrupt: they read the last entry and the account, apply the rules of `entry.py`, and
-         append; or they change nothing. A charge in the name of an analyst must have room in the account and in the
-         allowance
+         append; or they change nothing. A charge in the name of an analyst must have room in the
+         account and in the allowance
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
          within its budget. (b) A reservation or an answer that was returned is in the file for
          good. (c) A reservation has at most one draw of noisy numbers, and one answer
