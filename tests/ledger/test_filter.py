@@ -198,8 +198,8 @@ def test_a_file_is_of_version_3_only_from_the_first_filter_on(tmp_path):
     assert [e.version for e in ledger.entries()] == [1] * 6 + [3]
     ledger.account("walks", replace(SMALL, kind="gaussian"))
     assert version(ledger) == NEWEST - 3 == 4
-    changed(ledger.path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerDamaged, match="version 7, and this lastbit knows 6"):
+    changed(ledger.path, "PRAGMA user_version = 8")
+    with pytest.raises(LedgerDamaged, match="version 8, and this lastbit knows 7"):
         ledger.accounts()
 
 
