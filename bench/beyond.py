@@ -29,7 +29,7 @@ from lastbit.laws.ideal import (
 from lastbit.mechanisms.planar import PlanarLaplace
 from lastbit.mechanisms.polar import PolarLaplace
 from lastbit.mechanisms.smooth_noise import private_median
-from lastbit.privacy.guarantees import ADD_REMOVE
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.rounded import rounded
 from lastbit.sensitivity.smooth import smooth_sensitivity
 

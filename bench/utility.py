@@ -35,7 +35,7 @@ from utility_peers import DATA, LOWER, PEERS, UPPER, Setting, candidates, data_o
 import lastbit as lb
 from lastbit.mechanisms.smooth_noise import SmoothStatistic
 from lastbit.mechanisms.stable_value import ProposeTestRelease
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.report import Axis
 from lastbit.sampling.bits import secure_bits
 from lastbit.sampling.choice import counted

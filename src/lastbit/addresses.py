@@ -1,4 +1,4 @@
-"""Addresses of databases and servers: what may be written and shown, and what may not.
+"""Addresses of databases: what may be written and shown, and what may not.
 
 An address is `postgresql://user@host:port/database?name=value`, as libpq reads it. A password is
 never part of one: cards, records, logs and error messages quote addresses. What a server is asked
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter
 
 _ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^@/?#]*)@)?(?P<host>[^@/?#]*)(?:/(?P<database>[^/?#]*))?"
@@ -22,7 +22,6 @@ _ADDRESS = re.compile(
 )
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:,]*))(?::([0-9]*))?")
 _MEANT = re.compile(r"\s*(?:jdbc:)?postgres(?:ql)?(?:\+[a-z0-9_]+)?:", re.IGNORECASE)
-_WEB = re.compile(r"\s*https?:", re.IGNORECASE)
 _SECRETS = (
     "password",
     "sslpassword",
@@ -44,38 +43,6 @@ def is_address(place: object) -> bool:
     neither makes a file, which would come with a fresh budget, nor is quoted with a password.
     """
     return isinstance(place, str) and _MEANT.match(place) is not None
-
-
-def is_web_address(place: object) -> bool:
-    """Whether this names a table of a server of lastbit's, in any spelling.
-
-    >>> is_web_address("https://stats.example.org/visits"), is_web_address("visits.toml")
-    (True, False)
-    """
-    return isinstance(place, str) and _WEB.match(place) is not None
-
-
-class Secret:
-    """A text that is not shown: in no repr, in no pickle, in no words that pass `hidden`."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return "<secret>"
-
-    def __reduce__(self) -> Any:
-        raise WrongType("a secret", problem="is not to be written down", remedy="pass it again")
-
-    def revealed(self) -> str:
-        """The text itself, for whom it is meant."""
-        return self._text
-
-    def hidden(self, words: str) -> str:
-        """The words without it."""
-        return words.replace(self._text, "<secret>") if self._text else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,40 +124,3 @@ class Address:
 
     def __reduce__(self) -> Any:
         return Address.read, (str(self), *self.extra)
-
-
-def unreached(said: str) -> tuple[str, str]:
-    """Why a server is not reached, and what to do, as far as libpq's words tell.
-
-    Its own words are not quoted: they may hold what is in the environment.
-    """
-    for words, problem, remedy in _UNREACHED:
-        if re.search(words, said):
-            return problem, remedy
-    return "cannot be reached, or does not let you in", "look at host, port, database and user"
-
-
-_UNREACHED = (
-    (
-        r"password|authentication|pg_hba|[Pp]eer|no such role|role .* does not exist",
-        "does not let you in",
-        "look at the user of the address, and at ~/.pgpass, PGPASSFILE or PGPASSWORD",
-    ),
-    (r"database .* does not exist", "names a database that is not there", "name one that is"),
-    (r"permission denied for database", "does not let you in", "ask for CONNECT on the database"),
-    (
-        r"of service|service file",
-        "names a service that no service file has",
-        "look at ~/.pg_service.conf",
-    ),
-    (
-        r"starting up|shutting down|recovery mode|too many",
-        "is on a server that takes nobody at the moment",
-        "try again",
-    ),
-    (
-        r"refused|No such file|not known|translate|resolve|timeout|timed out|unreachable",
-        "cannot be reached",
-        "look at host and port, and whether the server runs",
-    ),
-)

@@ -12,6 +12,14 @@ BROKEN_BY = {
     "Lower rooms know nothing of higher ones": ("exact/ball.py", "import lastbit.sampling.bits"),
     "The checker imports nothing of lastbit": ("checker/numbers.py", "import lastbit.exact"),
     "No prover imports the checker": ("mechanisms/laplace.py", "import lastbit.checker"),
+    "What charges a question needs neither stewards nor auditors nor a server": (
+        "ledger/chain.py",
+        "import lastbit.ledger.deciding",
+    ),
+    "Filters know neither guarantees nor losses": (
+        "privacy/neighbours.py",
+        "import lastbit.privacy.convert",
+    ),
     "Entropy has one door: lastbit.sampling.bits": ("exact/ball.py", "import secrets"),
     "No pseudo-random generator anywhere": ("sampling/bits.py", "import random"),
     "The predictable source of bits is for tests only": (

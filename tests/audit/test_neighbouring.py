@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from lastbit.audit.replay.distance import record_distance
 from lastbit.audit.replay.neighbours import neighbours
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
 
 
 @given(

@@ -14,7 +14,7 @@ from lastbit.audit.replay.findings import Finding, Replay
 from lastbit.audit.replay.primitives import noise
 from lastbit.audit.replay.replay import audit_program, record, replay
 from lastbit.errors import InvalidParameter
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from tests.audit import programs
 from tests.audit.private_programs import HIDDEN, SUM, cut_off_noise
 from tests.audit.programs import AGES, EXTREMES, clamped

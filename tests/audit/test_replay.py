@@ -14,7 +14,7 @@ from lastbit.audit.pytest_plugin import audit_replay  # noqa: F401 - a fixture
 from lastbit.audit.replay.primitives import noise, our_primitives
 from lastbit.audit.replay.replay import audit_program, record, replay
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from tests.audit import programs
 from tests.audit.programs import AGES, CORRECT, DRINKS, EXTREMES, MISTAKES, WORDS
 

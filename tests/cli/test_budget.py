@@ -15,8 +15,8 @@ from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import moment_filter
 from lastbit.report import answers_left, epsilon_taken, typical_price
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger.books import CANARY, charged, price, small_ledger
 

@@ -19,7 +19,7 @@ from lastbit.cli.demo import (
 )
 from lastbit.cli.output import Columns
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.plan.cost import Cost
 from tests.cli.running import refused, succeeded
 
 ROWS = "60000"

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from lastbit.addresses import Secret
 from lastbit.checker.__main__ import main as check_by_copy
 from lastbit.errors import LastbitError
 from lastbit.ledger import Ledger
@@ -28,6 +27,7 @@ from lastbit.release.connection import Server
 from lastbit.release.marginal_answer import Marginals
 from lastbit.serve.api import _parsed
 from lastbit.serve.questions import Refusal
+from lastbit.servers import Secret
 from lastbit.tables.card.read import read_card
 from lastbit.verify import read
 from tests.cli.running import lastbit

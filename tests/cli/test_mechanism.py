@@ -10,7 +10,8 @@ from lastbit.cli.mechanism import number_on
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.privacy.guarantees import ADD_REMOVE, ZCDP, ApproxDP, PureDP, from_json
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling import bits
 from tests.cli.running import lastbit, read, refused, succeeded
 

@@ -13,7 +13,7 @@ from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import GaussianCost, GaussianFilter, MomentCost
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.plan.cost import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 
 CANARY = 731_094_736_281  # long: pages hold digests, in which a short one may stand

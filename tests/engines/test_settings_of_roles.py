@@ -11,6 +11,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.storage import Session
 from lastbit.tables.backends import engines
 from tests.engines import servers
 from tests.engines.test_postgres import VISITS, asked, private, raw
@@ -78,7 +79,6 @@ class Place:
 
     def ledger(self) -> Any:
         """What a new process finds, and may do."""
-        forget_connections()
         ledger = Ledger.existing(f"{self.address}&schema=books")
         before = len(ledger.entries())
         ledger.note("by hand", who="ben")
@@ -89,7 +89,6 @@ class Place:
         return raw(question), engines.fingerprint(question.card)
 
     def new_ledger(self) -> Any:
-        forget_connections()
         return small_ledger(f"{self.address}&schema=new_{next(self.numbers)}").problems()
 
 
@@ -106,12 +105,6 @@ def other_values(
     return TEXTS.get(name, [])
 
 
-def forget_connections() -> None:
-    for books in room._KEPT.books:
-        books.close()
-    room._KEPT.books.clear()
-
-
 @pytest.fixture(scope="module")
 def place(postgres: Any) -> Iterator[Place]:
     address = postgres.database()
@@ -121,7 +114,6 @@ def place(postgres: Any) -> Iterator[Place]:
     small_ledger(f"{address}&schema=books")
     with postgres.connected(postgres.address()) as hands:
         yield Place(address, name, hands, itertools.count(1))
-    forget_connections()
 
 
 def test_every_setting_is_ours_or_named(place: Place, extent: Extent) -> None:
@@ -199,12 +191,10 @@ def test_a_ledger_is_made_under_every_setting(place: Place) -> None:
 
 def test_no_setting_of_a_pool_reaches_the_definitions(place: Place) -> None:
     """Behind a pool, SET may have reached another session: definitions are read under SET LOCAL."""
-    forget_connections()
     path = Ledger.existing(f"{place.address}&schema=books").path
-    with room.connected(path, patience=5) as books:
+    with room.connected(path, Session(), patience=5) as books:
         books.raw.execute("SET quote_all_identifiers = on; SET DateStyle = German")
         books.checked = -(10**9)
         books.open()
         shown = books.raw.execute("SHOW quote_all_identifiers").fetchone()
         assert shown == ("on",)
-    forget_connections()

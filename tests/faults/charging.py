@@ -19,8 +19,8 @@ from pathlib import Path
 from lastbit.errors import BudgetExceeded, LastbitError
 from lastbit.ledger.ledger import Ledger
 from lastbit.sampling.bits import secure_bits
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 BUDGET = Budget(kind="pure", epsilon=Fraction(1))
 PRICES = tuple(Fraction(1, part) for part in (50, 64, 80, 40))

@@ -31,8 +31,8 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import Limit
 from lastbit.ledger.safekeeping import copied
 from lastbit.sampling.bits import secure_bits
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 PTRACE_TRACEME, PTRACE_SYSCALL = 0, 24
 THIRD = Cost(epsilon=Fraction(1, 3))

@@ -11,8 +11,8 @@ from typing import Any
 from lastbit.addresses import Address
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 ONE = Budget(kind="pure", epsilon=Fraction(1))
 _PEOPLE = itertools.count(1)

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 PROCESSES = 16
 TINY = Fraction(1, 10**30)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.ledger.deciding import with_budget
 from lastbit.ledger.entry import Account
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 TINY = Fraction(1, 10**40)
 PURE = Budget(kind="pure", epsilon=Fraction(1))
@@ -91,12 +92,12 @@ def test_refusals_say_what_is_left_and_the_way_out():
 def test_another_budget_covers_what_is_spent():
     account = Account(name="visits", budget=APPROX).charged(epsilon(Fraction(1, 2), TINY))
     half = Budget(kind="approx", epsilon=Fraction(1, 2), delta=TINY)
-    assert account.with_budget(half).remaining == Cost()
-    assert account.with_budget(None).remaining is None
+    assert with_budget(account, half).remaining == Cost()
+    assert with_budget(account, None).remaining is None
     too_small = Budget(kind="approx", epsilon=Fraction(1, 2) - TINY, delta=TINY)
     for other in (too_small, RHO, PURE):  # PURE has no delta, and some is spent
         with pytest.raises(InvalidParameter, match="less than what visits has spent"):
-            account.with_budget(other)
+            with_budget(account, other)
 
 
 def test_prices_off_the_grid_are_refused():

@@ -13,8 +13,8 @@ from lastbit.errors import LastbitError
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import anchor_noted, anchored, restored
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 from tests.ledger.books import ONE, changed, charged, price, record, small_ledger
 from tests.ledger.test_reservations import reserved
 from tests.ledger.test_short_sums import HEAD, OLD

@@ -16,8 +16,8 @@ from lastbit.canonical import sha256
 from lastbit.errors import LedgerDamaged
 from lastbit.ledger.entry import FIRST, Entry
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
 

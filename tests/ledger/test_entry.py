@@ -13,8 +13,8 @@ from lastbit.canonical import canonical_json
 from lastbit.errors import WrongType
 from lastbit.ledger.entry import Entry, Malformed
 from lastbit.ledger.principals import Limit, Total
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 
 ENTRY = Entry(
     sequence=7,

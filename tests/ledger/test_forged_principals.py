@@ -11,8 +11,9 @@ import pytest
 from lastbit.addresses import Address
 from lastbit.canonical import canonical_json
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.ledger.chain import StoredEntry, chain_problems
+from lastbit.ledger.chain import StoredEntry
 from lastbit.ledger.entry import FIRST, Entry
+from lastbit.ledger.examination import chain_problems
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import Limit, Total
 from tests.engines import servers

@@ -11,8 +11,8 @@ import pytest
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.entry import FIRST
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.query.query import Aggregate, Query
 from tests.ledger.books import (
     CANARY,

@@ -19,9 +19,9 @@ from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
 from lastbit.ledger.entry import Account, Entry, Kind, Malformed
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.places import place_of
 from lastbit.ledger.principals import Limit
-from lastbit.ledger.storage import place_of
-from lastbit.tables.card.schema import Budget
+from lastbit.tables.card.budget import Budget
 from tests.engines import servers
 from tests.ledger.books import (
     CANARY,
@@ -38,7 +38,7 @@ from tests.ledger.books import (
 from tests.ledger.test_reservations import reserved
 
 psycopg = pytest.importorskip("psycopg", reason=servers.MISSING)
-from lastbit.ledger import ledger as ledger_module, postgres as room  # noqa: E402  it needs it
+from lastbit.ledger import charging as ledger_module, postgres as room  # noqa: E402  it needs it
 
 TWO = Budget(kind="pure", epsilon=ONE.epsilon * 2)
 _GIVEN = "bigint, text, text, text, text, text"
@@ -139,7 +139,7 @@ def test_a_charge_is_synced_as_it_has_to_be(ledger):
         connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
     try:
         seen = []
-        with room.connected(ledger.path, patience=7) as books:
+        with room.connected(ledger.path, ledger.session, patience=7) as books:
             for work in (books.transaction, books.snapshot):
                 with work():
                     seen += books.raw.execute("SHOW synchronous_commit").fetchone()
@@ -599,10 +599,10 @@ def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
     def unlocked(self, how, first):
         return begun(self, how, "SELECT 1")
 
-    def locking(self, row, **named):
+    def locking(self, entry, record):
         if mutant != "no lock":
             self.raw.execute(f"SELECT {self.schema}.locked()")
-        return append(self, row, **named)
+        return append(self, entry, record)
 
     monkeypatch.setattr(room.PostgresBooks, "_begun", unlocked)
     monkeypatch.setattr(room.PostgresBooks, "append", locking)
@@ -646,22 +646,22 @@ def test_two_that_make_one_ledger_get_one(address):
 
 def test_a_connection_is_kept_and_a_child_has_its_own(ledger):
     ledger.spent("visits")
-    with room.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
         first = books.raw.info.backend_pid
-    with room.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            with room.connected(ledger.path, patience=ledger.patience) as books:
+            with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
                 other = books.raw.info.backend_pid != first
             charged(ledger, "q9", price("1/8"))
             status = 0 if other else 1
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
-    with room.connected(ledger.path, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first  # the child said no goodbye on it
     assert ledger.spent("visits") == price("7/8")
 
@@ -702,7 +702,11 @@ def test_a_long_transaction_of_ours_is_ended_by_the_server(ledger, monkeypatch):
     """So that a machine that hangs keeps nobody out for ever."""
     monkeypatch.setattr("lastbit.ledger.postgres._longest_idle", lambda _: 100)
     refused = pytest.raises(InvalidParameter, match="took longer than is waited for")
-    with refused, room.connected(ledger.path, patience=3) as books, books.transaction():
+    with (
+        refused,
+        room.connected(ledger.path, ledger.session, patience=3) as books,
+        books.transaction(),
+    ):
         time.sleep(0.5)
         next(books.rows("WHERE sequence = 1"))
     charged(ledger, "q9", price("1/8"))

@@ -14,8 +14,8 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.principals import PERIODS, ROLES, Allowance, Limit, Principal, Total
 from lastbit.ledger.safekeeping import exported, restored
 from lastbit.ledger.sqlite import VERSION
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import Cost
 from tests.ledger.books import clock_shows, everything, new_ledger, price, record
 from tests.ledger.test_filter import version
 from tests.ledger.test_reservations import reserved

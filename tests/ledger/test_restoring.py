@@ -109,7 +109,7 @@ def test_an_answer_of_another_price_or_plan_is_refused(ledger, named):
 def test_a_record_of_another_price_is_let_in_by_no_server_and_is_no_answer(
     ledger, monkeypatch, named, at_once
 ):
-    monkeypatch.setattr("lastbit.ledger.ledger.price_problem", lambda *_: None)
+    monkeypatch.setattr("lastbit.ledger.charging.price_problem", lambda *_: None)
     answer = {**record("q"), **named}
 
     def written():

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter
+from lastbit.ledger.deciding import leads_to
 from lastbit.ledger.entry import Account
 from lastbit.ledger.ledger import Ledger
-from lastbit.tables.card.schema import Budget
-from lastbit.tables.plan.price import GRID, Cost, on_grid
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import GRID, Cost, on_grid
 from tests.ledger.books import charged, price
 
 OLD = Path(__file__).parent / "data" / "version-1.ledger"
@@ -86,6 +87,6 @@ def test_a_sum_below_the_charges_is_seen(old):
     """The mutant: rounding down, or to nearest."""
     account = Account(name="a", budget=None, spent=Cost(epsilon=Fraction(1, 10**300 + 7)))
     up = account.charged(price(1))
-    assert account.leads_to(up, price(1))
+    assert leads_to(account, up, price(1))
     down = Account(name="a", budget=None, spent=Cost(epsilon=Fraction(1)))
-    assert not account.leads_to(down, price(1))
+    assert not leads_to(account, down, price(1))

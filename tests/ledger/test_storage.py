@@ -15,7 +15,7 @@ from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, Ledge
 from lastbit.ledger import sqlite as storage
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.sqlite import SCHEMA, translated
-from lastbit.ledger.storage import _IDLE, ALONE, one_connection
+from lastbit.ledger.storage import ALONE
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
 ROOT = Path(__file__).parents[2]
@@ -50,8 +50,8 @@ def test_another_database_is_refused_and_left_as_it_is(tmp_path):
 
 def test_a_newer_version_is_refused(tmp_path):
     ledger = small_ledger(tmp_path)
-    changed(ledger.path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerDamaged, match="is of version 7, and this lastbit knows 6; upgrade"):
+    changed(ledger.path, "PRAGMA user_version = 8")
+    with pytest.raises(LedgerDamaged, match="is of version 8, and this lastbit knows 7; upgrade"):
         Ledger.open(ledger.path)
     changed(ledger.path, "PRAGMA user_version = 0")
     with pytest.raises(LedgerDamaged, match="changed"):
@@ -192,7 +192,7 @@ def test_a_charge_is_synced_as_it_has_to_be(tmp_path, monkeypatch):
     from lastbit.ledger import sqlite as storage
 
     ledger = small_ledger(tmp_path)
-    with storage.connected(ledger.path, patience=1) as connection:
+    with storage.connected(ledger.path, ledger.session, patience=1) as connection:
         assert connection.raw.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -272,10 +272,10 @@ def opened(monkeypatch):
 def test_calls_share_one_connection_and_hold_no_lock_between_them(tmp_path, opened):
     ledger = small_ledger(tmp_path)
     opened.clear()
-    with one_connection():
+    with ledger.connection():
         ledger.account("visits", ONE)
         charged(ledger, "q4", price("1/8"))
-        with one_connection():
+        with ledger.connection():
             assert ledger.spent("visits") == price("7/8")
         with closing(sqlite3.connect(ledger.path, timeout=0, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
@@ -290,7 +290,7 @@ def test_a_kept_connection_is_not_used_for_a_file_that_took_its_place(tmp_path):
     ledger = small_ledger(tmp_path)
     (tmp_path / "sub").mkdir()
     other = small_ledger(tmp_path / "sub")
-    with one_connection():
+    with ledger.connection():
         assert ledger.spent("visits") == price("3/4")
         os.replace(other.path, ledger.path)
         with pytest.raises(LedgerDamaged, match="was exchanged"):
@@ -303,7 +303,7 @@ def test_a_kept_connection_is_not_used_for_a_file_that_took_its_place(tmp_path):
 def test_a_kept_connection_is_closed_when_a_call_fails(tmp_path, opened):
     ledger = small_ledger(tmp_path)
     opened.clear()
-    with one_connection():
+    with ledger.connection():
         with pytest.raises(BudgetExceeded):
             charged(ledger, "q4", price("1/2"))
         assert ledger.spent("visits") == price("3/4")
@@ -312,7 +312,7 @@ def test_a_kept_connection_is_closed_when_a_call_fails(tmp_path, opened):
 
 def test_a_child_opens_a_connection_of_its_own(tmp_path, opened):
     ledger = small_ledger(tmp_path)
-    with one_connection():
+    with ledger.connection():
         ledger.spent("visits")
         opened.clear()
         child = os.fork()
@@ -338,7 +338,7 @@ def test_a_kept_connection_remembers_no_page_of_a_file_that_is_overwritten(
     ledger.path.write_bytes(start)
     charged(ledger, "q4", price("1/16"))
     assert ledger.path.read_bytes()[24:40] == all_spent[24:40]
-    with one_connection():
+    with ledger.connection():
         assert ledger.spent("visits") == price("13/16")
         ledger.path.write_bytes(all_spent)
         assert ledger.spent("visits") == price(1)
@@ -356,7 +356,7 @@ def test_an_interrupt_at_the_end_leaves_no_connection_on(tmp_path, monkeypatch):
             raise AssertionError
 
     ledger = small_ledger(tmp_path)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt), one_connection():
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt), ledger.connection():
         ledger.spent("visits")
         patched.setattr(ALONE, "lock", Interrupted())
-    assert _IDLE.kept is None
+    assert not ledger.session.lasts

@@ -10,8 +10,8 @@ from lastbit.cli.main import main
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.ledger.definitions import AS_MADE, LAYOUT, UPGRADES, filled
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.places import place_of
 from lastbit.ledger.principals import Limit
-from lastbit.ledger.storage import place_of
 from tests.engines import servers
 from tests.ledger.books import ONE, changed, charged, person, price, signed_in, small_ledger
 from tests.ledger.test_principals import asked
@@ -22,9 +22,10 @@ from lastbit.ledger import postgres as room
 DATA = Path(__file__).parent / "data"
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, 3])
 def old(request, address, tmp_path):
-    """The small ledger in an older layout: 1 knew no principals, 2 let analysts open accounts."""
+    """The small ledger in an older layout: 1 knew no principals, 2 let analysts open accounts,
+    3 knew no numbers that are drawn before there is an answer."""
     statements = json.loads((DATA / f"layout-{request.param}.json").read_text())
     file = small_ledger(tmp_path)
     place = place_of(address)
@@ -92,7 +93,7 @@ def test_only_the_owner_upgrades_and_all_or_nothing(old, monkeypatch):
     with pytest.raises(LedgerDamaged):
         Ledger.upgrade(place)
     monkeypatch.setattr(
-        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2]}
+        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2], 3: ()}
     )  # something is left out
     with pytest.raises(LedgerDamaged, match="changed"):
         Ledger.upgrade(place)

@@ -23,7 +23,8 @@ from lastbit.exact.rounding import upper
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms import above_threshold, lattice
 from lastbit.mechanisms.above_threshold import AboveThreshold
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import drawn

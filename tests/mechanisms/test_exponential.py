@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 
 from lastbit.laws.discrete import ExpWeighted
 from lastbit.mechanisms.exponential import Exponential, exact_utilities, utilities_of
-from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.choice import majorant
 from tests.laws.oracle import decimal, decimals, exp
 from tests.mechanisms.divergence import mass

@@ -13,7 +13,8 @@ import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimals, exp
 from tests.mechanisms.divergence import mass

@@ -25,15 +25,8 @@ from lastbit.exact.ball import arb_of, working_precision
 from lastbit.exact.rounding import upper
 from lastbit.mechanisms import histogram, lattice
 from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
-from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    AS_DECLARED,
-    CHANGE_ONE,
-    ApproxDP,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-)
+from lastbit.privacy.guarantees import ApproxDP, ProbabilisticDP, PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
 from tests.laws.frequency import assert_frequency, suspicious

@@ -14,7 +14,8 @@ from lastbit.errors import LastbitError
 from lastbit.laws.transformed import OnGrid, Shifted
 from lastbit.mechanisms import lattice
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import laplace_sampler
 from tests.laws.oracle import decimals, exp

@@ -17,7 +17,8 @@ from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.mechanisms.exponential import utilities_of
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
-from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import digits

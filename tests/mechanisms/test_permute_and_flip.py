@@ -16,7 +16,8 @@ from hypothesis import given, settings, strategies as st
 from lastbit.exact.rational import rational
 from lastbit.mechanisms.exponential import Exponential, utilities_of
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
-from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.bernoulli import Flips, flips
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.uniform import below_each

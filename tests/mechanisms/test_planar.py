@@ -18,7 +18,8 @@ from lastbit.exact.ball import Real, arb_of, working_precision
 from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
 from lastbit.mechanisms import planar
 from lastbit.mechanisms.planar import _DIAGONAL, PlanarLaplace
-from lastbit.privacy.guarantees import ADD_REMOVE, MetricDP, PureDP
+from lastbit.privacy.guarantees import MetricDP, PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.planar import coordinates, planar_sampler
 from tests.laws.frequency import assert_frequency

@@ -17,7 +17,8 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.mechanisms import polar as certified
 from lastbit.mechanisms.polar import PolarLaplace, polar_bounds
-from lastbit.privacy.guarantees import CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling import planar as polar
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.planar import PolarNoise, polar_noise

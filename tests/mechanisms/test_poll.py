@@ -16,7 +16,8 @@ from lastbit.exact import clopper_pearson
 from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms.poll import Poll, PollResult, share_variance, uncertainty_curve
 from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Seeded
 

@@ -13,7 +13,7 @@ import pytest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.stable_value import BOTTOM, Passed, ProposeTestRelease
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.neighbours import Proposal, propose
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimal, decimals, exp

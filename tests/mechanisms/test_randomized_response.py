@@ -16,7 +16,8 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms import randomized_response
 from lastbit.mechanisms.randomized_response import GRID, RandomizedResponse, Shift, moved, shifts
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sampling import draw
 from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.deterministic import Counting, Replay, Seeded

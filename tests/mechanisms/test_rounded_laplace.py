@@ -24,7 +24,8 @@ from lastbit.mechanisms.rounded_laplace import (
     rounded_bounds,
     unit_exponential,
 )
-from lastbit.privacy.guarantees import CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from tests.laws.frequency import assert_frequency
 

@@ -14,7 +14,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sampling.bits import KeyStream
 from tests.laws.oracle import decimals
 from tests.mechanisms.divergence import mass

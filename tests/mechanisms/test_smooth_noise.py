@@ -15,7 +15,8 @@ from lastbit.exact.rounding import lower
 from lastbit.laws import Rounded
 from lastbit.laws.ideal import Ideal, PolynomialTail, StudentT
 from lastbit.mechanisms.smooth_noise import SmoothNoise
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, ApproxDP, PureDP
+from lastbit.privacy.guarantees import ApproxDP, PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
 from tests.evidence import late
 from tests.laws.frequency import assert_frequency

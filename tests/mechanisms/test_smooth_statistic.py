@@ -24,7 +24,7 @@ from lastbit.mechanisms.smooth_noise import (
     private_variance,
     quantile_mechanism,
 )
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.smooth import smooth_sensitivity
 from lastbit.sensitivity.statistics import Quantile, Statistic, TrimmedMean, Variance
 from tests.laws.oracle import decimals

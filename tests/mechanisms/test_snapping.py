@@ -26,7 +26,8 @@ from lastbit.mechanisms.snapping import (
     overhead,
     snapped,
 )
-from lastbit.privacy.guarantees import CHANGE_ONE, ApproxDP, PureDP
+from lastbit.privacy.guarantees import ApproxDP, PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.exhaustive import exhaustive, snapped_binary16

@@ -13,7 +13,7 @@ import pytest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms.stable_value import BOTTOM, StableValue
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.distance import Stability, distance_to_instability
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimal, decimals, exp

@@ -8,8 +8,8 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
 from lastbit.privacy.compose import best_composition
-from lastbit.privacy.convert import least_noise
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP
+from lastbit.privacy.least_noise import least_noise
 
 CRUMB = 1 - Fraction(1, 2**38)
 positive = st.fractions(min_value=Fraction(1, 10**12), max_value=10**12)

@@ -22,8 +22,6 @@ from lastbit.privacy.compose import (
     tight_profile,
 )
 from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    CHANGE_ONE,
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -32,6 +30,7 @@ from lastbit.privacy.guarantees import (
     PureDP,
     RenyiDP,
 )
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from tests.privacy.truth import (
     MARGIN,
     advanced_epsilon,

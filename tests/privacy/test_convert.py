@@ -10,8 +10,6 @@ from hypothesis import assume, example, given, settings, strategies as st
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError
 from lastbit.privacy.compose import best_composition
 from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    CHANGE_ONE,
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -20,6 +18,7 @@ from lastbit.privacy.guarantees import (
     PureDP,
     RenyiDP,
 )
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from tests.evidence import late
 from tests.privacy.truth import (
     MARGIN,

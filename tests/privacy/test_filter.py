@@ -19,16 +19,8 @@ from lastbit.privacy.filter import (
     best_order,
     moment_filter,
 )
-from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    CHANGE_ONE,
-    ZCDP,
-    ApproxDP,
-    MetricDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
-)
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, MetricDP, ProbabilisticDP, PureDP, RenyiDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from tests.privacy.adversary import (
     composed_delta_of,
     gaussian,

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
+from hypothesis import given, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import arb_of, working_precision
@@ -24,6 +25,8 @@ from lastbit.privacy import (
     moment_filter,
 )
 from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
+from lastbit.privacy.filter import grid_ceiling, grid_floor
+from lastbit.privacy.gaussian_filter import gaussian_delta
 from tests.privacy.adversary import Step, gaussian, largest, response, worst_delta
 from tests.privacy.truth import decimal, decimals
 
@@ -57,6 +60,28 @@ def test_the_limit_is_the_greatest_mu(epsilon, delta):
     assert Fraction(GaussianLoss(kept.limit).profile.delta(epsilon)[1]) <= Fraction(delta)
     more = GaussianLoss(kept.limit * (1 + Fraction(1, 2**40)))
     assert Fraction(more.profile.delta(epsilon)[0]) > Fraction(delta)
+
+
+def far_tails():
+    """Very small and very large mu, where the two terms of the profile nearly cancel."""
+    return st.tuples(
+        st.integers(-60, 12).map(lambda n: Fraction(2) ** n),
+        st.sampled_from([Fraction(1, 10**6), Fraction(1, 3), Fraction(5), Fraction(1000)]),
+    )
+
+
+@given(far_tails())
+def test_the_delta_of_a_pair_is_that_of_the_accountant(place):
+    mu_squared, epsilon = place
+    low, high = GaussianLoss(mu_squared).profile.delta(epsilon)
+    assert Fraction(low) <= gaussian_delta(mu_squared, epsilon) <= Fraction(high)
+
+
+def test_grids_round_to_the_safe_side():
+    third = Fraction(1, 3)
+    assert 0 < grid_ceiling(third) - third < Fraction(1, 2**64)
+    assert 0 < third - grid_floor(third) < Fraction(1, 2**64)
+    assert grid_ceiling(Fraction(5, 2**64)) == grid_floor(Fraction(5, 2**64)) == Fraction(5, 2**64)
 
 
 def test_prices_of_noise():

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
-from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    ZCDP,
-    ApproxDP,
-    MetricDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
-)
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, MetricDP, ProbabilisticDP, PureDP, RenyiDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from tests.privacy.truth import MARGIN, decimal, decimals, group_delta, hockey_stick, judge
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=20)

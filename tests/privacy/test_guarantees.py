@@ -17,19 +17,16 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    AS_DECLARED,
-    CHANGE_ONE,
     ZCDP,
     ApproxDP,
     Guarantee,
     MetricDP,
-    Neighbours,
     ProbabilisticDP,
     PureDP,
     RenyiDP,
     from_json,
 )
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from tests.privacy.truth import decimal, decimals, exp, hockey_stick
 
 KINDS = (PureDP, ApproxDP, ProbabilisticDP, ZCDP, RenyiDP, MetricDP)

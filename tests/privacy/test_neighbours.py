@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 
 ALL = (ADD_REMOVE, CHANGE_ONE, AS_DECLARED)
 

@@ -36,12 +36,10 @@ from lastbit.privacy.convert import (
     delta_upper,
     epsilon_upper,
     grouped,
-    least_noise,
     posterior_bounds,
     renyi_divergence,
 )
 from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -50,6 +48,8 @@ from lastbit.privacy.guarantees import (
     PureDP,
     RenyiDP,
 )
+from lastbit.privacy.least_noise import least_noise
+from lastbit.privacy.neighbours import ADD_REMOVE
 from tests.privacy import truth
 from tests.privacy.truth import TIGHT, Refused, decimal, decimals, judge
 
@@ -422,7 +422,7 @@ CHECKS = [
         through=CONVERT,
     ),
     Check(
-        of="convert.least_noise",
+        of="least_noise.least_noise",
         name="a threshold",
         inputs=st.tuples(losses),
         claim=lambda x: least_noise(lambda noise: noise >= x, start=Fraction(1)),
@@ -437,7 +437,14 @@ NO_NUMBER = {
     "convert.best_order_for_epsilon": "a guess; every order gives a true bound",
     "convert.best_order_for_delta": "a guess; every order gives a true bound",
     "convert.implies": "a truth value; never claims what is false: test_convert.py",
-    "guarantees.check_neighbours": "no number at all: test_neighbours.py",
+    "filter.check_amounts": "no number at all: test_filter.py",
+    "filter.grid_ceiling": "the number itself, moved up: test_filter.py",
+    "filter.grid_floor": "the number itself, moved down: test_filter.py",
+    "gaussian_filter.gaussian_delta": "within the accountant's profile: test_gaussian_filter.py",
+    "promised_prices.moment_price": "is MomentFilter.price: test_filter.py",
+    "promised_prices.gaussian_price": "is GaussianFilter.price: test_gaussian_filter.py",
+    "promised_prices.gaussian_epsilon": "is GaussianFilter.epsilon_spent: test_gaussian_filter.py",
+    "neighbours.check_neighbours": "no number at all: test_neighbours.py",
     "guarantees.plus": "exact sums, infinity apart: test_guarantees.py",
     "guarantees.times": "exact products, infinity apart: test_guarantees.py",
     "guarantees.loss_parameter": "takes a number exactly: test_guarantees.py",

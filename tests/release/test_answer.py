@@ -19,7 +19,7 @@ from lastbit.errors import LastbitError
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import Cell
 from lastbit.report.answer import table_of
-from lastbit.tables.plan.price import Cost
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.query.expression import Constant, to_json
 from tests.tables.csv_oracles import ours
 

@@ -14,7 +14,7 @@ import pytest
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.ledger.ledger import Ledger
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.answer import Answer
 from lastbit.release.release import certificate_of, released
 from lastbit.report.claims import claim_of

@@ -14,7 +14,8 @@ from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.ledger import Ledger
 from lastbit.release.noise import noised
 from lastbit.release.release import released
-from lastbit.tables.card.schema import Budget, Column, DataCard, Source
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, call
 from lastbit.tables.query.query import Aggregate, GroupKey, Query

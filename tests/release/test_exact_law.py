@@ -18,7 +18,7 @@ import pytest
 
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.conversion import PairConversion, pair_variance
 from lastbit.tables.plan.parts import GaussianSelection, LaplacePart, PartitionSelection, RankPart

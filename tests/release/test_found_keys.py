@@ -17,7 +17,7 @@ from lastbit.release.noise import noised
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import SERVED
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.card.schema import Budget
+from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.parts import GaussianSelection, LaplacePart
 from lastbit.tables.plan.plan import planned
 

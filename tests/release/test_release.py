@@ -19,7 +19,8 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.paying import uncollected
 from lastbit.release.release import released
-from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query

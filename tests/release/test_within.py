@@ -11,9 +11,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.release.intervals import columns_of, errors_of
 from lastbit.release.noise import Noisy
 from lastbit.release.within import planned_within, price_rows
-from lastbit.tables.card.schema import Budget
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.plan.cost import admitted
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.plan.price import admitted
 from tests.release.pretend import card_of, part, query_of
 
 PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 4, "max_groups": 2}

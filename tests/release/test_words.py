@@ -13,7 +13,7 @@ import pytest
 from lastbit.checker.answer import named, plain
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.release import released
 from lastbit.tables.card.schema import Column
 from lastbit.tables.plan.plan import guarantee_of, planned, unit_name

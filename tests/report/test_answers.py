@@ -249,7 +249,7 @@ def test_concentrated_privacy_is_told_by_what_it_implies():
 
 
 def test_a_changed_row_is_another_promise():
-    from lastbit.privacy.guarantees import CHANGE_ONE
+    from lastbit.privacy.neighbours import CHANGE_ONE
 
     about = card(neighbours=CHANGE_ONE)
     query = Query(table="visits", aggregates=(count(),), keys=(by_region(*REGIONS),))

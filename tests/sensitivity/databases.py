@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, pairwise
 from math import ceil, floor
 from typing import Any
 
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,

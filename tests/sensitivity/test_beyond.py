@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.privacy.guarantees import Neighbours
+from lastbit.privacy.neighbours import Neighbours
 from lastbit.sensitivity.neighbours import distance_beyond, sensitivity_at
 from lastbit.sensitivity.statistics import Statistic
 from tests.sensitivity.databases import (

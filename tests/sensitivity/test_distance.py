@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.distance import (
     Stability,
     distance_to_instability,

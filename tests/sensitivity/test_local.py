@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.neighbours import local_sensitivity
 from lastbit.sensitivity.statistics import Statistic, TrimmedMean, Variance
 from tests.sensitivity.databases import BOUNDS, QUESTIONS, databases, local

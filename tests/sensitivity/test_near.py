@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.neighbours import quantile_reach, reachable, sensitivity_at, variance_reach
 from lastbit.sensitivity.statistics import (
     Count,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.neighbours import Proposal, distance_beyond, local_sensitivity, propose
 
 BOUNDS = (Fraction(1, 2), Fraction(1), Fraction(3))

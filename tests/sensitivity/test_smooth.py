@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.neighbours import sensitivity_at
 from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
 from lastbit.sensitivity.statistics import Mean, Quantile, Statistic, Variance

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.neighbours import global_sensitivity
 from lastbit.sensitivity.statistics import Statistic, TrimmedMean, Variance
 from tests.sensitivity.databases import BOUNDS, QUESTIONS, databases, local

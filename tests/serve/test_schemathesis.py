@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lastbit.addresses import Secret
 from lastbit.release import remote_table
 from lastbit.serve.openapi import document
+from lastbit.servers import Secret
 from tests.serve.asking import asking
 from tests.serve.serving import Serving
 

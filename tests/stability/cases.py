@@ -8,7 +8,7 @@ from math import inf, nan
 
 from hypothesis import strategies as st
 
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import Measure, measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant

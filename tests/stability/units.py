@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import HealthCheck, assume, given, seed, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, Constant

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.privacy.guarantees import CHANGE_ONE
-from lastbit.tables.card.schema import Budget
+from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.marginals import (
     consistent_variances,
     marginals_query,

@@ -8,16 +8,16 @@ from hypothesis import given, strategies as some
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.plan.price import (
+from lastbit.tables.plan.cost import (
     GRID,
     LARGEST,
     admitted,
-    asked_price,
     check_admitted,
     on_grid,
     rounded_up,
     suggested,
 )
+from lastbit.tables.plan.price import asked_price
 
 decimals = some.builds(
     lambda digits, place: Fraction(digits) / 10**place,

@@ -20,7 +20,7 @@ from lastbit.checker.tail import gaussian_tail
 from lastbit.exact import upper, working_precision
 from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.conversion import (
     PairConversion,

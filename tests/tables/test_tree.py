@@ -11,7 +11,7 @@ from flint import fmpq, fmpq_mat
 from hypothesis import given, settings, strategies as st
 
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.tables.plan.parts import RankPart, TreePart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.sensitivity import sensitivity_of

@@ -17,7 +17,7 @@ from lastbit.checker import tables as answered_tables
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import Rejected, digest
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.marginals import marginals_record
 from lastbit.release.reach import MeasureNoise
 from lastbit.sampling.deterministic import Seeded

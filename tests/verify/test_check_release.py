@@ -22,7 +22,7 @@ from lastbit.checker.tree import tree_shape
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.guarantees import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.release import certificate_of
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.conversion import order_delta, pair_delta

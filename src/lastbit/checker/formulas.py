@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .numbers import Json, number, require
 
 if TYPE_CHECKING:  # which checks formulas
-    from .query import Question
+    from .shown import ShownQuestion
 
 _MANY = 10**6
 _MOST_NAMED = 3
@@ -239,7 +239,7 @@ def _functions_in(expression: Any) -> set[str]:
     return names
 
 
-def released_values(question: Question, rows: Sequence[Json]) -> list[dict[Any, Any]]:
+def released_values(question: ShownQuestion, rows: Sequence[Json]) -> list[dict[Any, Any]]:
     """The numbers of each row by name in small letters, shown or not: released, and formulas."""
     numbers = [_released(question, row) for row in rows]
     names = [] if not numbers else list(numbers[0])
@@ -251,7 +251,7 @@ def released_values(question: Question, rows: Sequence[Json]) -> list[dict[Any, 
     return numbers
 
 
-def check_values(question: Question, rows: list[Json]) -> None:
+def check_values(question: ShownQuestion, rows: list[Json]) -> None:
     """That every derived cell holds the formula over the other cells of its row."""
     numbers = released_values(question, rows)
     for name, _ in question.derived:
@@ -271,14 +271,14 @@ def check_values(question: Question, rows: list[Json]) -> None:
                 require(inside, "an interval does not hold its number")
 
 
-def _place(question: Question, wanted: str) -> int:
+def _place(question: ShownQuestion, wanted: str) -> int:
     """At which cell of a row the column stands; a histogram has one for each bin."""
     widths = {part.name: max(len(part.edges) - 1, 1) for part in question.aggregates}
     before = question.selected[: question.selected.index(wanted)]
     return sum(widths.get(name, 1) for name in before)
 
 
-def _released(question: Question, row: Json) -> dict[Any, Any]:
+def _released(question: ShownQuestion, row: Json) -> dict[Any, Any]:
     """The released numbers of a row by the names of the aggregates, shown or not."""
     single = [part.name for part in question.aggregates if part.function != "histogram"]
     hidden = [name for name in single if name not in question.selected]
@@ -303,7 +303,7 @@ def _total(values: list[Any]) -> float | None:
 # ---------------------------------------------------------------- rows that are shown
 
 
-def check_shown(question: Question, rows: Sequence[Json]) -> None:
+def check_shown(question: ShownQuestion, rows: Sequence[Json]) -> None:
     """Raise `Rejected` where the rows contradict the question."""
     groups, limit = question.groups, question.limit
     if groups is not None and question.having is None:
@@ -320,7 +320,7 @@ def check_shown(question: Question, rows: Sequence[Json]) -> None:
     require(in_order, "the rows contradict ORDER BY")
 
 
-def remarks_on_shown(question: Question, rows: Sequence[Json]) -> Iterator[str]:
+def remarks_on_shown(question: ShownQuestion, rows: Sequence[Json]) -> Iterator[str]:
     """What a reader should know of rows that were not shown, or not checked."""
     others = [] if question.having is None else _not_computed(question.having)
     if others:
@@ -344,7 +344,7 @@ def remarks_on_shown(question: Question, rows: Sequence[Json]) -> Iterator[str]:
         )
 
 
-def _columns_of(question: Question, rows: Sequence[Json]) -> Iterator[dict[Any, Any]]:
+def _columns_of(question: ShownQuestion, rows: Sequence[Json]) -> Iterator[dict[Any, Any]]:
     """The columns of each row by their names in small letters, shown or not."""
     for row, numbers in zip(rows, released_values(question, rows), strict=True):
         keys = zip(question.names, map(_constant, row["keys"]), strict=True)

@@ -20,7 +20,6 @@ from lastbit.ledger import (
     Period,
     check_charging,
     neighbours_of,
-    one_connection,
 )
 from lastbit.report import allowance_json
 from lastbit.tables import Cost, DataCard, read_card
@@ -44,7 +43,6 @@ def allowance() -> None:
 @option("--rho", "The same, where the table is paid in concentrated privacy.")
 @option("--per", "Whole again when a calendar period begins (UTC); else for good.", PERIODS)
 @account_option
-@one_connection()
 def set_allowance(
     file: Path | Address,
     name: str,
@@ -75,7 +73,6 @@ def set_allowance(
 @place_argument
 @account_option
 @json_option
-@one_connection()
 def list_allowances(file: Path | Address, account: str | None, as_json: bool) -> None:
     """All allowances, and what is left of them."""
     books, card = ledger_of(file)
@@ -91,7 +88,6 @@ def list_allowances(file: Path | Address, account: str | None, as_json: bool) ->
 @place_argument
 @click.argument("name")
 @account_option
-@one_connection()
 def remove(file: Path | Address, name: str, account: str | None) -> None:
     """Take an allowance away; what was spent stays spent."""
     books, card = ledger_of(file)

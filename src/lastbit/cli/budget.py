@@ -24,7 +24,7 @@ from lastbit.cli.ledger import (
 from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.cli.remote import OrRemote, show_budget, token_option
-from lastbit.ledger import Account, Allowance, Ledger, neighbours_of
+from lastbit.ledger import Account, Allowance, Ledger, neighbours_of, opens_filter
 from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
@@ -79,7 +79,7 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     if not agrees and not as_json:
         words = "The card names another budget than the ledger has. No question is answered"
         words += f"\nuntil they agree: lastbit budget {file} --set"
-        if card.budget is not None and account.opens_filter(card.budget) and not account.unused:
+        if card.budget is not None and opens_filter(account, card.budget) and not account.unused:
             words += f"\n{REOPENING}"
         click.echo(words, err=True)
 

@@ -36,10 +36,10 @@ from lastbit.ledger import (
     Entry,
     Ledger,
     Limit,
+    Session,
     anchor_noted,
     anchored,
     exported,
-    one_connection,
     restored,
     user_name,
 )
@@ -66,6 +66,7 @@ LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "
 HAPPENED: Mapping[str, str] = MappingProxyType(
     {
         "opened": "opened",
+        "drawn": "numbers drawn, paid before",
         "settled": "answered, paid before",
         "voided": "void since a backup was restored; stays charged",
     }
@@ -131,7 +132,6 @@ def ledger() -> None:
 @anchors_option
 @json_option
 @click.pass_context
-@one_connection()
 def verify(
     context: click.Context,
     file: Path | Address,
@@ -180,7 +180,6 @@ def verify(
 @option("--account", "Only this table's entries.", str)
 @option("--last", "How many.", click.IntRange(1), default=20)
 @json_option
-@one_connection()
 def log(file: Path | Address, account: str | None, last: int, as_json: bool) -> None:
     """The last entries, oldest first."""
     books = Ledger.existing(file)
@@ -201,7 +200,6 @@ def log(file: Path | Address, account: str | None, last: int, as_json: bool) -> 
 @ledger_argument
 @option("--out", "Write to this file.", PATH)
 @option("--format", "All entries, or the register of releases.", FORMATS, default="jsonl")
-@one_connection()
 def export(file: Path | Address, out: Path | None, format: str) -> None:
     """Every entry with its answer, one JSON a line; or the register of releases.
 
@@ -327,7 +325,6 @@ def withdraw(file: Path | Address, entry: int, why: str) -> None:
 @ledger_argument
 @click.argument("anchor", type=PLACE)
 @flag("--another", "The anchor has heads of other ledgers, and this is a further one.")
-@one_connection()
 def anchor(file: Path | Address, anchor: Path | Address, another: bool) -> None:
     """Note the head of a ledger elsewhere, so that a chain that was rewritten is seen.
 
@@ -397,12 +394,18 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
     ]
 
 
-def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
-    """The account of a table as it is now; a ledger that is not there yet is not made."""
-    new = Account(name=card.account_name, budget=card.budget)
+def ledger_of_card(card: DataCard, session: Session | None = None) -> Ledger | None:
+    """The ledger of a table; one that is not there yet is not made."""
     if card.ledger is None or not (is_address(card.ledger) or exists(card.ledger)):
+        return None
+    return Ledger.existing(card.ledger, session=session)
+
+
+def account_of(card: DataCard, session: Session | None = None) -> tuple[Ledger | None, Account]:
+    """The account of a table as it is now, and its ledger, if that is there."""
+    new, books = Account(name=card.account_name, budget=card.budget), ledger_of_card(card, session)
+    if books is None:
         return None, new
-    books = Ledger.existing(card.ledger)
     return books, next((one for one in books.accounts() if one.name == card.account_name), new)
 
 
@@ -577,7 +580,7 @@ def _what(entry: Entry, room: int) -> str:
             return printable(entry.words or "", 60)
         case "voided" if entry.words:
             return printable(f"not answered, stays charged: {entry.words}", 60)
-        case "opened" | "settled" | "voided":
+        case "opened" | "drawn" | "settled" | "voided":
             return HAPPENED[entry.kind]
         case "principal":
             return printable(f"{entry.principal}: {entry.role or 'removed'}", 60)

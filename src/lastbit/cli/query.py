@@ -15,7 +15,7 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.allowance import allowance_words, own_allowance
-from lastbit.cli.ledger import account_of, budget_rows
+from lastbit.cli.ledger import account_of, budget_rows, ledger_of_card
 from lastbit.cli.options import PATH, command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
@@ -31,7 +31,7 @@ from lastbit.cli.output import (
 from lastbit.cli.remote import OrRemote, budget_at, remote_table_at, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
-from lastbit.ledger import Account, Allowance, check_output, one_connection, spared_by
+from lastbit.ledger import Account, Allowance, Session, check_output, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
@@ -113,7 +113,6 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
 @token_option
 @json_option
-@one_connection()
 def query(
     card: Path | str,
     sql: str | None,
@@ -213,9 +212,12 @@ def query(
         asked["consistent"] = consistent
     if isinstance(question, Table):
         asked["kept"] = kept
-    with _words_on_interrupts(), waiting("asking") as tell, progress(tell):
-        answer = question.release(fresh=fresh, **asked)
-    state, rows, account = _budget_of(table, answer)
+    with Session().lasting() as session:
+        if isinstance(question, Table | MarginalsQuestion):
+            asked["ledger"] = ledger_of_card(question.card, session)
+        with _words_on_interrupts(), waiting("asking") as tell, progress(tell):
+            answer = question.release(fresh=fresh, **asked)
+        state, rows, account = _budget_of(table, answer, session)
     _show_answer(answer, state, rows, as_json=as_json)
     _write(answer, account, out=out, report=report, title=title)
 
@@ -264,14 +266,13 @@ def _show_answer(
 
 
 def _budget_of(
-    table: Table | RemoteTable, answer: Answer | Marginals
+    table: Table | RemoteTable, answer: Answer | Marginals, session: Session
 ) -> tuple[Mapping[str, Any], list[tuple[str, str]], Mapping[str, Any] | None]:
     """What is left after an answer: as JSON, in words, and for its page."""
     if isinstance(table, Table):
-        books, account = account_of(table.card)
+        books, account = account_of(table.card, session)
         share = own_allowance(books, account.name)
-        cost = answer.record["cost"].items()
-        paid = Cost(**{name: Fraction(amount) for name, amount in cost})
+        paid = Cost.from_json(answer.record["cost"])
         said, rows = _budget_words(account, paid, share)
         return {"account": account_json(account), **said}, rows, account_json(account, paid)
     try:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastbit.addresses import Secret, is_web_address
 from lastbit.cli.ledger import LETTERS, limit_words, money
 from lastbit.cli.options import PATH, option, refusal
 from lastbit.cli.output import Facts, Heading, printable, show, show_json
@@ -17,6 +16,7 @@ from lastbit.errors import ServerFailed
 from lastbit.files import content_of
 from lastbit.ledger import Limit
 from lastbit.report import budget_parts
+from lastbit.servers import Secret, is_web_address
 from lastbit.tables import exact_fraction
 
 MOST_TOKEN = 4096  # bytes of its file

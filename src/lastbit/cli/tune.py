@@ -16,7 +16,6 @@ from lastbit.cli.options import PATH, command, exact_number, flag, json_option, 
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.files import written_over
-from lastbit.ledger import one_connection
 from lastbit.release import (
     BoundsSuggestion,
     MaxRowsSuggestion,
@@ -49,7 +48,6 @@ _BY_HAND = "paste the lines that are shown"
 @flag("--write", "Write the lines into the card; comments stay.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @json_option
-@one_connection()
 def tune(
     file: Path,
     epsilon: Fraction | None,
@@ -93,7 +91,6 @@ def tune(
         text = file.read_text(encoding="utf-8")
         for section in [("unit",) if name is None else ("columns", name) for name in questions]:
             edited(text, section, "max_rows = 1" if section == ("unit",) else "bounds = [0, 1]")
-    lines: dict[tuple[str, ...], str]
     rows: MaxRowsSuggestion | None = None
     bounds: list[BoundsSuggestion] = []
     with waiting("tuning") as tell:

@@ -11,7 +11,7 @@ from lastbit.cli.allowance import allowance_table, allowance_words, ledger_of, p
 from lastbit.cli.ledger import question_table, with_answers
 from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, show_json
-from lastbit.ledger import ROLES, Ledger, Principal, Role, one_connection
+from lastbit.ledger import ROLES, Ledger, Principal, Role
 from lastbit.report import allowance_json
 
 LAST = 5
@@ -30,7 +30,6 @@ def user() -> None:
 @place_argument
 @click.argument("name", required=False)
 @option("--role", "What they may do.", ROLES, required=True)
-@one_connection()
 def add(file: Path | Address, name: str | None, role: Role) -> None:
     """Give somebody a role; without a NAME, yourself.
 
@@ -60,7 +59,6 @@ def add(file: Path | Address, name: str | None, role: Role) -> None:
 @user.command("list", example="list visits.toml")
 @place_argument
 @json_option
-@one_connection()
 def list_users(file: Path | Address, as_json: bool) -> None:
     """All principals, and what is left of their allowances."""
     books, _ = ledger_of(file)
@@ -85,7 +83,6 @@ def list_users(file: Path | Address, as_json: bool) -> None:
 @place_argument
 @click.argument("name")
 @json_option
-@one_connection()
 def show_user(file: Path | Address, name: str, as_json: bool) -> None:
     """One principal: role, allowances, and what they asked last."""
     books, _ = ledger_of(file)
@@ -112,7 +109,6 @@ def show_user(file: Path | Address, name: str, as_json: bool) -> None:
 @user.command(example="remove visits.toml ana")
 @place_argument
 @click.argument("name")
-@one_connection()
 def remove(file: Path | Address, name: str) -> None:
     """Take a role away, for good; what was spent stays spent, and the name stays taken."""
     books, _ = ledger_of(file)

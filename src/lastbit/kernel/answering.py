@@ -9,7 +9,7 @@ Theorem  (a) no row is read for an answer before its price is committed. (b) One
          have one set of them for a reservation. (c) A reservation is answered by the program, card
          and data that it was made for, at the price that was charged
 Proof    (a) `books.reserve` returns after its commit, and `answer` asks the books for the open
-         reservation before it runs the engine. (b) `Ledger.draw` keeps the first draw of a
+         reservation before it runs the engine. (b) `ChargingLedger.draw` keeps the first draw of a
          reservation in one transaction, and gives back what is kept: only that is used. (c) the
          digest of the program, by the reservation's own data, and the price are compared with those
          of the reservation; the data are compared before and after they are read
@@ -21,6 +21,7 @@ Checked  tests/kernel/test_answering.py; tests/faults
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -29,7 +30,7 @@ from lastbit.kernel.noise import Noisy, Reference, noisy_numbers
 from lastbit.kernel.program import Program
 from lastbit.kernel.question import question_of_program
 from lastbit.kernel.sealed import scanned_marginals, sealed_integers
-from lastbit.ledger import Entry, IsAnswer, Ledger, neighbours_of
+from lastbit.ledger import ChargingLedger, Entry, IsAnswer, neighbours_of
 from lastbit.sampling import secure_bits
 from lastbit.tables import aggregates, fingerprint, keeping_units, marginal_counts, sealed
 
@@ -38,7 +39,7 @@ _UNREAD = "the source could not be read; check it"
 _NOT_NOISED = "the noise could not be added; nothing was released"
 
 
-def data_fingerprint(program: Program, books: Ledger) -> str:
+def data_fingerprint(program: Program, books: ChargingLedger) -> str:
     """Differs if the data do, and tells nothing else: keyed by the ledger's secret."""
     return sealed(lambda: books.keyed(fingerprint(program.card)), words=_UNREAD)
 
@@ -46,7 +47,7 @@ def data_fingerprint(program: Program, books: Ledger) -> str:
 def reserve(
     program: Program,
     *,
-    books: Ledger,
+    books: ChargingLedger,
     data: str,
     who: str | None,
     principal: str | None = None,
@@ -78,7 +79,7 @@ def answer(
     program: Program,
     entry: Entry,
     *,
-    books: Ledger,
+    books: ChargingLedger,
     make_record: Callable[[Noisy], Record],
     who: str | None,
     reference: Reference | None = None,
@@ -108,16 +109,19 @@ def answer_unrecorded(program: Program, *, reference: Reference | None = None) -
     return _noisy(program, reference)
 
 
-def _check_kinds(program: Program, books: Ledger) -> None:
+def _check_kinds(program: Program, books: ChargingLedger) -> None:
     """That nothing else poses as what was checked, or as the books that the card names."""
-    if type(program) is not Program or type(books) is not Ledger:
+    ours = ChargingLedger, getattr(sys.modules.get("lastbit.ledger.ledger"), "Ledger", None)
+    if type(program) is not Program or type(books) not in ours:
         raise WrongType("program", problem="is none", remedy="pass a Program and a Ledger")
     if program.card.ledger is not None and not books.is_at(program.card.ledger):
         problem, remedy = "is not the one that the card names", "leave it out"
         raise InvalidParameter("ledger", problem=problem, remedy=remedy)
 
 
-def _run(program: Program, books: Ledger, entry: Entry, reference: Reference | None) -> Noisy:
+def _run(
+    program: Program, books: ChargingLedger, entry: Entry, reference: Reference | None
+) -> Noisy:
     """The noisy integers of a reservation, if the data are its own while they are read."""
     card = program.card
     if card.accepted_data and data_fingerprint(program, books) != entry.fingerprint:

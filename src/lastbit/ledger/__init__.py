@@ -32,16 +32,21 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 
 | file | holds |
 |---|---|
-| `entry.py` | an entry, its canonical text and its hash; an account, and the rules that change it |
+| `charging.py` | `ChargingLedger`: open, account, reserve, settle, recorded |
+| `entry.py` | an entry, its canonical text and its hash; an account, and how it is charged |
 | `records.py` | what of an answer is read, and believed, whoever wrote it |
-| `principals.py` | who may charge what: roles, allowances, and their rules |
-| `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
+| `principals.py` | who may charge what: roles and allowances |
+| `chain.py` | entries written, and read in one pass |
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
+| `places.py` | which storage keeps a place |
 | `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
+| | these decide what a question is charged, and import none of the following |
+| `ledger.py` | `Ledger`: the same, with what stewards decide and auditors look at |
+| `deciding.py` | the rules of decisions: budgets, roles, allowances |
+| `examination.py` | what is wrong with a chain of entries |
+| `safekeeping.py` | backup, restore, export; what must not be written over |
 | `postgres.py` | a database that machines share: its lock, lost connections, errors in our words |
 | `definitions.py` | its tables, roles, and the functions that append |
-| `ledger.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
-| `safekeeping.py` | backup, restore, export; what must not be written over |
 """
 
 from lastbit.doors import opened

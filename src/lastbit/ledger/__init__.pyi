@@ -1,4 +1,6 @@
 from lastbit.ledger.chain import IsAnswer as IsAnswer, Known as Known
+from lastbit.ledger.charging import ChargingLedger as ChargingLedger
+from lastbit.ledger.deciding import check_deciding as check_deciding, opens_filter as opens_filter
 from lastbit.ledger.entry import (
     Account as Account,
     Entry as Entry,
@@ -15,17 +17,16 @@ from lastbit.ledger.principals import (
     Role as Role,
     Total as Total,
     check_charging as check_charging,
-    check_deciding as check_deciding,
 )
 from lastbit.ledger.safekeeping import (
     anchor_noted as anchor_noted,
     anchored as anchored,
+    check_output as check_output,
     exported as exported,
     restored as restored,
     spared_by as spared_by,
 )
-from lastbit.ledger.sqlite import check_output as check_output
-from lastbit.ledger.storage import one_connection as one_connection, user_name as user_name
+from lastbit.ledger.storage import Session as Session, user_name as user_name
 
 __all__ = [
     "Account",

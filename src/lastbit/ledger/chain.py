@@ -1,4 +1,4 @@
-r"""The chain of entries: written, read in one pass, and checked link by link.
+r"""The chain of entries: written, and read in one pass, every hash checked.
 
 Law      everything that decides about money is read by `scanned`, in the transaction that acts on
          it: from the table of entries in its own order, never by an index; every text has its hash,
@@ -13,49 +13,28 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number given out
          the next entry names. The last entry has no next one: damage changes its text and its hash
          to fit each other only by finding a preimage. What is found in a text is found by letters
          that can only be that field: in canonical JSON, a quotation mark inside a text is `\"`
-Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
-         the charges in the file (or more: `entry.py`) and was within its budget at every entry;
-         every answer (`records.py`) has a charge of its own, made before it, of the price and the
-         plan that it names; every charge, once there are principals, is in the name of one who
-         might ask, and within the allowance of an analyst as `principals.py` counts it; and whoever
-         knows the hash of one entry knows that no entry up to it was changed, dropped, added or
-         moved since, unless they know two texts of one SHA-256
-Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
-         hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
-         hashes before, and so on down to the first entry
-Differs  nothing is promised of entries after the last hash that somebody noted: whoever can write
-         the file can drop them, or write the chain anew. That is why a hash is noted elsewhere
 Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then asked for more;
-         tests/ledger/test_chain.py
+         tests/ledger/test_chain.py. `examination.py` checks a chain for those who suspect tampering
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256 as hashed
 from typing import Any, TypeAlias
 
 from lastbit.canonical import canonical_json, sha256
-from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.errors import InvalidParameter
 from lastbit.ledger.entry import FIRST, LONGEST_ENTRY, Account, Entry, Malformed
-from lastbit.ledger.principals import (
-    Allowance,
-    Principal,
-    check_allowed,
-    check_charging,
-    check_role,
-    counted,
-    is_time,
-    moment_of,
-)
+from lastbit.ledger.principals import Allowance, Principal
 from lastbit.ledger.records import UNREADABLE, WITHDRAWN, answer_problem, record_of
 from lastbit.ledger.storage import Books, Place, damaged
 from lastbit.tables import Cost
 
 _KIND = re.compile(
-    rb'"format":"lastbit ledger ([123456])","kind":"([a-z]+)"'
+    rb'"format":"lastbit ledger ([1-7])","kind":"([a-z]+)"'
 )  # a budget has a kind too
 _PRINCIPAL = re.compile(rb'"principal":("(?:[^"\\]|\\.)*")')
 _WHEN = re.compile(rb'"when":"([^"\\]*)"')
@@ -131,13 +110,14 @@ class Known:
             self.withdrawn.add(entry.reservation or "")
 
 
-def known_by(books: Books) -> Known:
-    """What was withdrawn in this ledger."""
-    # most entries are charges and answers: to parse all of them would take long
-    rows = list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%'))
+def known_by(books: Books, entries: Iterable[Entry] = ()) -> Known:
+    """What these entries say, and what was withdrawn in this ledger."""
     known = Known()
-    for row in rows:
+    # most entries are charges and answers: to parse all of them would take long
+    for row in list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%')):
         known.take(intact(books.place, row), row.hash)
+    for entry in entries:
+        known.take(entry, entry.hash)
     return known
 
 
@@ -150,6 +130,8 @@ def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
 def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
     """The entry of a row, with its answer, or with why what is kept is none."""
     entry = intact(books.place, row, whole=True)
+    if entry.kind == "drawn":  # numbers, and no answer
+        return replace(entry, record=None, unreadable=None)
     if entry.record is None:
         return entry
     if row.hash in known.withdrawn:
@@ -162,17 +144,6 @@ def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
         cost = known.costs[paid]
     problem = answer_problem(entry.record, entry, cost)
     return entry if problem is None else entry.without_answer(problem)
-
-
-def written(books: Books, entry: Entry, record: str | None) -> None:
-    """Append an entry that has its number, and the text of its answer beside it."""
-    row = entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
-    books.append(
-        row,
-        reservation=entry.reservation,
-        principal=entry.principal,
-        version=entry.version,
-    )
 
 
 def intact(place: Place, row: StoredEntry, *, whole: bool = False) -> Entry:
@@ -194,6 +165,8 @@ class Scan:
     """By account, as it is written in an entry: its newest entry."""
     open: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     """By their hashes: reservations that are neither answered nor void."""
+    draws: dict[bytes, int] = field(default_factory=dict)
+    """By the hash of its reservation: the number of the entry with the noisy numbers."""
     closed: dict[bytes, int] = field(default_factory=dict)
     """By the hash of its reservation: the number of the entry that answers it, or makes it void."""
     named: dict[tuple[bytes, bytes], tuple[int, bytes]] = field(default_factory=dict)
@@ -209,56 +182,46 @@ class Scan:
 
     def account(self, name: str) -> Account | None:
         """The account after its newest entry."""
-        found = self.newest.get(_account(name))
-        return None if found is None else self._entry(*found).state
-
-    def accounts(self) -> Iterator[Account]:
-        """All accounts."""
-        for found in self.newest.values():
-            state = self._entry(*found).state
-            if state is not None:
-                yield state
+        newest = self.newest.get(_account(name))
+        return None if newest is None else self.entry(newest).state
 
     def principal(self, name: str) -> Principal | None:
         """A principal, with the role given last."""
-        found = self.named.get((_NO_ACCOUNT, _letters(name)))
-        return None if found is None else _principal(self._entry(*found))
-
-    def principals(self) -> dict[str, Principal]:
-        """All principals, by name, with the roles given last."""
-        roles = [self._entry(*found) for key, found in self.named.items() if key[0] == _NO_ACCOUNT]
-        return {entry.principal or "": _principal(entry) for entry in roles}
+        newest = self.named.get((NO_ACCOUNT, letters_of(name)))
+        return None if newest is None else principal_of(self.entry(newest))
 
     def allowance(self, account: str, principal: str) -> Allowance | None:
         """The allowance as its newest entry states it, unless a role was given since."""
-        return self._allowance(_account(account), _letters(principal))
-
-    def allowances(self) -> Iterator[Allowance]:
-        """All that are in force."""
-        for key in self.named:
-            found = self._allowance(*key)
-            if found is not None:
-                yield found
-
-    def _allowance(self, account: bytes, principal: bytes) -> Allowance | None:
-        role, found = (self.named.get((name, principal)) for name in (_NO_ACCOUNT, account))
-        if role is None or found is None or found <= role:
+        letters = letters_of(principal)
+        role = self.named.get((NO_ACCOUNT, letters))
+        newest = self.named.get((_account(account), letters))
+        if role is None or newest is None or newest <= role:
             return None
-        return self._entry(*found).allowance
+        return self.entry(newest).allowance
 
     def open_reservations(self, account: str | None, question: str | None = None) -> list[Entry]:
         """What is charged and not answered, in order."""
-        found = []
-        for number, text in self.open.values():
-            if account is not None and not text.startswith(_account(account) + _AFTER_ACCOUNT):
-                continue
-            if question is None or _question(question) in text:
-                found.append(self._entry(number, text))
-        return found
+        start = b"" if account is None else account_start(account)
+        letters = b"" if question is None else _question(question)
+        return [
+            self.entry(found)
+            for found in self.open.values()
+            if found[1].startswith(start) and letters in found[1]
+        ]
 
     def closing(self, books: Books, reservation: Entry) -> Entry | None:
         """The entry that answers a reservation, with the answer, or that makes it void."""
         return self._whole(books, self.closed.get(reservation.hash.encode()))
+
+    def draw(self, books: Books, reservation: Entry) -> str | None:
+        """The noisy numbers that were drawn for a reservation, as they are kept."""
+        number = self.draws.get(reservation.hash.encode())
+        if number is None:
+            return None
+        row = next(stored(books, "WHERE sequence = ?", number, records=True), None)
+        if row is None or intact(self.place, row, whole=True).record is None:
+            raise _broken(self.place, number)
+        return row.record
 
     def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
         """The newest answer to the question that was looked for; None: there is none."""
@@ -287,12 +250,13 @@ class Scan:
             problem, remedy = "is longer than entries may be", "write it in fewer words"
             raise InvalidParameter("entry", problem=problem, remedy=remedy)
         Entry.read(entry.text)  # what could not be read again is never written
-        written(books, entry, record)
+        books.append(entry, record)
         self.last, self.head, self.when = entry.sequence, entry.hash, when
         return entry
 
-    def _entry(self, number: int, text: bytes) -> Entry:
-        return _parsed(self.place, number, text)
+    def entry(self, found: tuple[int, bytes]) -> Entry:
+        """The entry of this number and text."""
+        return parsed(self.place, *found)
 
     def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
@@ -322,7 +286,7 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         previous = hash_
         version, kind, name = told[1], told[2], text[: text.find(_AFTER_ACCOUNT)]
         found.newest[name] = (number, text)
-        if version in (b"5", b"6"):
+        if version in (b"5", b"6", b"7"):
             principal = _PRINCIPAL.search(text)
             if principal is not None:
                 found.named[name, principal[1]] = (number, text)
@@ -335,6 +299,11 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
             if named is None or found.open.pop(named[1], None) is None:
                 raise _broken(place, number)
             found.closed[named[1]] = number
+        elif kind == b"drawn":
+            named = _NAMED.search(text)
+            if named is None or named[1] not in found.open or named[1] in found.draws:
+                raise _broken(place, number)
+            found.draws[named[1]] = number
         elif kind == b"withdrawn":
             named = _NAMED.search(text)
             if named is None or named[1] not in found.answered:
@@ -349,28 +318,12 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
         raise damaged(
             place, "has lost its last entries, or its count of them; look at lastbit ledger verify"
         )
-    found.last, found.head, found.when = number, previous.decode(), _time(text)
+    found.last, found.head, found.when = number, previous.decode(), time_of(text)
     return found
 
 
-def charges_by(books: Books, account: str, principal: str) -> tuple[list[tuple[str, Cost]], str]:
-    """The charges of a principal to an account, each with the moment of their allowance then.
-
-    And the last such moment; the entry that is being written has none yet.
-    """
-    start, letters = _account(account) + _AFTER_ACCOUNT, b'"principal":%b' % _letters(principal)
-    charges, latest, before = [], "", b""
-    for number, text, _, _ in books.texts():
-        if text.startswith(start) and letters in text:
-            entry = _parsed(books.place, number, text)
-            latest = max(latest, moment_of(entry.when, _time(before)))
-            if entry.cost is not None:
-                charges.append((latest, entry.cost))
-        before = text
-    return charges, latest
-
-
-def _parsed(place: Place, number: int, text: bytes) -> Entry:
+def parsed(place: Place, number: int, text: bytes) -> Entry:
+    """The entry of this number, from its text; another one means damage."""
     try:
         entry = Entry.read(text.decode("ascii"))
     except (Malformed, UnicodeError):
@@ -380,25 +333,32 @@ def _parsed(place: Place, number: int, text: bytes) -> Entry:
     return entry
 
 
-def _time(text: bytes) -> str:
+def time_of(text: bytes) -> str:
     """The time that an entry states, if it does."""
     found = _WHEN.search(text)
     return "" if found is None else found[1].decode()
+
+
+def account_start(name: str) -> bytes:
+    """How the text of every entry of an account begins."""
+    return _account(name) + _AFTER_ACCOUNT
 
 
 def _account(name: str) -> bytes:
     return f'{{"account":{canonical_json(name)}'.encode()
 
 
-def _principal(entry: Entry) -> Principal:
+def principal_of(entry: Entry) -> Principal:
+    """The principal that an entry gives a role to."""
     return Principal(name=entry.principal or "", role=entry.role, since=entry.sequence)
 
 
-def _letters(name: str) -> bytes:
+def letters_of(name: str) -> bytes:
+    """A name as it is written in an entry."""
     return canonical_json(name).encode()
 
 
-_NO_ACCOUNT = b'{"account":null'
+NO_ACCOUNT = b'{"account":null'
 
 
 def _question(question: str) -> bytes:
@@ -407,189 +367,3 @@ def _question(question: str) -> bytes:
 
 def _broken(place: Place, number: int, how: str = "does not follow the one before") -> Exception:
     return damaged(place, f"was changed: entry {number} {how}; look at lastbit ledger verify")
-
-
-def chain_problems(
-    rows: Iterable[StoredEntry],
-    *,
-    secret: str,
-    last: int | None,
-    heads: Collection[str] = (),
-    no_answers: dict[int, str] | None = None,
-) -> Iterator[str]:
-    """Each problem in words, none of them with anything from a record.
-
-    `secret` is the digest of the ledger's secret, `last` the highest number that the file says it
-    ever gave out, `heads` are hashes noted elsewhere, which must be in the chain. At the end
-    `no_answers` has the numbers of entries whose record is no answer, and is not withdrawn, and why
-    it is none.
-    """
-    unread: dict[int, str] = {} if no_answers is None else no_answers
-    answers: dict[str, int] = {}
-    missing = dict.fromkeys(heads)
-    accounts: dict[str, Account] = {}
-    charges: dict[str, list[Cost]] = {}
-    open_: dict[str, Entry] = {}
-    rights = _Rights()
-    number, previous = 0, FIRST
-    for row in rows:
-        number += 1
-        if row.sequence != number:
-            yield f"entry {number} is missing"
-            number = row.sequence
-        missing.pop(row.hash, None)
-        try:
-            entry = row.read_whole()
-        except Malformed as problem:
-            yield f"entry {number} {problem}"
-            previous = row.hash
-            continue
-        if entry.previous != previous:
-            yield f"entry {number} does not follow the entry before it"
-        previous = row.hash
-        if (entry.kind == "opened") != (number == 1):
-            yield f"entry {number} is an opening out of place, or the first entry is not an opening"
-        if number == 1 and entry.secret != secret:
-            yield "the secret is not the one that the ledger was opened with"
-        yield from _account_problems(entry, accounts, charges)
-        yield from _settling_problems(entry, open_, unread)
-        if entry.result is not None:
-            answers[row.hash] = number
-        elif entry.kind == "withdrawn":
-            withdrawn = answers.pop(entry.reservation or "", None)
-            if withdrawn is None:
-                yield f"entry {number} withdraws no answer"
-            unread.pop(withdrawn or 0, None)
-        yield from rights.problems(entry)
-    if number == 0:
-        yield "there is no entry"
-    if last is not None and last > number:
-        yield f"the last entries are missing: {last} were written, {number} are there"
-    for hash_ in missing:
-        yield f"no entry has the hash {hash_[:64]}: the end is missing, or the chain was rewritten"
-
-
-def _account_problems(
-    entry: Entry, accounts: dict[str, Account], charges: dict[str, list[Cost]]
-) -> Iterator[str]:
-    """Whether the account's new state follows from its last one by the rules of `Account`.
-
-    The charges so far are those that a filter counts again when it takes an account over.
-    """
-    if entry.account is None:
-        if entry.kind not in ("opened", "note", "principal"):
-            yield f"entry {entry.sequence} has no account"
-        return
-    before = accounts.get(entry.account)
-    stated = entry.state
-    expected: Account | None = before
-    if entry.kind == "budget":
-        try:
-            opened = before or Account(name=entry.account, budget=None)
-            if entry.budget is not None and opened.opens_filter(entry.budget):
-                expected = opened.reopened(entry.budget, charges.get(entry.account, []))
-            else:
-                expected = opened.with_budget(entry.budget)
-            expected = expected.with_neighbours(entry.neighbours)
-        except LastbitError:
-            yield f"entry {entry.sequence} exceeds the budget, or is of other neighbours"
-    elif entry.kind in ("charge", "reserved"):
-        if before is None or entry.cost is None:
-            yield f"entry {entry.sequence} charges an account that is not open, or nothing"
-        elif stated is not None and before.leads_to(stated, entry.cost):
-            expected = stated
-        else:
-            yield f"entry {entry.sequence} exceeds the budget, or states the wrong total"
-    elif entry.cost is not None:
-        yield f"entry {entry.sequence} names a price, and charges nothing"
-    if entry.cost is not None:
-        charges.setdefault(entry.account, []).append(entry.cost)
-    if stated != expected:
-        yield f"entry {entry.sequence} states a total or budget that differs from its account's"
-    if stated is not None:
-        accounts[entry.account] = stated
-
-
-def _settling_problems(
-    entry: Entry, open_: dict[str, Entry], no_answers: dict[int, str]
-) -> Iterator[str]:
-    """Whether an answer has a reservation of its own: open, of its account and question."""
-    paid: Entry | None = None
-    if entry.kind == "reserved":
-        open_[entry.hash] = entry
-        if entry.reservation is not None or entry.question is None or entry.result is not None:
-            yield f"entry {entry.sequence} is not a reservation"
-    elif entry.kind == "charge":
-        paid = entry
-    elif entry.kind in ("settled", "voided"):
-        paid = open_.pop(entry.reservation or "", None)
-        if paid is None:
-            yield f"entry {entry.sequence} answers no open reservation"
-        elif (paid.account, paid.question) != (entry.account, entry.question):
-            yield f"entry {entry.sequence} answers a reservation for something else"
-        if (entry.result is None) != (entry.kind == "voided"):
-            yield f"entry {entry.sequence} settles without an answer, or voids with one"
-    problem = entry.unreadable
-    if paid is not None and entry.record is not None:
-        problem = answer_problem(entry.record, entry, paid.cost)
-    if problem is not None:
-        no_answers[entry.sequence] = problem
-
-
-@dataclass(slots=True)
-class _Rights:
-    """Roles and allowances after the entries so far, by the rules of `principals.py` alone."""
-
-    known: dict[str, Principal] = field(default_factory=dict)
-    allowances: dict[tuple[str, str], Allowance | None] = field(default_factory=dict)
-    charges: dict[tuple[str, str], list[tuple[str, Cost]]] = field(default_factory=dict)
-    latest: dict[tuple[str, str], str] = field(default_factory=dict)
-    when: str = ""
-
-    def problems(self, entry: Entry) -> Iterator[str]:
-        """Whether an entry is by somebody who may, and states its allowance as it is."""
-        name, before, self.when = entry.principal, self.when, entry.when
-        if name is None:
-            if entry.kind in ("charge", "reserved") and self.known:
-                yield f"entry {entry.sequence} charges in the name of no principal"
-            return
-        if not is_time(entry.when):
-            yield f"entry {entry.sequence} does not say when it was written"
-            return
-        if entry.kind == "principal":
-            try:
-                check_role(self.known, name, entry.role, by=entry.who or "")
-            except LastbitError:
-                yield f"entry {entry.sequence} gives a role that may not be given, or not by them"
-            self.known[name] = _principal(entry)
-            for pair in [pair for pair in self.allowances if pair[1] == name]:
-                del self.allowances[pair]
-            return
-        pair = entry.account or "", name
-        moment = max(moment_of(entry.when, before), self.latest.get(pair, ""))
-        self.latest[pair] = moment
-        expected = self.allowances.get(pair)
-        try:
-            expected = self._after(entry, pair, expected, moment)
-        except LastbitError:
-            who = entry.who if entry.kind == "allowance" else name
-            yield f"entry {entry.sequence} is more than {(who or '')[:80]} may do"
-        if entry.allowance != expected:
-            yield f"entry {entry.sequence} states a limit, or what is used of it, wrongly"
-        if entry.cost is not None:
-            self.charges.setdefault(pair, []).append((moment, entry.cost))
-        self.allowances[pair] = entry.allowance
-
-    def _after(
-        self, entry: Entry, pair: tuple[str, str], before: Allowance | None, moment: str
-    ) -> Allowance | None:
-        account, name = pair
-        if entry.kind == "allowance":
-            check_allowed(self.known, name, entry.limit, by=entry.who or "")
-            if entry.limit is None:
-                return None
-            return counted(account, name, entry.limit, self.charges.get(pair, []), moment)
-        check_charging(self.known.get(name), name, account, before)
-        if before is None or entry.cost is None:
-            return before
-        return before.at(moment).charged(entry.cost)

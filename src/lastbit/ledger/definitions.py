@@ -5,8 +5,8 @@ to a table. `append` and `decide` run as the owner, and let `entered` decide: an
 number, names the hash before, fits its own hash, and its record the digest it states, the price
 that was paid and the plan; it says when it is written, by the server's clock; a charge adds its
 price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked out
-here: such an account is charged through `decide` alone); a reservation is answered once; no sum
-goes down; an account's neighbours stay once something is spent; what opens an account, or changes a
+here: such an account is charged through `decide` alone); a reservation is drawn once, and answered
+once; no sum goes down; an account's neighbours stay once something is spent; what opens an account, or changes a
 budget, a role or an allowance, voids a reservation, withdraws an answer or notes the head of
 another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names
 one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide` anybody;
@@ -25,9 +25,10 @@ from lastbit.ledger.entry import LONGEST_ENTRY
 from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS, MOST_PARTS
 from lastbit.tables import GRID
 
-LAYOUT = 3
+LAYOUT = 4
 """Of tables and functions; a lastbit that needs others says so. 1 knew no principals; 2 let those
-who ask open accounts, say any time that has been, and write any record."""
+who ask open accounts, say any time that has been, and write any record; 3 knew no numbers that are
+drawn before there is an answer."""
 ROLES = ("steward", "analyst", "auditor")
 
 GIVEN = "bigint, text, text, text, text, text"
@@ -84,7 +85,7 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
         "budget": rf'^(null|\{{"delta":{_F},("delta_kept":{_F},)?"epsilon":{_F},"kind":"[a-z]+",'
         rf'("order":{_F},)?"rho":{_F}\}})$',
         "cost": _PRICE,
-        "format": '^"lastbit ledger [1-6]"$',
+        "format": '^"lastbit ledger [1-7]"$',
         "kind": '^"[a-z]+"$',
         "limit": rf'^(null|\{{"delta":{_N},"epsilon":{_N},'
         rf'"period":(null|"(day|week|month|year)"),"rho":{_N}\}})$',
@@ -132,8 +133,8 @@ BEGIN
            AND bool_and(coalesce(($1 -> name)::text ~ shape, false)) INTO fits
     FROM (VALUES {_FIELDS}) AS fields (name, shape, needs)
     WHERE needs = 1 OR needs = 5 AND ($1 -> 'principal') IS NOT NULL
-       OR needs = 2 AND kind IN ('reserved', 'settled', 'voided', 'withdrawn')
-       OR needs = 6 AND version = '6';
+       OR needs = 2 AND kind IN ('reserved', 'drawn', 'settled', 'voided', 'withdrawn')
+       OR needs = 6 AND version IN ('6', '7');
     IF fits IS NOT TRUE THEN RETURN false; END IF;
     -- fractions in lowest terms, of a length that is read
     IF EXISTS (SELECT FROM regexp_matches(amounts, '"([0-9]+)(?:/([0-9]+))?"', 'g') AS found (part)
@@ -148,7 +149,8 @@ BEGIN
        OR ($1 -> 'principal')::text = 'null'
        OR ($1 -> 'neighbours')::text <> 'null' AND (counted = 'null'
                                                     OR ($1 -> 'account')::text = 'null')
-       OR version <> (CASE WHEN kind = 'withdrawn' OR ($1 -> 'neighbours')::text <> 'null' THEN '6'
+       OR version <> (CASE WHEN kind = 'drawn' THEN '7'
+                          WHEN kind = 'withdrawn' OR ($1 -> 'neighbours')::text <> 'null' THEN '6'
                           WHEN ($1 -> 'principal') IS NOT NULL THEN '5'
                           WHEN counted ~ '"mu_squared"' THEN '4' WHEN counted ~ '"moment"' THEN '3'
                           WHEN kind IN ('reserved', 'settled', 'voided') THEN '2' ELSE '1' END)
@@ -342,6 +344,15 @@ BEGIN
         fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
             AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
             AND (kind = 'settled') = (given_record IS NOT NULL);
+    ELSIF kind = 'drawn' THEN
+        SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
+        fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
+            AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
+            AND given_record IS NOT NULL
+            AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.reservation = answered)
+            AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.account = given_account
+                AND e.question = given_question AND e.text LIKE '%"kind":"drawn"%'
+                AND {s}.field({s}.read(e.text), 'reservation') = answered);
     ELSIF kind = 'withdrawn' THEN
         SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
         fits := fits AND steady AND given_record IS NULL AND paid.record IS NOT NULL
@@ -387,13 +398,16 @@ BEGIN
        AND limits NOT IN ('none', 'pure', 'approx', 'zcdp') THEN
         RAISE EXCEPTION 'a filter''s sums are not checked here' USING ERRCODE = 'LB003';
     END IF;
-    IF kind = 'settled' THEN named := {s}.field({s}.read(paid.text), 'principal'); END IF;
+    IF kind IN ('drawn', 'settled') THEN
+        named := {s}.field({s}.read(paid.text), 'principal');
+    END IF;
     IF NOT given_steward AND named <> session_user THEN
         RAISE EXCEPTION 'a charge in the name of somebody else' USING ERRCODE = 'LB002';
     END IF;
     INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record,
         principal) VALUES (given_sequence, given_account, given_question, given_text, given_hash,
-        answered, given_record, {s}.field(entry, 'principal'));
+        CASE kind WHEN 'drawn' THEN NULL ELSE answered END, given_record,
+        {s}.field(entry, 'principal'));
     UPDATE {s}.head SET last = given_sequence, hash = given_hash,
         version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
 END
@@ -479,6 +493,7 @@ UPGRADES: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {
         1: _PRINCIPALS,
         2: ("DROP FUNCTION IF EXISTS {s}.allowed(json, text)", *_FUNCTIONS, _OURS_ALONE),
+        3: (*_FUNCTIONS, _OURS_ALONE),
     }
 )
 """By the layout that is there: what makes the next one of it. No entry is touched."""
@@ -523,7 +538,8 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
     {
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
-        "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": LAYOUT,
+        "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": 3,
+        "96c17798575f22daec1b374e4c44f24326fb7ca9fd8d113a90a684dc157d11ea": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

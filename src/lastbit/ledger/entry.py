@@ -10,6 +10,7 @@ total that `chain.py` computes again from the charges alone.
 | opened | the ledger was made |
 | budget | an account has this budget, and these neighbours, from now on |
 | reserved | this price is charged for an answer that is to come; no row has been read for it |
+| drawn | the noisy numbers of an earlier reservation, before anybody sees them: the only ones |
 | settled | the answer to an earlier reservation, which costs nothing more |
 | voided | an earlier reservation stays charged and is never answered: its `words` say why, or a
   backup was restored |
@@ -23,8 +24,9 @@ Theorem  if every entry follows the rules of `Account`, then at every entry what
          below the sum of all charges so far, and equals it if all prices are on the grid of prices;
          and it lies within the budget then in force
 Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
-         `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
-         outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
+         `tables/plan/cost.py` (which holds every sum of prices that are on it), and refuses one
+         outside of the budget; `with_budget` (`deciding.py`) keeps the sum and refuses a budget it
+         is not within
 Theorem  (accounts under a filter) if every entry follows the rules and the filter has kept
          the account from its first charge on, all answers together are (epsilon, delta)-private,
          though prices, kinds of price and budgets are chosen from earlier answers; epsilon and
@@ -33,8 +35,8 @@ Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of th
          whose prices in rho are those of Gaussian noise, as the caller says: what is spent is the
          exact sum of the filter's prices, which are a function of the charges and of the order;
          `charged` refuses what the filter does; kind, order and delta_kept never change.
-         `reopened` counts the charges of plain sums again: the same theorem holds if the answers
-         until then had no say in whether and how the account was reopened
+         `deciding.reopened` counts the charges of plain sums again: the same theorem holds if the
+         answers until then had no say in whether and how the account was reopened
 Theorem  (one promise) once an account states its neighbours, a charge that says it is of others is
          refused
 Proof    `with_neighbours` changes what is stated only while nothing is spent; `Ledger.reserve`
@@ -52,11 +54,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.exact import exact_text, rounded_down
 from lastbit.ledger.principals import CURRENCIES, ROLES, Allowance, Limit, Role, Total, in_words
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
@@ -64,11 +66,13 @@ from lastbit.tables import (
     FILTERS,
     Budget,
     Cost,
-    DataCard,
     on_grid,
     rounded_up as next_price,
     suggested,
 )
+
+if TYPE_CHECKING:
+    from lastbit.tables import DataCard
 
 Kind: TypeAlias = Literal[
     "opened",
@@ -76,6 +80,7 @@ Kind: TypeAlias = Literal[
     "charge",
     "note",
     "reserved",
+    "drawn",
     "settled",
     "voided",
     "principal",
@@ -86,9 +91,9 @@ Kind: TypeAlias = Literal[
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 7))
+_FORMATS = tuple(f"lastbit ledger {version}" for version in range(1, 8))
 _RESERVATIONS = ("reserved", "settled", "voided")
-_LINKED = (*_RESERVATIONS, "withdrawn")
+_LINKED = (*_RESERVATIONS, "drawn", "withdrawn")
 """Kinds of entries that may name an earlier one."""
 NEIGHBOURS = tuple(
     f"{relation} of {unit}"
@@ -103,13 +108,13 @@ _NAMED = ("charge", "reserved", "principal", "allowance")
 """Kinds of entries that may name a principal; the last two always do."""
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_FIXED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+FIXED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"filter": ("order", "delta_kept"), "gaussian": ("delta_kept",)}
 )
 _NOT_OF_ROLES = ("account", "cost", "spent", "budget", "question", "result", "limit", "used")
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
-_NOTHING = Cost()
-_FILTERED = (MomentCost, GaussianCost)
+NOTHING = Cost()
+FILTERED = (MomentCost, GaussianCost)
 FilterCost: TypeAlias = MomentCost | GaussianCost
 
 
@@ -129,28 +134,28 @@ class Account:
 
     name: str
     budget: Budget | None
-    spent: Cost | FilterCost = _NOTHING
+    spent: Cost | FilterCost = NOTHING
     neighbours: str | None = None
     """Of which neighbours the prices are (`NEIGHBOURS`); None: nobody has said so yet."""
 
     def __post_init__(self) -> None:
         if self.budget is not None:
             object.__setattr__(self, "budget", self.budget.fixed())
-        if self.spent == _NOTHING:
-            object.__setattr__(self, "spent", _counted_by(self.budget)())
-        if not isinstance(self.spent, _counted_by(self.budget)):
+        if self.spent == NOTHING:
+            object.__setattr__(self, "spent", counted_by(self.budget)())
+        if not isinstance(self.spent, counted_by(self.budget)):
             problem, remedy = "is counted in another way than the budget", "call reopened"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
     def filter(self) -> MomentFilter | GaussianFilter | None:
         """The filter that keeps the account; None of plain sums."""
-        return self.budget.filter() if self.budget and isinstance(self.spent, _FILTERED) else None
+        return self.budget.filter() if self.budget and isinstance(self.spent, FILTERED) else None
 
     @property
     def unused(self) -> bool:
         """Whether nothing has been spent."""
-        return self.spent in (_NOTHING, NOTHING_SPENT, GaussianCost())
+        return self.spent in (NOTHING, NOTHING_SPENT, GaussianCost())
 
     @property
     def remaining(self) -> Cost | FilterCost | None:
@@ -160,10 +165,9 @@ class Account:
         """
         if self.budget is None:
             return None
-        if isinstance(self.spent, _FILTERED):
-            kept: Any = self.budget.filter()
-            left: FilterCost = kept.left(self.spent)
-            return left
+        if isinstance(self.spent, FILTERED):
+            kept: Any = self.filter
+            return cast(FilterCost, kept.left(self.spent))
         return Cost(
             **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in CURRENCIES}
         )
@@ -173,9 +177,9 @@ class Account:
 
         Under the Gaussian filter a price in rho must be that of Gaussian noise, and be said so.
         """
-        if cost == _NOTHING:
+        if cost == NOTHING:
             raise InvalidParameter("cost", problem="is zero", remedy="pass the price of the plan")
-        self._check_currency(cost)
+        self.check_currency(cost)
         for name in CURRENCIES:
             if not on_grid(price := getattr(cost, name)):
                 raise InvalidParameter(
@@ -186,9 +190,9 @@ class Account:
         if isinstance(self.spent, GaussianCost) and cost.rho and not gaussian_noise:
             problem = f"is in rho, and the account of {self.name} takes that of Gaussian noise only"
             raise InvalidParameter("cost", problem=problem, remedy="ask with epsilon")
-        if isinstance(self.spent, _FILTERED):
-            return self._filtered(self.spent, cost)
-        spent = _moved_up(self.spent + cost)
+        if isinstance(self.spent, FILTERED):
+            return self.under_filter(self.spent, cost)
+        spent = moved_up(self.spent + cost)
         if self.budget is not None and not spent.within(self.budget):
             remedy = "ask at a lower price, or let the steward decide on another budget"
             if cost.delta and not self.budget.delta:
@@ -201,11 +205,10 @@ class Account:
             )
         return replace(self, spent=spent)
 
-    def _filtered(self, before: Any, cost: Cost) -> Account:
+    def under_filter(self, before: Any, cost: Cost) -> Account:
         """The account after a charge that its filter allows."""
-        assert self.budget is not None  # only a budget has a filter
-        kept: Any = self.budget.filter()
-        spent = before + _price(kept, cost)
+        kept: Any = self.filter
+        spent = before + filter_price(kept, cost)
         if kept.within(spent):
             return replace(self, spent=spent)
         left = kept.left(before)
@@ -218,46 +221,6 @@ class Account:
             words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
             words += f", or rho = {rounded_down(left.rho)}, for one answer"
         raise BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
-
-    def leads_to(self, after: Account, cost: Cost) -> bool:
-        """Whether this charge makes the account what `after` says, by these rules or older ones.
-
-        Before there was a grid of prices, sums were exact, however long.
-        """
-        try:
-            self._check_currency(cost)
-            if isinstance(self.spent, _FILTERED):
-                return after == self._filtered(self.spent, cost) and cost != _NOTHING
-        except (InvalidParameter, BudgetExceeded):
-            return False
-        exact = self.spent + cost
-        return (
-            cost != _NOTHING
-            and isinstance(after.spent, Cost)
-            and after == replace(self, spent=after.spent)
-            and after.spent in (exact, _moved_up(exact))
-            and (self.budget is None or after.spent.within(self.budget))
-        )
-
-    def with_budget(self, budget: Budget | None) -> Account:
-        """The account with another budget; refused if more than that is spent already.
-
-        Under a filter, order and delta_kept stay as they are, whatever else changes: the proof
-        needs them fixed before the first answer.
-        """
-        if isinstance(self.spent, _FILTERED):
-            return self._with_filter(self.spent, budget)
-        if budget is not None and self.opens_filter(budget):
-            if not self.unused:
-                raise InvalidParameter(
-                    "budget", problem="needs the charges so far", remedy="call reopened"
-                )
-            return self.reopened(budget, ())
-        if budget is not None and not self.spent.within(budget):
-            problem = f"is less than what {self.name} has spent: {in_words(self.spent)}"
-            remedy = "set it to that to close the account, or higher; spent stays spent"
-            raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        return replace(self, budget=budget)
 
     def with_neighbours(self, neighbours: str | None) -> Account:
         """The account, stated to be of these neighbours; None leaves it as it is.
@@ -282,80 +245,30 @@ class Account:
             remedy += ", or let a steward run lastbit budget card.toml --set"
         return InvalidParameter("account", problem=problem, remedy=remedy)
 
-    def _with_filter(self, spent: FilterCost, budget: Budget | None) -> Account:
-        kept = self.budget
-        assert kept is not None and kept.delta_kept is not None
-        if budget is None or budget.kind not in FILTERS:
-            problem = f"is of plain sums, and the account of {self.name} is kept by the filter"
-            remedy = f'declare epsilon, delta and accounting = "{kept.kind}"'
-            raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        fixed = budget.fixed(kept)
-        if any(
-            getattr(fixed, name) != getattr(kept, name) for name in ("kind", "order", "delta_kept")
-        ):
-            problem = f"changes the filter of {self.name}, which was fixed before its first answer"
-            numbers = [exact_text(getattr(kept, name)) for name in _FIXED[kept.kind]]
-            remedy = f"leave {' and '.join(_FIXED[kept.kind])} out, or keep {' and '.join(numbers)}"
-            if budget.kind != kept.kind:
-                remedy = f'declare accounting = "{kept.kind}"'
-            raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        return self._covered(fixed, spent)
-
-    def opens_filter(self, budget: Budget) -> bool:
-        """Whether this budget brings an account of plain sums under the filter."""
-        return budget.kind in FILTERS and not isinstance(self.spent, _FILTERED)
-
-    def reopened(self, budget: Budget, charges: Iterable[Cost]) -> Account:
-        """The account under the filter; `charges`, all of its own so far, are counted again."""
-        fixed: Budget = budget.fixed()
-        kept: Any = fixed.filter()
-        spent: Any = _counted_by(fixed)()
-        for cost in charges:
-            if fixed.kind == "gaussian" and cost.rho:
-                problem = f"is kept by the Gaussian filter, and {self.name} has spent some rho"
-                remedy = (
-                    'declare accounting = "filter"; whether it was for Gaussian noise is unknown'
-                )
-                raise InvalidParameter("budget", problem=problem, remedy=remedy)
-            spent += _price(kept, _moved_up(cost))
-        return self._covered(fixed, spent)
-
-    def _covered(self, budget: Budget, spent: FilterCost) -> Account:
-        """Under a filter that allows what was spent; refused otherwise."""
-        kept: Any = budget.filter()
-        if not kept.within(spent):
-            least = rounded_up(kept.epsilon_spent(spent))
-            problem = f"is less than what {self.name} has spent by this filter"
-            # at this order: another one, which a larger epsilon would choose, may need still more
-            order = "" if budget.order is None else f" and order = {exact_text(budget.order)}"
-            remedy = f"declare epsilon = {least} or more{order}; spent stays spent"
-            if spent.delta > kept.delta_kept:
-                remedy = f"declare delta_kept = {exact_text(spent.delta, 16)} or more, and delta"
-            raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        return replace(self, budget=budget, spent=spent)
-
-    def _check_currency(self, cost: Cost) -> None:
+    def check_currency(self, cost: Cost) -> None:
         """In rho, or in epsilon and delta: the two do not add up, but under a filter."""
-        if isinstance(self.spent, _FILTERED):
+        if isinstance(self.spent, FILTERED):
             return
         kept_in_rho = self.budget.rho > 0 if self.budget is not None else self.spent.rho > 0
-        started = self.budget is not None or self.spent != _NOTHING
+        started = self.budget is not None or self.spent != NOTHING
         if started and kept_in_rho != (cost.rho > 0):
             ours, theirs = ("rho", "epsilon") if kept_in_rho else ("epsilon", "rho")
             problem = f"is in {theirs}, and the account of {self.name} is kept in {ours}"
             raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
 
 
-def _moved_up(amount: Cost) -> Cost:
+def moved_up(amount: Cost) -> Cost:
+    """The amount, or the next one on the grid of prices."""
     return Cost(**{name: next_price(getattr(amount, name)) for name in CURRENCIES})
 
 
-def _price(kept: Any, cost: Cost) -> FilterCost:
+def filter_price(kept: Any, cost: Cost) -> FilterCost:
+    """What a charge costs under a filter."""
     price: FilterCost = kept.price(epsilon=cost.epsilon, delta=cost.delta, rho=cost.rho)
     return price
 
 
-def _counted_by(budget: Budget | None) -> type[Cost | FilterCost]:
+def counted_by(budget: Budget | None) -> type[Cost | FilterCost]:
     """In what the charges to an account with this budget are counted."""
     match None if budget is None else budget.kind:
         case "filter":
@@ -404,7 +317,7 @@ class Entry:
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
     reservation: str | None = None
-    """The hash of the reservation that is answered or closed, or of the answer withdrawn."""
+    """The hash of the reservation that is drawn, answered or closed, or of the answer withdrawn."""
     principal: str | None = None
     """In whose name is charged; or whose role or allowance it is."""
     role: Role | None = None
@@ -426,11 +339,13 @@ class Entry:
     @property
     def version(self) -> int:
         """The version of lastbit's ledgers that first had entries like this one."""
+        if self.kind == "drawn":
+            return 7
         if self.neighbours is not None or self.kind == "withdrawn":
             return 6
         if self.principal is not None:
             return 5
-        if isinstance(self.spent, _FILTERED):
+        if isinstance(self.spent, FILTERED):
             return 3 if isinstance(self.spent, MomentCost) else 4
         return 2 if self.kind in _RESERVATIONS else 1
 
@@ -440,7 +355,7 @@ class Entry:
         late: dict[str, Any] = {}
         if self.kind in _LINKED:
             late["reservation"] = self.reservation
-        if self.version == 6:
+        if self.version >= 6:
             late["neighbours"] = self.neighbours
         if self.principal is not None:
             amounts = {name: _amounts(getattr(self, name)) for name in ("limit", "used")}
@@ -530,7 +445,7 @@ class Entry:
                 raise ValueError
             if entry.principal is None and entry.kind in ("principal", "allowance"):
                 raise ValueError
-            if entry.spent is not None and not isinstance(entry.spent, _counted_by(entry.budget)):
+            if entry.spent is not None and not isinstance(entry.spent, counted_by(entry.budget)):
                 raise ValueError
             if entry.spent is None and entry.budget is not None and entry.budget.kind in FILTERS:
                 raise ValueError
@@ -545,7 +460,7 @@ def _amounts(amount: Cost | FilterCost | Budget | Limit | Total | None) -> Any:
     if amount is None:
         return None
     if isinstance(amount, Budget):
-        names = (*CURRENCIES, *_FIXED.get(amount.kind, ()))
+        names = (*CURRENCIES, *FIXED.get(amount.kind, ()))
         return {"kind": amount.kind, **{name: str(getattr(amount, name)) for name in names}}
     return amount.to_json()
 
@@ -597,5 +512,5 @@ def _read_spent(data: Any) -> Cost | FilterCost | None:
 def _read_budget(data: Any) -> Budget | None:
     if data is None:
         return None
-    names = (*CURRENCIES, *_FIXED.get(data["kind"], ()))
+    names = (*CURRENCIES, *FIXED.get(data["kind"], ()))
     return Budget(kind=data["kind"], **_exact(data, names))

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -47,7 +46,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from lastbit.addresses import Address, unreached
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.definitions import (
     AS_MADE,
@@ -61,7 +60,9 @@ from lastbit.ledger.definitions import (
     digest_of_lines,
     filled,
 )
-from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, damaged, unusable
+from lastbit.ledger.entry import Entry
+from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, Session, damaged, row_of, unusable
+from lastbit.servers import unreached
 
 OLDEST_SERVER = 15
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -214,27 +215,20 @@ def _check_made(place: Address, connection: Any) -> None:
         raise unusable(place, problem, f"let its owner run lastbit ledger upgrade {place}")
 
 
-class _Kept(threading.local):
-    """Connections of this thread that no call uses now, the newest last."""
-
-    def __init__(self) -> None:
-        self.books: list[PostgresBooks] = []
-
-
-_KEPT = _Kept()
-_MOST_KEPT = 2
 _CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked at again
 
 
 @contextmanager
-def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
+def connected(place: Address, session: Session, *, patience: float) -> Iterator[PostgresBooks]:
     """A ledger, open for one call; anything but a ledger of this version is refused.
 
-    To sign in costs more than to charge, so a connection is kept for the next call of this thread,
-    with no transaction open; a server that went away meanwhile is noticed, and asked again.
+    To sign in costs more than to charge, so a connection is left for the next call, with no
+    transaction open; a server that went away meanwhile is noticed, and asked again.
     """
     with ALONE.lock, translated(place):
-        books = _kept(place, patience) or PostgresBooks(place, patience)
+        books = session.take((place, patience))
+        if books is None or not books.is_alive():
+            books = PostgresBooks(place, patience)
         try:
             books.open()
             yield books
@@ -242,22 +236,7 @@ def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
             if books.raw is not None and books.status != TransactionStatus.IDLE:
                 books.close()
             if books.raw is not None:
-                _KEPT.books.append(books)
-                for old in [one for one in _KEPT.books if one.is_mine][:-_MOST_KEPT]:
-                    _KEPT.books.remove(old)
-                    old.close()
-
-
-def _kept(place: Address, patience: float) -> PostgresBooks | None:
-    """The connection that was left for this thread, if its server is still there."""
-    for books in _KEPT.books:
-        if books.is_mine and (books.place, books.patience) == (place, patience):
-            _KEPT.books.remove(books)
-            if books.is_alive():
-                return books
-            books.close()
-            return None
-    return None
+                session.leave((place, patience), books, None)
 
 
 @dataclass(slots=True)
@@ -415,13 +394,12 @@ class PostgresBooks:
         clock = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {written})"
         return str(self.raw.execute(clock).fetchone()[0])
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         """By the steward's function if this is a steward."""
         function = f"{self.schema}.{'decide' if self.steward else 'append'}"
-        self.raw.execute(f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)", row)
-        self.pending.append(row[4])
+        call = f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)"
+        self.raw.execute(call, row_of(entry, record))
+        self.pending.append(entry.hash)
 
     def user(self) -> str:
         return str(self.raw.execute("SELECT session_user::text").fetchone()[0])
@@ -460,33 +438,20 @@ _ASK_AGAIN = (
 # ---------------------------------------------------------------- a new one
 
 
-def is_there(place: Address) -> bool:
-    """Whether the schema exists, a ledger or not."""
-    with ALONE.lock, translated(place):
-        connection = _signed_in(place, 30.0)
-        try:
-            found = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
-            return bool(connection.execute(found, (schema_of(place),)).fetchone() != (0,))
-        finally:
-            connection.close()
-
-
 @dataclass(slots=True)
 class _NewBooks(PostgresBooks):
     """A ledger that is being made, by its owner: entries are written as they are."""
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         insert = (
             f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
             "reservation, principal) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        self.raw.execute(insert, (*row, reservation, principal))
+        self.raw.execute(insert, (*row_of(entry, record), entry.reservation, entry.principal))
         update = (
             f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
         )
-        self.raw.execute(update, (row[0], row[4], version))
+        self.raw.execute(update, (entry.sequence, entry.hash, entry.version))
 
 
 def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:

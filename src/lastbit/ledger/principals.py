@@ -37,7 +37,6 @@ Checked  tests/ledger/test_principals.py: against a naive model, with clocks tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -45,7 +44,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, NotAllowed, WrongType
 from lastbit.exact import exact_text
-from lastbit.tables import Budget, Cost, check_admitted
+from lastbit.tables import Budget, Cost
 
 Role: TypeAlias = Literal["steward", "analyst", "auditor"]
 Period: TypeAlias = Literal["day", "week", "month", "year"]
@@ -107,12 +106,6 @@ class Limit:
         numbers = {name: getattr(self, name) for name in CURRENCIES}
         told = {name: None if n is None else str(n) for name, n in numbers.items()}
         return {**told, "period": self.period}
-
-    def check(self) -> None:
-        """Refuse numbers that are not on the grid of prices, so that what is left stays short."""
-        for name in CURRENCIES:
-            if getattr(self, name) is not None:
-                check_admitted(getattr(self, name), f"limit: {name}")
 
     def since(self, moment: str) -> str | None:
         """The first day of the period in which a moment lies.
@@ -230,20 +223,6 @@ def is_time(when: str) -> bool:
         return False
 
 
-def counted(
-    account: str, principal: str, limit: Limit, charges: Iterable[tuple[str, Cost]], moment: str
-) -> Allowance:
-    """An allowance as it begins: what was charged in its period counts.
-
-    The charges are those of the principal to the account, each with the moment of its allowance.
-    """
-    fresh = Allowance(account=account, principal=principal, limit=limit).at(moment)
-    for at, cost in charges:
-        if limit.period is None or at[:10] >= (fresh.since or ""):
-            fresh = replace(fresh, used=fresh.used + cost)
-    return fresh
-
-
 def check_charging(
     who: Principal | None, named: str | None, account: str, allowance: Allowance | None
 ) -> None:
@@ -262,43 +241,3 @@ def check_charging(
         raise NotAllowed(
             f"{named} has no allowance for {account}; let a steward run lastbit allowance set"
         )
-
-
-def check_deciding(known: Mapping[str, Principal], by: str) -> None:
-    """Refuse a decision about principals or allowances, but a steward's."""
-    decider = known.get(by)
-    if decider is None or decider.role != "steward":
-        raise NotAllowed(f"{by} is not a steward of the ledger; let one decide this")
-
-
-def check_role(known: Mapping[str, Principal], name: str, role: Role | None, *, by: str) -> None:
-    """Refuse a role that may not be given, or not by this one."""
-    if role not in (None, *ROLES):
-        raise InvalidParameter(
-            "role", problem="is unknown", remedy=f"pass one of {', '.join(ROLES)}, or None"
-        )
-    if not known:
-        if role != "steward":
-            problem = "is not a steward, and the first principal must be one"
-            raise InvalidParameter("role", problem=problem, remedy="add a steward first")
-        return
-    check_deciding(known, by)
-    if role is None and name not in known:
-        remedy = "lastbit user list shows those that there are"
-        raise InvalidParameter("principal", problem="is not in the ledger", remedy=remedy)
-    stewards = {one.name for one in known.values() if one.role == "steward"}
-    if stewards == {name} and role != "steward":
-        problem = "is the only steward, and without one no decision could be made"
-        raise InvalidParameter("principal", problem=problem, remedy="add another steward first")
-
-
-def check_allowed(
-    known: Mapping[str, Principal], name: str, limit: Limit | None, *, by: str
-) -> None:
-    """Refuse an allowance for anybody but an analyst, or by anybody but a steward."""
-    check_deciding(known, by)
-    given = known.get(name)
-    if limit is not None and (given is None or given.role != "analyst"):
-        problem = "is not an analyst of the ledger, and only analysts need an allowance"
-        remedy = "let a steward run lastbit user add --role analyst"
-        raise InvalidParameter("principal", problem=problem, remedy=remedy)

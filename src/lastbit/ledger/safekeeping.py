@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.files import Place, content_of, exists, ledger_files
+from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
 from lastbit.ledger.chain import (
     Scan,
     entry_with_answer,
@@ -25,12 +27,13 @@ from lastbit.ledger.chain import (
     known_by,
     scanned,
     stored,
-    written,
 )
+from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.ledger import Ledger, secret_of
-from lastbit.ledger.sqlite import holds_ledger
-from lastbit.ledger.storage import Books, connected, place_of, storage_of
+from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.places import place_of, storage_of
+from lastbit.ledger.sqlite import APPLICATION, BESIDE, SQLITE
+from lastbit.ledger.storage import ALONE, Books
 from lastbit.tables import DataCard
 
 
@@ -59,6 +62,35 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
     return found
 
 
+def holds_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says in its first bytes that it is a ledger of lastbit's.
+
+    Under the lock: to close a handle of a ledger would drop the locks of an open connection.
+    """
+    with ALONE.lock, suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                head = file.read(100)
+                return head[:16] == SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
+    return False
+
+
+def check_output(option: str, path: Place, spared: Spared) -> None:
+    """Refuse to write over what is spared and over any ledger."""
+    check_target(option, path, spared)
+    place = os.path.realpath(path)
+    bases = [place, *(place.removesuffix(end) for end in BESIDE if place.endswith(end))]
+    if any(holds_ledger(base) for base in bases):
+        problem = "names a ledger, which must not be written over"
+        raise InvalidParameter(option, problem=problem, remedy="name another file")
+
+
+def _connected(ledger: Ledger) -> AbstractContextManager[Books]:
+    storage = storage_of(ledger.path)
+    return storage.connected(ledger.path, ledger.session, patience=ledger.patience)
+
+
 def copied(
     ledger: Ledger,
     path: str | os.PathLike[str] | Address,
@@ -74,18 +106,15 @@ def copied(
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    storage = storage_of(place)
-    if storage.is_there(place):
-        raise taken
-    with connected(ledger.path, patience=ledger.patience) as source, source.snapshot():
+    with _connected(ledger) as source, source.snapshot():
 
         def fill(target: Books) -> None:
             for row in stored(source, "ORDER BY sequence", records=True):
-                written(target, intact(ledger.path, row, whole=True), row.record)
+                target.append(intact(ledger.path, row, whole=True), row.record)
             if then is not None:
                 then(target)
 
-        if not storage.made(place, secret_of(source), fill, patience=ledger.patience):
+        if not storage_of(place).made(place, secret_of(source), fill, patience=ledger.patience):
             raise taken
     return Ledger.existing(place, patience=ledger.patience)
 
@@ -146,20 +175,21 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     The hash is SHA-256 of the fields alone, written as `canonical_json` does; so an export can be
     checked without lastbit. Of a record that is no answer, `unreadable` says why it is none.
     """
-    with connected(ledger.path, patience=ledger.patience) as books:
-        known = known_by(books)
-    for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
-        with connected(ledger.path, patience=ledger.patience) as books:
-            row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-            if row is None:
-                raise LedgerDamaged(
-                    f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
-                )
-            entry = entry_with_answer(books, row, known)
-        known.take(entry, row.hash)
-        record = None if entry.record is None or row.record is None else json.loads(row.record)
-        why = {} if entry.unreadable is None else {"unreadable": entry.unreadable}
-        yield {"fields": json.loads(entry.text), "hash": entry.hash, "record": record, **why}
+    with ledger.connection():
+        with _connected(ledger) as books:
+            known = known_by(books)
+        for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
+            with _connected(ledger) as books:
+                row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
+                if row is None:
+                    raise LedgerDamaged(
+                        f"the ledger {ledger.path} has lost entry {sequence}; restore a backup"
+                    )
+                entry = entry_with_answer(books, row, known)
+            known.take(entry, row.hash)
+            record = None if entry.record is None or row.record is None else json.loads(row.record)
+            why = {} if entry.unreadable is None else {"unreadable": entry.unreadable}
+            yield {"fields": json.loads(entry.text), "hash": entry.hash, "record": record, **why}
 
 
 # ---------------------------------------------------------------- heads noted elsewhere

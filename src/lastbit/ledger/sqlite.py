@@ -16,7 +16,7 @@ if that is taken. So a ledger that exists is whole, and an empty file is never t
 **Alone.** (`storage.py`) Nothing here opens the file by other means while it is in use, since
 closing *any* handle of a file drops the POSIX locks that this process holds on it. A connection is
 used again only while the path still leads to the file that it has open and nobody has written to
-it, and without a page that it remembers.
+it, and without a page that it remembers. Threads may take turns with one, under the lock.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.files import Place, Spared, check_target, exists
+from lastbit.ledger.entry import Entry
 from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
     SECRET_BYTES,
     Books,
     Row,
+    Session,
     damaged,
-    keep,
-    kept,
+    row_of,
     unusable,
     user_name,
 )
@@ -53,9 +53,9 @@ VERSION = 2
 """The tables of all versions are the same, and a file becomes 3 to 6 with the first entry
 that needs it; a new one begins as 2."""
 
-_SQLITE = b"SQLite format 3\0"
+SQLITE = b"SQLite format 3\0"
 _MAKING = ".lastbit-ledger-"
-_ENDS = ("-journal", "-wal", "-shm")  # of files beside a database
+BESIDE = ("-journal", "-wal", "-shm")  # of files beside a database
 _STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
 SCHEMA = (
     # the record comes last: looking an entry up does not read through its answer
@@ -90,7 +90,7 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     try:
         place = Path(os.path.realpath(path))
         longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
-        if len(os.fsencode(place.name)) + max(map(len, _ENDS)) > longest:
+        if len(os.fsencode(place.name)) + max(map(len, BESIDE)) > longest:
             raise unusable(place, "has a name that is too long", "name it by fewer letters")
         found = place.stat()
     except FileNotFoundError:
@@ -131,37 +131,10 @@ def _check_one_name(place: Path) -> None:
         )
 
 
-def holds_ledger(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says in its first bytes that it is a ledger of lastbit's.
-
-    Under the lock: to close a handle of a ledger would drop the locks of an open connection.
-    """
-    with ALONE.lock, suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                head = file.read(100)
-                return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
-    return False
-
-
-def check_output(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared and over any ledger."""
-    check_target(option, path, spared)
-    place = os.path.realpath(path)
-    bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
-    if any(holds_ledger(base) for base in bases):
-        problem = "names a ledger, which must not be written over"
-        raise InvalidParameter(option, problem=problem, remedy="name another file")
-
-
-def is_there(place: Path) -> bool:
-    """Whether there is a file of this name, a ledger or not."""
-    return exists(place)
-
-
 def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
-    """Make the file whole and then give it its name; False if that was taken meanwhile."""
+    """Make the file whole and then give it its name; False if that is taken, or was meanwhile."""
+    if os.path.lexists(place):
+        return False
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
         os.close(handle)  # readable by its owner alone, as everything linked to it is
@@ -172,14 +145,14 @@ def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience:
             "name a file in a folder you may write to",
         ) from None
     try:
-        with ALONE.lock, translated(place), raw(Path(name), patience=patience) as connection:
-            books = SqliteBooks(place, connection)
+        with ALONE.lock, translated(place), closing(raw(Path(name), patience=patience)) as new:
+            books = SqliteBooks(place, new)
             with books.transaction():
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                new.execute(f"PRAGMA application_id = {APPLICATION}")
+                new.execute(f"PRAGMA user_version = {VERSION}")
                 for statement in SCHEMA:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
+                    new.execute(statement)
+                new.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
                 fill(books)
         try:
             os.link(name, place)
@@ -205,27 +178,29 @@ def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience:
 
 def upgraded(place: Path, *, patience: float) -> bool:
     """A file needs nothing: its tables are those of all versions."""
-    with connected(place, patience=patience):
+    with connected(place, Session(), patience=patience):
         return False
 
 
-@contextmanager
-def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
-    """A connection with our settings, closed at the end; what it holds is not looked at."""
+def raw(place: Path, *, patience: float) -> sqlite3.Connection:
+    """A connection with our settings; what it holds is not looked at."""
     address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
-    connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+    connection = sqlite3.connect(
+        address, timeout=patience, isolation_level=None, uri=True, check_same_thread=False
+    )
     # bytes that are not UTF-8 stay recognisable as such, and fit no hash
     connection.text_factory = lambda found: found.decode("utf-8", "surrogateescape")
     try:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
-        yield connection
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
 @contextmanager
-def connected(place: Path, *, patience: float) -> Iterator[SqliteBooks]:
+def connected(place: Path, session: Session, *, patience: float) -> Iterator[SqliteBooks]:
     """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
     with ALONE.lock, translated(place):
         place_of(place)
@@ -235,19 +210,18 @@ def connected(place: Path, *, patience: float) -> Iterator[SqliteBooks]:
             raise unusable(place, "is not there", "name one that lastbit made") from None
         if empty:
             raise damaged(place, "is empty; if a new one is meant, delete it first")
-        who = (place, patience)
-        held, connection = kept(who, _state(place))
-        with held:
-            if connection is None:
-                connection = held.enter_context(raw(place, patience=patience))
-            else:
-                # SQLite forgets pages if a counter in the file has changed. A file that is
-                # overwritten in place by another ledger may have the same counter
-                connection.execute("PRAGMA shrink_memory")
+        with ExitStack() as held:
+            connection = session.take(_key(place, patience)) or raw(place, patience=patience)
+            held.callback(connection.close)
+            # SQLite forgets pages if a counter in the file has changed. A file that is
+            # overwritten in place by another ledger may have the same counter
+            connection.execute("PRAGMA shrink_memory")
             _check_schema(place, connection)
             yield SqliteBooks(place, connection)
-            if not connection.in_transaction:  # closed if the call failed, or left one open
-                keep(who, _state(place), held, connection)
+            # closed if the call failed, or left a transaction open
+            if session.lasts and not connection.in_transaction:
+                held.pop_all()
+                session.leave(_key(place, patience), connection, connection.close)
 
 
 def _state(place: Path) -> tuple[int, ...] | None:
@@ -257,6 +231,12 @@ def _state(place: Path) -> tuple[int, ...] | None:
         times = found.st_mtime_ns, found.st_ctime_ns
         return found.st_dev, found.st_ino, found.st_size, *times
     return None
+
+
+def _key(place: Path, patience: float) -> tuple[object, ...] | None:
+    """By what a connection is found again; None where its file is not there."""
+    state = _state(place)
+    return None if state is None else (place, patience, *state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,17 +293,15 @@ class SqliteBooks:
         """The clock of this computer."""
         return datetime.now(UTC).isoformat(timespec="milliseconds")
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
+    def append(self, entry: Entry, record: str | None) -> None:
         """A lastbit that knows no such entries refuses the file from now on, in its own words."""
         (before,) = self.raw.execute("PRAGMA user_version").fetchone()
-        if before < version:
-            self.raw.execute(f"PRAGMA user_version = {version}")
+        if before < entry.version:
+            self.raw.execute(f"PRAGMA user_version = {entry.version}")
         self.raw.execute(
             "INSERT INTO entries (sequence, account, question, text, hash, record) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            row,
+            row_of(entry, record),
         )
 
     def user(self) -> str:

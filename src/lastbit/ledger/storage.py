@@ -1,12 +1,12 @@
 """What a ledger asks of the place that keeps it, and what is the same in all of them.
 
 A place is a file (`sqlite.py`) or a database that machines share (`postgres.py`). Both have the
-same three functions (`Storage`) and give the same `Books`; `Ledger` does not know which it has.
+same functions (`Storage`) and give the same `Books`; a ledger does not know which it has.
 
 **Alone.** A call has a connection for itself, under a lock of the whole process which a fork takes
 too: no child ever inherits the belief that it holds a lock of the database. Between calls a
-connection is closed; or, inside `one_connection`, idle: no transaction is open, so it holds no
-lock. It is used again only by the thread and process that opened it.
+connection is closed, or left in the `Session` of its ledger, idle: no transaction is open, so it
+holds no lock. It is used again only by the process that opened it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import getpass
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.ledger.entry import Entry
 
 try:
     import pwd
@@ -32,9 +33,15 @@ Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
 SECRET_BYTES = 32
-NEWEST = 6
+NEWEST = 7
 """1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter, 4 no
-principals, 5 no accounts that state their neighbours and no answers that are withdrawn."""
+principals, 5 no accounts that state their neighbours and no answers that are withdrawn, 6 no
+numbers that are drawn before there is an answer."""
+
+
+def row_of(entry: Entry, record: str | None) -> Row:
+    """An entry and the text of its answer, as they are kept."""
+    return entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
 
 
 class Books(Protocol):
@@ -58,10 +65,8 @@ class Books(Protocol):
     def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
         """The entries that this SQL tail picks; answers may be long, and are read where wanted."""
 
-    def append(
-        self, row: Row, *, reservation: str | None, principal: str | None, version: int
-    ) -> None:
-        """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+    def append(self, entry: Entry, record: str | None) -> None:
+        """Write an entry that has its number, and the text of its answer beside it."""
 
     @property
     def decides(self) -> bool:
@@ -92,7 +97,9 @@ class Books(Protocol):
 class Storage(Protocol):
     """A kind of place."""
 
-    def connected(self, place: Any, *, patience: float) -> AbstractContextManager[Books]:
+    def connected(
+        self, place: Any, session: Session, *, patience: float
+    ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
 
     def made(
@@ -103,37 +110,6 @@ class Storage(Protocol):
     def upgraded(self, place: Any, *, patience: float) -> bool:
         """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
 
-    def is_there(self, place: Any) -> bool:
-        """Whether there is something at the place, a ledger or not."""
-
-
-def place_of(path: str | os.PathLike[str] | Address) -> Place:
-    """Where a ledger is or may be: a real path, links followed, or an address."""
-    if isinstance(path, Address):
-        return path
-    if is_address(path):
-        return Address.read(str(path), "schema", what="the address of the ledger")
-    from lastbit.ledger import sqlite  # which is made of this file
-
-    return sqlite.place_of(path)
-
-
-def storage_of(place: Place) -> Storage:
-    """What keeps ledgers at such places."""
-    from lastbit.ledger import sqlite  # which is made of this file
-
-    if isinstance(place, Path):
-        return sqlite
-    try:
-        from lastbit.ledger import postgres  # it needs psycopg, which not everybody has
-    except ImportError:
-        raise InvalidParameter(
-            "the ledger",
-            problem="is in PostgreSQL, and psycopg is not installed",
-            remedy='pip install "lastbit[postgres]"',
-        ) from None
-    return postgres
-
 
 def user_name() -> str:
     """Whom the operating system runs this for; the environment could say anything."""
@@ -143,11 +119,6 @@ def user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a user without a name, as in some containers
         return f"uid {os.getuid()}"
-
-
-def connected(place: Place, *, patience: float) -> AbstractContextManager[Books]:
-    """A ledger, open for one call."""
-    return storage_of(place).connected(place, patience=patience)
 
 
 # ---------------------------------------------------------------- one connection at a time
@@ -177,49 +148,59 @@ class _Alone:
 ALONE = _Alone()
 
 
-class _Idle(threading.local):
-    """Connections that `one_connection` keeps for the next call, by whose they are and of what."""
+class Session:
+    """Where one call of a ledger leaves its connection for the next; at most one, and idle.
 
-    kept: _Connections | None = None
+    A file is closed after each call, unless that is inside `lasting`. A server, which takes long to
+    sign in to, is left as long as the session lives.
+    """
+
+    __slots__ = ("_idle", "_inside")
+
+    def __init__(self) -> None:
+        # by process: a child neither uses nor closes what a fork has given it
+        self._idle: dict[int, tuple[object, Any, Callable[[], None] | None]] = {}
+        self._inside: set[object] = set()
+
+    def __reduce__(self) -> Any:
+        return Session, ()  # another process has connections of its own
+
+    @contextmanager
+    def lasting(self) -> Iterator[Session]:
+        """Inside, all calls use one connection to a file; it is closed when the outermost ends."""
+        call = object()
+        self._inside.add(call)
+        try:
+            yield self
+        finally:
+            self._inside.discard(call)
+            if not self._inside:
+                with ALONE.lock:
+                    _, _, close = self._idle.get(os.getpid(), _NO_CONNECTION)
+                    if close is not None:
+                        self.take(None)
+
+    def take(self, key: object) -> Any:
+        """The connection that was left under this key; any other that was left is closed."""
+        kept, connection, close = self._idle.pop(os.getpid(), _NO_CONNECTION)
+        if kept == key is not None:
+            return connection
+        if close is not None:
+            close()
+        return None
+
+    def leave(self, key: object, connection: Any, close: Callable[[], None] | None) -> None:
+        """Leave a connection for the next call; None closes itself when nobody holds it."""
+        self.take(None)
+        self._idle[os.getpid()] = key, connection, close
+
+    @property
+    def lasts(self) -> bool:
+        """Whether we are inside `lasting`."""
+        return bool(self._inside)
 
 
-_Connections: TypeAlias = dict[tuple[object, ...], tuple[ExitStack, Any]]
-_IDLE = _Idle()
-
-
-@contextmanager
-def one_connection() -> Iterator[None]:
-    """Inside, the calls of this thread use one connection to a ledger again and again."""
-    if _IDLE.kept is not None:  # the outermost decides when it ends
-        yield
-        return
-    idle: _Connections = {}
-    _IDLE.kept = idle
-    try:
-        yield
-    finally:
-        _IDLE.kept = None  # first: an interrupt below must not leave it on
-        with ALONE.lock:
-            for held, _ in idle.values():
-                held.close()
-
-
-def keep(who: tuple[object, ...], state: object, held: ExitStack, connection: Any) -> None:
-    """Inside `one_connection`, leave this connection for the next call; else nothing."""
-    if _IDLE.kept is not None:
-        _IDLE.kept[*who, os.getpid(), state] = held.pop_all(), connection
-
-
-def kept(who: tuple[object, ...], state: object) -> tuple[ExitStack, Any]:
-    """The connection that was kept, if its place is in the state in which it was left; or None."""
-    idle = _IDLE.kept or {}
-    mine = (*who, os.getpid())  # not those of a process that forked us
-    for key in [key for key in idle if key[:-1] == mine]:
-        held, connection = idle.pop(key)
-        if key[-1] == state is not None:
-            return held, connection
-        held.close()
-    return ExitStack(), None
+_NO_CONNECTION = (None, None, None)
 
 
 # ---------------------------------------------------------------- errors

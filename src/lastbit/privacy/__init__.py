@@ -26,11 +26,14 @@ it is), so a chain of conversions can only promise less than is true, never more
 
 | file | holds |
 |---|---|
-| `guarantees.py` | the values, and which databases are neighbours |
-| `convert.py` | from kind to kind, to several units, to beliefs, to the least noise |
+| `neighbours.py` | which databases are neighbours |
+| `guarantees.py` | the values |
+| `convert.py` | from kind to kind, to several units, to beliefs |
+| `least_noise.py` | the least noise that meets a condition |
 | `compose.py` | several releases, theorem by theorem |
 | `filter.py` | releases whose prices are chosen from earlier answers: when to stop |
 | `gaussian_filter.py` | the same for Gaussian noise, where it is tighter |
+| `promised_prices.py` | what guarantees and losses cost under the filters |
 | `accounting/` | losses and profiles: the tight composition, with both bounds |
 """
 

@@ -26,7 +26,6 @@ from lastbit.privacy.convert import (
     best_order_for_delta as best_order_for_delta,
     best_order_for_epsilon as best_order_for_epsilon,
     delta_upper as delta_upper,
-    least_noise as least_noise,
     posterior_bounds as posterior_bounds,
 )
 from lastbit.privacy.filter import (
@@ -41,24 +40,27 @@ from lastbit.privacy.gaussian_filter import (
     GaussianFilter as GaussianFilter,
 )
 from lastbit.privacy.guarantees import (
-    ADD_REMOVE as ADD_REMOVE,
-    AS_DECLARED as AS_DECLARED,
-    CHANGE_ONE as CHANGE_ONE,
     ZCDP as ZCDP,
     ApproxDP as ApproxDP,
     Guarantee as Guarantee,
     Loss as Loss,
     MetricDP as MetricDP,
-    Neighbours as Neighbours,
     ProbabilisticDP as ProbabilisticDP,
     PureDP as PureDP,
-    Relation as Relation,
     RenyiDP as RenyiDP,
-    check_neighbours as check_neighbours,
     from_json as from_json,
     loss_parameter as loss_parameter,
     plus as plus,
     times as times,
+)
+from lastbit.privacy.least_noise import least_noise as least_noise
+from lastbit.privacy.neighbours import (
+    ADD_REMOVE as ADD_REMOVE,
+    AS_DECLARED as AS_DECLARED,
+    CHANGE_ONE as CHANGE_ONE,
+    Neighbours as Neighbours,
+    Relation as Relation,
+    check_neighbours as check_neighbours,
 )
 
 __all__ = [

@@ -78,20 +78,17 @@ Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from flint import arb
 
-from lastbit.errors import (
-    IncompatibleGuarantees,
-    InvalidParameter,
-    PrecisionExhausted,
-    Undecidable,
-    WrongType,
-)
+from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
 from lastbit.exact import (
     Number,
     arb_of,
@@ -103,16 +100,10 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
-from lastbit.privacy.guarantees import (
-    AS_DECLARED,
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-    check_neighbours,
-)
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
+
+if TYPE_CHECKING:
+    from lastbit.privacy.guarantees import Guarantee
 
 PLACES = 64
 """The moment of an epsilon is a multiple of 2**-64; that of a rho is exact."""
@@ -120,6 +111,7 @@ PLACES = 64
 SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
 
+_AMOUNTS = ("moment", "epsilon", "delta", "rho")
 _DIGITS = 3
 _MOST_DIGITS = 12
 _EXTREME = Fraction(10**12)
@@ -143,38 +135,32 @@ class MomentCost:
     """The order that the moment is of, where it is known: moments of two orders do not add up."""
 
     def __post_init__(self) -> None:
-        amounts = (self.moment, self.epsilon, self.delta, self.rho)
-        if not all(isinstance(amount, Fraction) for amount in amounts):
-            remedy = "take it from MomentFilter.price"
-            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
-        if min(amounts) < 0:
-            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+        check_amounts((getattr(self, name) for name in _AMOUNTS), "MomentFilter")
 
     def __add__(self, other: MomentCost) -> MomentCost:
         _check_order(self, other.order)
-        return MomentCost(
-            moment=self.moment + other.moment,
-            epsilon=self.epsilon + other.epsilon,
-            delta=self.delta + other.delta,
-            rho=self.rho + other.rho,
-            order=other.order if self.order is None else self.order,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _AMOUNTS}
+        return MomentCost(**sums, order=other.order if self.order is None else self.order)
 
     def __mul__(self, times: int) -> MomentCost:
         whole(times, "times", least=0)
-        return MomentCost(
-            moment=self.moment * times,
-            epsilon=self.epsilon * times,
-            delta=self.delta * times,
-            rho=self.rho * times,
-            order=self.order,
-        )
+        return replace(self, **{name: getattr(self, name) * times for name in _AMOUNTS})
 
     __rmul__ = __mul__
 
     def to_json(self) -> dict[str, str]:
         """Exact fractions as text."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.compare}
+        return {name: str(getattr(self, name)) for name in _AMOUNTS}
+
+
+def check_amounts(amounts: Iterable[object], filter_: str) -> None:
+    """Refuse prices that are not exact fractions from 0 up."""
+    for amount in amounts:
+        if not isinstance(amount, Fraction):
+            remedy = f"take it from {filter_}.price"
+            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
+        if amount < 0:
+            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
 
 def _check_order(cost: MomentCost, order: Fraction | None) -> None:
@@ -246,25 +232,13 @@ class MomentFilter:
     def price_of(self, guarantee: Guarantee) -> MomentCost:
         """The price of what a guarantee promises.
 
+        >>> from lastbit.privacy import PureDP
         >>> moment_filter(3, "1e-6").price_of(PureDP("0.1")).epsilon
         Fraction(1, 10)
         """
-        if getattr(guarantee, "neighbours", self.neighbours) != self.neighbours:
-            raise IncompatibleGuarantees(
-                f"the filter is about {self.neighbours}, the guarantee about "
-                f"{guarantee.neighbours}; state both for the same neighbours"
-            )
-        match guarantee:
-            case PureDP(epsilon=Fraction() as epsilon):
-                return self.price(epsilon=epsilon)
-            case (ApproxDP() | ProbabilisticDP()) as both if isinstance(both.epsilon, Fraction):
-                return self.price(epsilon=both.epsilon, delta=both.delta)
-            case ZCDP(rho=Fraction() as rho):
-                return self.price(rho=rho)
-        raise IncompatibleGuarantees(
-            f"{type(guarantee).__name__} has no price here; pass a PureDP, ApproxDP or ZCDP "
-            "with finite parameters"
-        )
+        # found by name: a filter that keeps an account has its prices from the ledger
+        prices = import_module("lastbit.privacy.promised_prices")
+        return cast(MomentCost, prices.moment_price(self, guarantee))
 
     def within(self, spent: MomentCost) -> bool:
         """Whether this may be spent in all; exact."""
@@ -327,9 +301,9 @@ class MomentFilter:
         5.099...
         """
         with working_precision(_PRECISION):
-            ball = arb_of(_ceiling(spent.moment)) + _log_factor(self.order)
+            ball = arb_of(grid_ceiling(spent.moment)) + _log_factor(self.order)
             ball -= arb_of(self.delta - self.delta_kept).log()
-            loss = max(_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
+            loss = max(grid_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
         least = loss if spent.rho else min(loss, spent.epsilon)
         return min(least, self.epsilon) if self.within(spent) else least
 
@@ -342,7 +316,7 @@ class MomentFilter:
         """
         with working_precision(_PRECISION):
             ball = arb_of(spent.moment) - arb_of(self.delta - self.delta_kept).log()
-            loss = _ceiling(ends(ball / arb_of(self.order))[1])
+            loss = grid_ceiling(ends(ball / arb_of(self.order))[1])
         return loss if spent.rho else min(loss, spent.epsilon)
 
 
@@ -469,7 +443,7 @@ def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
     """
     if epsilon == 0:
         return Fraction(0)
-    most = _ceiling(order * epsilon)
+    most = grid_ceiling(order * epsilon)
     unit = Fraction(1, 1 << PLACES)
 
     def rounded(precision: int) -> Fraction:
@@ -477,8 +451,8 @@ def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
             large = (-arb_of((2 * order + 1) * epsilon)).exp()
             small = (-arb_of(epsilon)).exp()
             low, high = ends(arb_of(order * epsilon) + large.log1p() - small.log1p())
-        above = min(_ceiling(high), most)
-        if max(_ceiling(low), unit) < above:
+        above = min(grid_ceiling(high), most)
+        if max(grid_ceiling(low), unit) < above:
             raise Undecidable("a moment")
         return above
 
@@ -496,9 +470,11 @@ def _limit(epsilon: Fraction, level: Fraction, order: Fraction) -> Fraction:
         with working_precision(precision):
             ball = arb_of(order * epsilon) + arb_of(level).log() - _log_factor(order)
             low, high = ends(ball)
-        if _floor(low) != _floor(high) and precision < _MOST_PRECISION:
+        if grid_floor(low) != grid_floor(high) and precision < _MOST_PRECISION:
             raise Undecidable("a limit")
-        return _floor(low)  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
+        return grid_floor(
+            low
+        )  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
 
     return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
 
@@ -509,9 +485,11 @@ def _log_factor(order: Fraction) -> arb:
     return c * c.log() - (1 + c) * (1 + c).log()
 
 
-def _ceiling(number: Fraction) -> Fraction:
+def grid_ceiling(number: Fraction) -> Fraction:
+    """The least multiple of 2**-64 that is not below a number."""
     return Fraction(-((-number.numerator << PLACES) // number.denominator), 1 << PLACES)
 
 
-def _floor(number: Fraction) -> Fraction:
+def grid_floor(number: Fraction) -> Fraction:
+    """The greatest multiple of 2**-64 that is not above a number."""
     return Fraction((number.numerator << PLACES) // number.denominator, 1 << PLACES)

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lastbit.addresses import Secret
 from lastbit.errors import (
     BudgetExceeded,
     InvalidParameter,
@@ -33,6 +32,7 @@ from lastbit.errors import (
     ServerFailed,
 )
 from lastbit.reading import parse_json
+from lastbit.servers import Secret
 
 API = "/api/v1"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

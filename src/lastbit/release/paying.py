@@ -76,10 +76,9 @@ from lastbit.ledger import (
     Account,
     Entry,
     Ledger,
-    check_charging,
+    Session,
     check_deciding,
     neighbours_of,
-    one_connection,
     spared_by,
     user_name,
 )
@@ -167,7 +166,6 @@ def checked(plan: Plan | MarginalsPlan) -> None:
         steps_of(plan).runnable(plan)
 
 
-@one_connection()
 def reserved(
     plan: Plan | MarginalsPlan,
     *,
@@ -183,34 +181,35 @@ def reserved(
     `before_charging` is called where a price is about to be committed, and for nothing else: it
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
-    card, program = plan.card, program_of(plan)
-    data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
-    neighbours = neighbours_of(card)
-    # later than the source, which opens no account if it is not there
-    books.account(card.account_name, card.budget, neighbours)
-    question = question_of_program(program, data)
-    is_answer = partial(is_answer_to, plan=plan, question=question)
-    known = None if fresh else books.recorded(card.account_name, question, is_answer=is_answer)
-    found = None if known is None else Paid(recorded=known)
-    if found is None and isinstance(plan, Plan) and not fresh:
-        found = _served(plan, books, data, sql=sql)
-    if found is not None:
-        _check_right(books, card.account_name, principal)
-        return found
-    before_charging()
-    entry = reserve(
-        program,
-        books=books,
-        data=data,
-        who=who,
-        principal=principal,
-        sql=sql,
-        fresh=fresh,
-        is_answer=is_answer,
-    )
-    if entry.record is not None:  # another process was quicker
-        return Paid(recorded=dict(entry.record))
-    return Paid(entry=entry, sql=sql, charged=not entry.resumed, program=program)
+    with books.connection():
+        card, program = plan.card, program_of(plan)
+        data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
+        neighbours = neighbours_of(card)
+        # later than the source, which opens no account if it is not there
+        books.account(card.account_name, card.budget, neighbours)
+        question = question_of_program(program, data)
+        is_answer = partial(is_answer_to, plan=plan, question=question)
+        known = None if fresh else books.recorded(card.account_name, question, is_answer=is_answer)
+        found = None if known is None else Paid(recorded=known)
+        if found is None and isinstance(plan, Plan) and not fresh:
+            found = _served(plan, books, data, sql=sql)
+        if found is not None:
+            books.check_asking(card.account_name, principal)
+            return found
+        before_charging()
+        entry = reserve(
+            program,
+            books=books,
+            data=data,
+            who=who,
+            principal=principal,
+            sql=sql,
+            fresh=fresh,
+            is_answer=is_answer,
+        )
+        if entry.record is not None:  # another process was quicker
+            return Paid(recorded=dict(entry.record))
+        return Paid(entry=entry, sql=sql, charged=not entry.resumed, program=program)
 
 
 def answered(
@@ -301,7 +300,6 @@ def _charged(work: Callable[[], Entry], state: Callable[[], str], wait: _Once) -
     raise kind(f"{words}; {paid}")
 
 
-@one_connection()
 def paid_for(
     plan: Plan | MarginalsPlan,
     *,
@@ -310,7 +308,21 @@ def paid_for(
     fresh: bool,
     sql: str | None,
 ) -> Answer:
-    """The answer to a user of this machine, in the safe order."""
+    """The answer to a user of this machine, in the safe order, on one connection to the ledger."""
+    session = ledger.session if isinstance(ledger, Ledger) else Session()
+    with session.lasting():
+        return _paid_for(plan, session, ledger=ledger, who=who, fresh=fresh, sql=sql)
+
+
+def _paid_for(
+    plan: Plan | MarginalsPlan,
+    session: Session,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    fresh: bool,
+    sql: str | None,
+) -> Answer:
     card, steps = plan.card, steps_of(plan)
     person = user_name()
     if card.users is not None and person not in card.users:
@@ -319,7 +331,7 @@ def paid_for(
     steps.columns(plan)
     if _is_missing(ledger, card):
         _check_first(plan)
-    books = opened_ledger(ledger, card)
+    books = opened_ledger(ledger, card, session)
     with one_database(card):
         if books is None:
             return Answer(unrecorded(plan, _NOT_RECORDED, sql=sql), spared_by(card))
@@ -355,7 +367,7 @@ def _check_first(plan: Plan | MarginalsPlan) -> None:
     with one_database(card):
         sealed(partial(fingerprint, card), words=_UNREAD)
         checked(plan)
-    account = Account(name=card.account_name, budget=None).with_budget(card.budget)
+    account = Account(name=card.account_name, budget=card.budget)
     account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
 
 
@@ -403,15 +415,6 @@ def _waits(card: DataCard) -> NotAllowed:
     return NotAllowed(f"{_NOT_ACCEPTED.format(table=card.name)}; nothing was charged; {_ACCEPT}")
 
 
-def _check_right(books: Ledger, account: str, principal: str | None) -> None:
-    """Refuse a recorded answer to those who may not ask, as `reserve` does where it charges."""
-    known = {one.name: one for one in books.principals()}
-    if known:
-        name = principal or ""
-        share = next(iter(books.allowances(account, name)), None) if name in known else None
-        check_charging(known.get(name), principal, account, share)
-
-
 def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
@@ -430,11 +433,11 @@ def _fingerprint(books: Ledger, card: DataCard) -> str:
     return sealed(lambda: books.keyed(fingerprint(card)), words=_UNREAD)
 
 
-def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
+def opened_ledger(ledger: Any, card: DataCard, session: Session | None = None) -> Ledger | None:
     """The ledger that is named, or the card's; one that the card does not name is refused."""
     if ledger is None:
-        return None if card.ledger is None else Ledger.open(card.ledger)
-    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        return None if card.ledger is None else Ledger.open(card.ledger, session=session)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, session=session)
     if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"

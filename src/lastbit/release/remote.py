@@ -29,7 +29,6 @@ from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote
 
-from lastbit.addresses import Secret
 from lastbit.checker import Rejected, check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, ServerFailed
 from lastbit.exact import Number, exact_text, rational
@@ -41,6 +40,7 @@ from lastbit.release.recorded import served
 from lastbit.release.steps_as_sql import statement_of, unwritable
 from lastbit.release.within import Within, explanation_within, planned_within
 from lastbit.sampling import secure_bits
+from lastbit.servers import Secret
 from lastbit.tables import (
     Cost,
     DataCard,

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
-from lastbit.addresses import Secret, is_web_address
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import whole
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.private_table import Table, as_private
+from lastbit.servers import Secret, is_web_address
 from lastbit.tables import (
     Budget,
     Column,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 
 from lastbit.files import csv_text, plain_cell
-from lastbit.ledger import Ledger, exported, one_connection
+from lastbit.ledger import Ledger, exported
 from lastbit.report.page import price, printable, rendered
 from lastbit.report.plan import title_of
 
@@ -41,7 +41,6 @@ class Release:
     entry: int
 
 
-@one_connection()
 def register_csv(ledger: Ledger, judged: Judge) -> str:
     """The register as comma-separated text with a header; `judged` is the independent checker.
 
@@ -51,7 +50,6 @@ def register_csv(ledger: Ledger, judged: Judge) -> str:
     return csv_text(((field.name for field in fields(Release)), *lines))
 
 
-@one_connection()
 def register_page(ledger: Ledger, judged: Judge) -> Markup:
     """The register as a page, newest first, with the head of the chain that it was made from."""
     last = ledger.entries(last=1)[0]

@@ -37,7 +37,6 @@ from lastbit.ledger import (
     Known,
     Ledger,
     neighbours_of,
-    one_connection,
 )
 from lastbit.release import record_problem
 from lastbit.report import title_of
@@ -275,7 +274,7 @@ class Reading:
     def answers(self, tables: Mapping[str, str]) -> list[AnswerLine]:
         """The answers about these tables (account by name), the newest first."""
         accounts = set(tables.values())
-        with self._lock, one_connection():
+        with self._lock, self.ledger.connection():
             self._read()
             lines = [
                 self._line(entry)
@@ -286,7 +285,7 @@ class Reading:
 
     def is_readable(self, sequence: int) -> bool:
         """Whether an entry holds an answer that can be shown."""
-        with self._lock, one_connection():
+        with self._lock, self.ledger.connection():
             self._read()
             entry = self._answers.get(sequence)
             return entry is not None and self._line(entry).table is not None

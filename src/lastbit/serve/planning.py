@@ -28,7 +28,7 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter, LastbitError, NotAllowed
 from lastbit.exact import exact_text
-from lastbit.ledger import Ledger
+from lastbit.ledger import Ledger, Session
 from lastbit.release import (
     checked,
     made_up_answer,
@@ -108,6 +108,7 @@ class _Planning:
     def __init__(self, cards: Mapping[str, DataCard]) -> None:
         self.cards = cards
         self.planned: tuple[Plan, Question] | None = None
+        self.session = Session()
 
     def answer(self, request: Message) -> Message:
         seconds_left(None if request["do"] == "reserve" else int(PATIENCE_MADE_UP))
@@ -143,7 +144,7 @@ class _Planning:
             )
         paid = reserved(
             plan,
-            books=Ledger.existing(str(plan.card.ledger)),
+            books=Ledger.existing(str(plan.card.ledger), session=self.session),
             who=principal,
             principal=principal,
             sql=question.sql,

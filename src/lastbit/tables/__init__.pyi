@@ -26,6 +26,11 @@ from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,
     spark_snapshot as spark_snapshot,
 )
+from lastbit.tables.card.budget import (
+    FILTERS as FILTERS,
+    Budget as Budget,
+    budgets_agree as budgets_agree,
+)
 from lastbit.tables.card.draft import (
     Compared as Compared,
     Decided as Decided,
@@ -47,16 +52,13 @@ from lastbit.tables.card.read import (
     read_card as read_card,
 )
 from lastbit.tables.card.schema import (
-    FILTERS as FILTERS,
     TYPES as TYPES,
-    Budget as Budget,
     Column as Column,
     DataCard as DataCard,
     EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
-    budgets_agree as budgets_agree,
 )
 from lastbit.tables.card.source import source_of as source_of
 from lastbit.tables.compile.statement import UNITS as UNITS
@@ -66,6 +68,15 @@ from lastbit.tables.measures import (
     Measure as Measure,
     distinct_values as distinct_values,
     weight_one as weight_one,
+)
+from lastbit.tables.plan.cost import (
+    GRID as GRID,
+    Cost as Cost,
+    check_admitted as check_admitted,
+    check_budget as check_budget,
+    on_grid as on_grid,
+    rounded_up as rounded_up,
+    suggested as suggested,
 )
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
@@ -86,15 +97,6 @@ from lastbit.tables.plan.parts import (
     TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
-from lastbit.tables.plan.price import (
-    GRID as GRID,
-    Cost as Cost,
-    check_admitted as check_admitted,
-    check_budget as check_budget,
-    on_grid as on_grid,
-    rounded_up as rounded_up,
-    suggested as suggested,
-)
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
     sensitivity_of as sensitivity_of,

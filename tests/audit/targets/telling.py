@@ -24,7 +24,7 @@ from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.stable_value import ProposeTestRelease, StableValue
-from lastbit.privacy.guarantees import ADD_REMOVE
+from lastbit.privacy.neighbours import ADD_REMOVE
 from tests.audit.targets.own_targets import ANSWER_DELTA, WORSE_AND_BETTER, heavy_score, nearer
 
 MARGIN = Fraction(1, 1000)

@@ -22,16 +22,8 @@ from lastbit.privacy.accounting.component import (
 from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 from lastbit.privacy.accounting.thresholds import Threshold
-from lastbit.privacy.guarantees import (
-    ADD_REMOVE,
-    AS_DECLARED,
-    ApproxDP,
-    Guarantee,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-    check_neighbours,
-)
+from lastbit.privacy.guarantees import ApproxDP, Guarantee, ProbabilisticDP, PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, Neighbours, check_neighbours
 
 MOST_RELEASES = 10**12
 _MOST_OUTCOMES = 10_000

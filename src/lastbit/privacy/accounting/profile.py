@@ -30,7 +30,8 @@ from lastbit.privacy.accounting.losses import (
     SubsampledLaplaceLoss,
     ThresholdLoss,
 )
-from lastbit.privacy.guarantees import ApproxDP, Neighbours
+from lastbit.privacy.guarantees import ApproxDP
+from lastbit.privacy.neighbours import Neighbours
 from lastbit.reading import parse_json
 
 _KINDS = (

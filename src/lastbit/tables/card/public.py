@@ -17,7 +17,8 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import Budget, Column, DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
 
 ELSEWHERE = Source(kind="parquet")
 """Of a table that is on a server: there is nothing here to read."""

@@ -24,11 +24,10 @@ from lastbit.addresses import Address, is_address
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
+from lastbit.tables.card.budget import FILTERS, Budget
 from lastbit.tables.card.fields import Fields, Problem, Written
 from lastbit.tables.card.schema import (
-    FILTERS,
     TYPES,
-    Budget,
     Column,
     DataCard,
     EngineLimits,
@@ -37,7 +36,7 @@ from lastbit.tables.card.schema import (
     Source,
 )
 from lastbit.tables.card.toml import KeyPath, toml_key
-from lastbit.tables.plan.price import check_budget
+from lastbit.tables.plan.cost import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds

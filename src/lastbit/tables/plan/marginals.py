@@ -46,9 +46,10 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.calibrate import Weights
 from lastbit.tables.plan.conversion import Conversion, conversion_to
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart, PairSelection
 from lastbit.tables.plan.plan import Plan
-from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
+from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of
 from lastbit.tables.plan.written import WrittenPlan
 from lastbit.tables.query.query import Aggregate, Query

@@ -35,11 +35,13 @@ from typing import Any
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, root_below
-from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
 from lastbit.tables.plan.conversion import AnyConversion, conversion_to, pair_conversion_to
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import (
     GaussianPart,
     GaussianSelection,
@@ -47,7 +49,7 @@ from lastbit.tables.plan.parts import (
     PartitionSelection,
     Selection,
 )
-from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
+from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
 from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, WrittenRecipe

@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.tables.measures import Kind, Measure
 from lastbit.tables.plan.conversion import AnyConversion, conversion_from_json
+from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import AnyPart, part_from_json
-from lastbit.tables.plan.price import Cost, PriceRequest
+from lastbit.tables.plan.price import PriceRequest
 
 Composition: TypeAlias = Literal["basic", "concentrated"]
 

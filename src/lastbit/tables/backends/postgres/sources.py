@@ -28,8 +28,9 @@ from typing import Any
 
 import psycopg
 
-from lastbit.addresses import Address, unreached
+from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.servers import unreached
 from lastbit.tables.card.schema import Source
 from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
 from lastbit.tables.compile.postgres import POSTGRES

@@ -1,0 +1,567 @@
+"""`ChargingLedger`: all that a question needs of a ledger, and nothing else.
+
+Law      `reserve`, `draw` and `settle` are one transaction each, which no other process can
+         interrupt: they read the last entry and the account, apply the rules of `entry.py`, and
+         append; or they change nothing. A charge in the name of an analyst must have room in the
+         account and in the allowance
+Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
+         within its budget. (b) A reservation or an answer that was returned is in the file for
+         good. (c) A reservation has at most one draw of noisy numbers, and one answer
+Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
+         still the last when the charge is appended; it is read from the whole chain, every hash
+         checked and no index trusted (`chain.py`); the sum is exact, or rounded up; a commit is
+         atomic. (b) the commit has been synced before the call returns (`sqlite.py` says why
+         EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on
+         SQLite, and on a disk and file system that do what a sync and a lock ask for
+Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
+Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
+Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and
+         test_overspending.py; tests/faults/test_killed.py: killed at each system call;
+         tests/ledger/test_charging.py: `Ledger` overrides none of it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from lastbit.addresses import Address, is_address
+from lastbit.canonical import canonical_json, sha256
+from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
+from lastbit.files import same_place
+from lastbit.ledger.chain import (
+    IsAnswer,
+    Scan,
+    intact,
+    known_by,
+    numbered,
+    scanned,
+    stored,
+)
+from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.places import place_of, storage_of
+from lastbit.ledger.principals import Allowance, check_charging, moment_of
+from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
+from lastbit.ledger.storage import SECRET_BYTES, Books, Place, Session, damaged
+from lastbit.sampling import secure_bits
+from lastbit.tables import Budget, Cost, budgets_agree, check_budget
+
+ACCEPTED = "data of {table} accepted: {data}"
+PATIENCE = 30.0  # seconds to wait for other processes before giving up
+_LONGEST_NAME = 200
+_ONCE = "let a steward run lastbit budget card.toml --set, once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargingLedger:
+    """A ledger in a file or a database; every call opens it, so threads and forks may share one.
+
+    `opened` is the hash of the first entry: another ledger that is put in the place of this one is
+    noticed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = ChargingLedger.open(Path(folder) / "hospital.ledger")
+    ...     print(ledger.account("visits", Budget(epsilon=1)).spent)
+    epsilon = 0
+    """
+
+    path: Any
+    """A `Path`, or the `Address` of a database."""
+    opened: str
+    patience: float = field(default=PATIENCE, repr=False)
+    session: Session = field(default_factory=Session, repr=False, compare=False)
+    """Where a call leaves its connection for the next one."""
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] | Address,
+        *,
+        patience: float = PATIENCE,
+        session: Session | None = None,
+    ) -> Self:
+        """The ledger at this place; a new one if that is a path and there is no file.
+
+        In a database a new one is made by `Ledger.init` alone: a slip in an address must not come
+        with a fresh budget.
+        """
+        place = place_of(path)
+        if isinstance(place, Path) and not os.path.exists(place):
+            make_ledger(place, patience=patience)
+        return cls.existing(place, patience=patience, session=session)
+
+    @classmethod
+    def existing(
+        cls,
+        path: str | os.PathLike[str] | Address,
+        *,
+        patience: float = PATIENCE,
+        session: Session | None = None,
+    ) -> Self:
+        """The ledger at this place, which must be there; its calls share the session's connection.
+
+        Without a session it has one of its own.
+        """
+        place, session = place_of(path), Session() if session is None else session
+        with storage_of(place).connected(place, session, patience=patience) as books:
+            first = next(stored(books, "WHERE sequence = 1"), None)
+        if first is None:
+            raise damaged(place, "has lost its first entry; restore a backup")
+        return cls(path=place, opened=first.hash, patience=patience, session=session)
+
+    @contextmanager
+    def connection(self) -> Iterator[Self]:
+        """Inside, calls of this ledger use one connection again and again."""
+        with self.session.lasting():
+            yield self
+
+    def is_at(self, path: str | os.PathLike[str]) -> bool:
+        """Whether this place is the ledger's own, by whatever name or user."""
+        if isinstance(self.path, Address):
+            return is_address(path) and self.path.leads_to(place_of(path))
+        return not is_address(path) and same_place(self.path, path)
+
+    @property
+    def user(self) -> str:
+        """In whose name this process acts: the database's user, or the operating system's."""
+        with self._connected() as books:
+            return books.user()
+
+    def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
+        """Open an account with this budget, or see that it has this budget; None is no limit.
+
+        The same for `neighbours` (`neighbours_of` a card), if they are given: prices of other ones
+        do not add up. Ledgers of old do not state them; the next charge does. Where a database
+        keeps the ledger, a steward opens accounts.
+        """
+        check_name(name)
+        with self._connected() as books:
+            account = self._chain(books).account(name)
+            if account is None:
+                with books.transaction():
+                    chain = self._chain(books)  # another process may have been first
+                    account = chain.account(name)
+                    if account is None:
+                        check_budget(budget)
+                        new = Account(name=name, budget=budget).with_neighbours(neighbours)
+                        account = self._write_account(books, chain, new)
+        if not budgets_agree(account.budget, budget):
+            raise InvalidParameter(
+                f"the budget of {name}",
+                problem="is not the one that the ledger has for it",
+                remedy="put the old one back on the card, or let the steward change the ledger's "
+                "by lastbit budget card.toml --set",
+            )
+        if account.neighbours is not None and neighbours not in (None, account.neighbours):
+            raise account.other_neighbours()
+        return account
+
+    def _write_account(self, books: Books, chain: Scan, state: Account) -> Account:
+        """An account as a card declares it, written down; refused to those who may only ask."""
+        known = chain.principal(books.user()) if chain.named else None
+        if not books.decides or (known is not None and known.role not in (None, "steward")):
+            what = "is not open" if chain.account(state.name) is None else "states no neighbours"
+            raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=_ONCE)
+        chain.append(books, budget_entry(state, who=None))
+        return state
+
+    def _with_neighbours(
+        self, books: Books, chain: Scan, name: str, neighbours: str | None
+    ) -> Account | None:
+        """An account that is charged a price of these neighbours; it states them from now on."""
+        account = chain.account(name)
+        if account is None or neighbours in (None, account.neighbours):
+            return account
+        if account.neighbours is not None:
+            raise account.other_neighbours()
+        self._check_claims(books, account, neighbours)
+        return self._write_account(books, chain, account.with_neighbours(neighbours))
+
+    def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
+        """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
+
+        Records are their writers' word, so they may raise a doubt and do no more: it is the card of
+        somebody who may decide that says which neighbours there are.
+        """
+        if neighbours is None or account.unused:
+            return
+        rows = list(stored(books, "WHERE account = ? ORDER BY sequence", account.name))
+        entries = [intact(self.path, row) for row in rows]
+        known = known_by(books, entries)
+        for number in (entry.sequence for entry in entries if entry.result is not None):
+            answer = numbered(books, number, known)
+            record = {} if answer is None else answer.record or {}
+            if claimed_neighbours(record) not in (None, neighbours):
+                problem = f"{account.name} has answers about other neighbours or units"
+                problem += f": entry {number}"
+                remedy = "let cards that share an account declare the same neighbours and units; "
+                remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
+                raise InvalidParameter("account", problem=problem, remedy=remedy)
+
+    def accepted_data(self, account: str, table: str) -> str | None:
+        """The fingerprint of the data that were accepted last; None if none ever were."""
+        start = ACCEPTED.format(table=table, data="")
+        with self._connected() as books:
+            opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
+            # most entries are charges and answers: to parse all of them would take long
+            budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
+            rows = list(stored(books, budgets, account, '%"kind":"budget"%'))
+        for row in rows:
+            entry = intact(self.path, row)
+            if row.sequence == opening[0].sequence:  # which is made by anybody
+                return None
+            if entry.kind == "budget" and (entry.words or "").startswith(start):
+                return (entry.words or "").removeprefix(start)
+        return None
+
+    def check_asking(self, account: str, principal: str | None) -> None:
+        """Refuse those who may not ask this account, as `reserve` does; nothing is charged."""
+        with self._connected() as books:
+            chain = self._chain(books)
+            if chain.named:
+                _allowance(chain, account, principal)
+
+    def recorded(
+        self, account: str, question: str, *, is_answer: IsAnswer = bool
+    ) -> dict[str, Any] | None:
+        """The newest answer to this very question, to be shown again at no charge.
+
+        Whoever may charge may have written a record: `is_answer` says which to believe.
+        """
+        with self._connected() as books:
+            chain = self._chain(books, account, question)
+            answer = chain.newest_answer(books, is_answer)
+        return None if answer is None or answer.record is None else dict(answer.record)
+
+    def reserve(
+        self,
+        account: str,
+        cost: Cost,
+        *,
+        who: str | None,
+        question: str,
+        plan_digest: str,
+        fingerprint: str,
+        words: str | None = None,
+        query: str | None = None,
+        fresh: bool = False,
+        gaussian_noise: bool = False,
+        principal: str | None = None,
+        neighbours: str | None = None,
+        is_answer: IsAnswer = bool,
+    ) -> Entry:
+        """Charge an answer that is still to be made; or raise, and change nothing.
+
+        Nothing of the data may be read for it before this returns. What comes back is
+        - an entry with a `record`, if the same was answered before (by a record that `is_answer`
+          takes for one) and `fresh` is not asked for: show that, nothing is charged;
+        - else a reservation to `settle`: an open one of the same question and price, which was
+          charged then and which nobody has seen an answer to, or a new one, charged now.
+
+        Say by `gaussian_noise` that all that is paid for is discrete Gaussian noise: an account
+        that is kept by the Gaussian filter takes a price in rho for nothing else.
+
+        A ledger with principals needs to know in whose name: `principal` must be one who may ask,
+        also where nothing is charged, and an analyst's allowance must have room for the price.
+        An account that does not state these `neighbours`, if any are given, is refused.
+        """
+        draft = Entry(
+            kind="reserved",
+            account=account,
+            who=who,
+            question=question,
+            cost=cost,
+            plan=plan_digest,
+            fingerprint=fingerprint,
+            words=words,
+            query=query,
+            principal=principal,
+            neighbours=neighbours,
+        )
+        earlier = None if fresh else is_answer
+        return self._charge(draft, earlier=earlier, gaussian_noise=gaussian_noise)
+
+    def _charge(
+        self,
+        draft: Entry,
+        written: str | None = None,
+        *,
+        earlier: IsAnswer | None,
+        gaussian_noise: bool,
+    ) -> Entry:
+        """Append a reservation, or a charge with its answer; or what answers the same already.
+
+        `earlier` says which answers of before will do; None: none.
+        """
+        check_charge(draft)
+        account, cost, allowance = draft.account, draft.cost, None
+        assert account is not None and cost is not None
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books, account, draft.question)
+            if chain.named:
+                allowance = _allowance(chain, account, draft.principal)
+            else:  # a ledger without principals is as it always was
+                draft = replace(draft, principal=None)
+            known = None if earlier is None else chain.newest_answer(books, earlier)
+            if known is not None:
+                return known
+            before = self._with_neighbours(books, chain, account, draft.neighbours)
+            if draft.kind == "reserved":
+                for paid in chain.open_reservations(account, draft.question):
+                    # without a steward's rights, one answers what is paid for in the own name
+                    own = books.decides or paid.principal == draft.principal
+                    if own and (paid.cost, paid.fingerprint) == (cost, draft.fingerprint):
+                        return replace(paid, resumed=True)
+            books.check_writable()
+            if before is None:
+                raise not_open(account)
+            after = before.charged(cost, gaussian_noise=gaussian_noise)
+            paid = replace(
+                draft, spent=after.spent, budget=after.budget, neighbours=after.neighbours
+            )
+            if allowance is not None:
+                when = books.now()
+                allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
+                paid = with_allowance(replace(paid, when=when), allowance.principal, allowance)
+            entry = chain.append(books, paid, written)
+        return entry if written is None else entry.with_record(record_of(written) or {})
+
+    def drawn(self, reservation: Entry) -> str | None:
+        """The numbers that were drawn for an open reservation; None: none were."""
+        with self._connected() as books:
+            chain = self._chain(books)
+            self._check_open(chain, reservation)
+            return chain.draw(books, reservation)
+
+    def draw(self, reservation: Entry, numbers: str, *, who: str | None = None) -> str:
+        """Write down the noisy numbers of an open reservation, before anybody sees them.
+
+        What comes back is to be used: if another process was first, its numbers are. They are a
+        JSON object, as text.
+        """
+        check_texts(who=who)
+        if record_of(numbers) is None:
+            problem, remedy = "are larger than a ledger keeps", "ask for fewer groups at once"
+            raise WrongType("numbers", problem=problem, remedy=remedy)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            self._check_open(chain, reservation)
+            earlier = chain.draw(books, reservation)
+            if earlier is not None:
+                return earlier
+            draft = chain.drafted(
+                kind="drawn",
+                account=reservation.account,
+                who=who,
+                question=reservation.question,
+                plan=reservation.plan,
+                fingerprint=reservation.fingerprint,
+                result=sha256(numbers),
+                reservation=reservation.hash,
+            )
+            chain.append(books, draft, numbers)
+        return numbers
+
+    def settle(
+        self,
+        reservation: Entry,
+        record: Mapping[str, Any],
+        *,
+        who: str | None = None,
+        plan_digest: str | None = None,
+    ) -> Entry:
+        """Record the answer to a reservation, before anybody sees it; this costs nothing more.
+
+        Show `record` of the entry that comes back: if another process was first, it is that
+        one's answer, and this one must not be shown. A reservation that is resumed by another
+        version of lastbit may be answered by another plan of the same price: `plan_digest`. An
+        answer that names another price or plan is refused.
+        """
+        check_texts(who=who)
+        if not isinstance(record, Mapping) or reservation.account is None:
+            raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
+        plan = reservation.plan if plan_digest is None else plan_digest
+        written, answer = written_answer(record, reservation.cost, plan)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            earlier = chain.closing(books, reservation)
+            if earlier is not None and earlier.record is not None:
+                return earlier
+            if earlier is not None and earlier.unreadable is not None:
+                raise damaged(self.path, f"has an answer already, which {earlier.unreadable}")
+            if earlier is not None:
+                why = "was restored from a backup, which made this price void"
+                if earlier.words is not None:
+                    why = f"has closed this reservation: {earlier.words[:200]}"
+                raise damaged(self.path, why)
+            self._check_open(chain, reservation)
+            draft = chain.drafted(
+                kind="settled",
+                account=reservation.account,
+                who=who,
+                question=reservation.question,
+                plan=plan,
+                fingerprint=reservation.fingerprint,
+                result=sha256(written),
+                reservation=reservation.hash,
+            )
+            entry = chain.append(books, draft, written)
+        return entry.with_record(answer)
+
+    def _check_open(self, chain: Scan, reservation: Entry) -> None:
+        if reservation not in chain.open_reservations(reservation.account):
+            raise damaged(self.path, "does not hold this reservation; ask again")
+
+    def holds(self, entry: Entry) -> bool | None:
+        """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
+        try:
+            with self._connected() as books:
+                self._chain(books)
+                row = next(stored(books, "WHERE hash = ?", entry.hash), None)
+        except InvalidParameter:
+            return None if isinstance(self.path, Address) else False
+        except LastbitError:
+            return False
+        return row is not None and row.sequence == entry.sequence
+
+    def keyed(self, fingerprint: bytes) -> str:
+        """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
+        with self._connected() as books:
+            return hmac.new(secret_of(books), fingerprint, hashlib.sha256).hexdigest()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Books]:
+        """The ledger, open for one call; another one that was put in its place is refused."""
+        storage = storage_of(self.path)
+        with storage.connected(self.path, self.session, patience=self.patience) as books:
+            first = next(books.rows("WHERE sequence = 1"), None)
+            if first is None or first[4] != self.opened:
+                raise damaged(
+                    self.path, "is not the one that was opened: it was exchanged; open it again"
+                )
+            yield books
+
+    def _chain(self, books: Books, account: str | None = None, question: str | None = None) -> Scan:
+        """All entries, read in one pass; with the newest answer to a question, if one is named."""
+        if account is not None:
+            check_name(account)
+        if question is not None:
+            check_texts(question=question)
+        return scanned(books, account=account, question=question)
+
+
+def make_ledger(place: Place, *, patience: float) -> bool:
+    """Make a new ledger; False if there is something already."""
+    secret = secure_bits().fill(SECRET_BYTES).tobytes()
+    opening = Entry(kind="opened", secret=hashlib.sha256(secret).hexdigest())
+
+    def fill(books: Books) -> None:
+        Scan(place).append(books, opening)
+
+    return storage_of(place).made(place, secret, fill, patience=patience)
+
+
+def budget_entry(state: Account, *, who: str | None) -> Entry:
+    """The draft of an entry that states an account."""
+    return Entry(
+        kind="budget",
+        account=state.name,
+        who=who,
+        spent=state.spent,
+        budget=state.budget,
+        neighbours=state.neighbours,
+    )
+
+
+def _allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
+    """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
+    who = None if name is None else chain.principal(name)
+    allowance = None if name is None else chain.allowance(account, name)
+    check_charging(who, name, account, allowance)
+    return allowance
+
+
+def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
+    """An entry that states an allowance as it is after it."""
+    if state is None:
+        return replace(entry, principal=principal)
+    return replace(
+        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
+    )
+
+
+def written_answer(
+    record: Mapping[str, Any], cost: Cost | None, plan: str | None
+) -> tuple[str, dict[str, Any]]:
+    """The text of an answer, and the answer as read from it.
+
+    One of another price or plan than is paid for is refused.
+    """
+    written = canonical_json({**record, "entry": None})
+    answer = record_of(written)
+    if answer is None:
+        problem, remedy = "is larger or deeper than a ledger keeps", "ask for fewer groups at once"
+        raise WrongType("answer", problem=problem, remedy=remedy)
+    other = price_problem(answer, cost, plan)
+    if other is not None:
+        raise WrongType("answer", problem=other, remedy="pass the one that was reserved")
+    return written, answer
+
+
+def secret_of(books: Books) -> bytes:
+    """The ledger's secret; one that has lost it is refused."""
+    secret = books.secret()
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        raise without_secret(books)
+    return secret
+
+
+def without_secret(books: Books) -> LedgerDamaged:
+    """The error."""
+    return damaged(books.place, "has lost its secret; restore a backup")
+
+
+def check_charge(draft: Entry) -> None:
+    """Refuse a charge without its price or one of its digests."""
+    check_name(draft.account)
+    check_texts(who=draft.who, question=draft.question, plan=draft.plan, data=draft.fingerprint)
+    if not isinstance(draft.cost, Cost):
+        raise WrongType("cost", problem="is not a Cost", remedy="pass Cost(epsilon=...)")
+    given = {name: getattr(draft, name) for name in ("words", "query", "principal")}
+    check_texts(**{name: text for name, text in given.items() if text is not None})
+
+
+def check_name(name: object, what: str = "account") -> None:
+    """The name of a table or of a principal: short, and fit for any terminal."""
+    check_texts(**{what: name})
+    if not str(name).isprintable() or len(str(name)) > _LONGEST_NAME:
+        problem = "has a name that is too long or cannot be printed"
+        thing = "table" if what == "account" else what
+        remedy = f"name the {thing} by at most {_LONGEST_NAME} printable letters"
+        raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+def check_texts(*, who: object = None, **texts: object) -> None:
+    """Texts that SQLite can hold: a lone surrogate of a broken file name is not one."""
+    for name, text in (texts if who is None else texts | {"who": who}).items():
+        if not is_text(text):
+            raise WrongType(name, problem="is not text, or empty", remedy="pass a str")
+
+
+def is_text(text: object) -> bool:
+    """Whether it is a text that is not empty, of whole letters."""
+    return isinstance(text, str) and bool(text) and is_unicode(text)
+
+
+def not_open(account: str) -> InvalidParameter:
+    """The refusal of an account that nobody has opened."""
+    return InvalidParameter(
+        "account", problem=f"{account[:80]} is not open", remedy="call account(name, budget) first"
+    )

@@ -1,0 +1,87 @@
+"""What charges a question is one class, which nothing overrides, and its connections are passed."""
+
+import pickle
+import sqlite3
+import threading
+
+import pytest
+
+from lastbit.errors import WrongType
+from lastbit.ledger.charging import ChargingLedger
+from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.storage import Session
+from tests.ledger.books import ONE, charged, price, small_ledger
+
+MADE_BY_DATACLASSES = {"__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"}
+
+
+def overridden(above: type, below: type) -> set[str]:
+    """What both define: names of methods and fields, and special ones that nobody generates."""
+    own = {name for name, thing in vars(above).items() if callable(thing) or name[0] != "_"}
+    return own & set(vars(below)) - MADE_BY_DATACLASSES - {"__getstate__", "__setstate__"}
+
+
+def test_a_ledger_overrides_nothing_of_what_charges():
+    assert overridden(Ledger, ChargingLedger) - {"__replace__", "__class_getitem__"} == set()
+
+    class Forgetful(ChargingLedger):
+        def settle(self, *_):
+            """The mutant."""
+
+    assert overridden(Forgetful, ChargingLedger) == {"settle"}
+
+
+def test_what_charges_needs_no_steward(tmp_path):
+    ledger = ChargingLedger.open(tmp_path / "a.ledger")
+    ledger.account("visits", ONE)
+    paid = ledger.reserve(
+        "visits", price("1/2"), who="ada", question="q", plan_digest="p", fingerprint="f"
+    )
+    ledger.settle(paid, {"rows": [1]})
+    assert (ledger.recorded("visits", "q") or {})["rows"] == [1]
+    assert Ledger.existing(ledger.path).problems() == []
+
+
+def test_a_charge_names_its_account(tmp_path):
+    """Failed before: an assertion, and nothing for people to read."""
+    ledger = small_ledger(tmp_path)
+    with pytest.raises(WrongType, match="account is not text"):
+        charged(ledger, "q9", price("1/8"), account=None)
+    assert ledger.spent("visits") == price("3/4")
+
+
+def test_ledgers_share_the_connection_of_a_session(tmp_path, monkeypatch):
+    path, count, connect = small_ledger(tmp_path).path, [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: count.append(a) or connect(*a, **k))
+    with Session().lasting() as session:
+        for _ in range(3):
+            assert Ledger.existing(path, session=session).spent("visits") == price("3/4")
+    assert len(count) == 1
+    Ledger.existing(path).spent("visits")
+    assert len(count) == 3  # alone, a file is closed after each call
+
+
+def test_threads_take_turns_with_a_connection(tmp_path):
+    ledger, seen = small_ledger(tmp_path), []
+
+    def ask(number):
+        charged(ledger, f"t{number}", price("1/64"))
+        seen.append(ledger.spent("visits"))
+
+    with ledger.connection():
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 8 and ledger.spent("visits") == price("7/8")
+    assert ledger.problems() == []
+
+
+def test_a_pickled_ledger_has_a_session_of_its_own(tmp_path):
+    ledger = small_ledger(tmp_path)
+    with ledger.connection():
+        ledger.spent("visits")
+        again = pickle.loads(pickle.dumps(ledger))
+        assert again == ledger and again.session is not ledger.session
+        assert not again.session.lasts and again.spent("visits") == price("3/4")
