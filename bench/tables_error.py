@@ -28,6 +28,7 @@ from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
 from lastbit.tables.compile.statement import grid_integer
 from lastbit.tables.plan.plan import Plan, planned
@@ -91,7 +92,7 @@ def _samples(path: str, plan: Plan, releases: int) -> Iterator[Aggregates]:
     wanted = {
         measure.name: "count(*)"
         if measure.kind == "rows"
-        else f"sum({grid_integer(measure, Typed('cost', 'number'))})"
+        else f"sum({grid_integer(measure, Typed('cost', 'number'), DUCKDB)})"
         for measure in plan.measures
     }
     place = "row_number() OVER (PARTITION BY user_id ORDER BY draw) AS place"

@@ -588,7 +588,7 @@ def test_products_vanish_just_where_they_do_by_ieee_754(clinic):
 
 def test_sums_of_128_bits_become_the_doubles_that_duckdb_makes(clinic):
     from lastbit.tables.backends.duckdb.engine import connected
-    from lastbit.tables.compile.dialect import DUCKDB
+    from lastbit.tables.compile.duckdb import DUCKDB
     from lastbit.tables.compile.postgres import POSTGRES
 
     wholes = [

@@ -23,6 +23,7 @@ from lastbit.release.release import released
 from lastbit.release.table import table
 from lastbit.tables.backends.duckdb.engine import fingerprint
 from lastbit.tables.card.read import read_card
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -223,8 +224,8 @@ def made_of(sql: str) -> tuple[str, str]:
     card = read_card("visits.toml")
     query = parsed(sql, card)
     plan = planned(query, card, epsilon=1)
-    runs = statement(query, card, plan.measures, secret="s").sql + json.dumps(plan.to_json())
-    return runs, question_of_plan(plan, "data")
+    runs = statement(query, card, plan.measures, secret="s", dialect=DUCKDB).sql
+    return runs + json.dumps(plan.to_json()), question_of_plan(plan, "data")
 
 
 @pytest.mark.thinned(one_in=9)

@@ -1,5 +1,6 @@
 """Expressions as one statement, step by step, over any rows."""
 
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import spelled
 from lastbit.tables.compile.steps import MIXED, Steps, Typed
 
@@ -8,7 +9,7 @@ def stepped(expressions, kinds, origin):
     """SELECT the expressions FROM `origin`, whose columns are named and typed by `kinds`."""
     steps = Steps()
     found = [
-        spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps)
+        spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps, DUCKDB)
         for e in expressions
     ]
     parts, last = [f"t AS NOT MATERIALIZED (SELECT *, {MIXED} FROM {origin})"], "t"

@@ -20,7 +20,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query

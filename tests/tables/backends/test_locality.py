@@ -22,7 +22,7 @@ from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connec
 from lastbit.tables.backends.duckdb.files import opened, plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant

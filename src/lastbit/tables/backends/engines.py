@@ -20,7 +20,7 @@ from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
-from lastbit.tables.compile.statement import compiled
+from lastbit.tables.compile.statement import statement
 from lastbit.tables.limits import nameable
 from lastbit.tables.plan.marginals import Marginal, MarginalsPlan
 from lastbit.tables.plan.plan import Plan
@@ -31,7 +31,7 @@ from lastbit.tables.query.query import Query
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
 _PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(
     {
-        "duckdb": ("dialect", "DUCKDB"),
+        "duckdb": ("duckdb", "DUCKDB"),
         "postgres": ("postgres", "POSTGRES"),
         "spark": ("spark", "SPARK"),
     }
@@ -116,7 +116,7 @@ def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> st
         sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect)
     else:
         asked = plan.query, plan.card, plan.measures
-        sql = compiled(*asked, secret=_UNDRAWN, dialect=dialect)
+        sql = statement(*asked, secret=_UNDRAWN, dialect=dialect).sql
     if name == own:
         words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it; {_SHOWN}"
     else:

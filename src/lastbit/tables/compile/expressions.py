@@ -34,7 +34,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.dialect import DUCKDB, Dialect
+from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
@@ -49,7 +49,7 @@ from lastbit.tables.query.expression import (
 Scope: TypeAlias = Callable[[ColumnName], Typed]
 
 
-def spelled(expression: Expression, scope: Scope, steps: Steps, dialect: Dialect = DUCKDB) -> Typed:
+def spelled(expression: Expression, scope: Scope, steps: Steps, dialect: Dialect) -> Typed:
     """The expression as a column or constant; NaN is already missing in it."""
     return _Spelling(scope, steps, dialect).settled(expression)
 
@@ -266,7 +266,7 @@ class _Spelling:
         (day,) = self._only("strftime", values[:1], "timestamp", "date")
         assert isinstance(values[1].value, str)  # `check_expression` saw to it, and to its codes
         self.steps.of_texts = True
-        sql = self.dialect.formatted(day.sql, values[1].value, day.type or "timestamp")
+        sql = self.dialect.formatted(day.sql, values[1].value)
         raw = self.steps.value(sql, "text", day)
         return self.steps.value(self.dialect.checked(raw.sql, "text"), "text", raw)
 

@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Family, Shown
+from lastbit.tables.compile.dialect import Dialect, Family, Shown
 from lastbit.tables.compile.expressions import spelled
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
@@ -66,7 +66,7 @@ class CompiledRows:
         card: DataCard,
         *,
         secret: str | None = None,
-        dialect: Dialect = DUCKDB,
+        dialect: Dialect,
         actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     ) -> None:
         inner = query.per_unit if isinstance(query, Query) else None

@@ -42,7 +42,7 @@ from lastbit.tables.backends.duckdb.files import (
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.backends.duckdb.unit_index import unit_index
 from lastbit.tables.card.schema import DataCard, EngineLimits, Source
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement, units_statement
@@ -65,12 +65,12 @@ _NO_LIMITS = EngineLimits()
 
 def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
-    _rehearsed(query, card, statement(query, card, measures, secret=_NO_SECRET).sql)
+    _rehearsed(query, card, statement(query, card, measures, secret=_NO_SECRET, dialect=DUCKDB).sql)
 
 
 def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
     """The same for all marginals of a question."""
-    _rehearsed(query, card, marginals_statement(query, card, marginals))
+    _rehearsed(query, card, marginals_statement(query, card, marginals, dialect=DUCKDB))
 
 
 def _rehearsed(query: Query, card: DataCard, sql: str) -> None:
@@ -112,7 +112,8 @@ def aggregates(
 ) -> Aggregates:
     """The measures of the query, raw. What fails, fails before anything is released."""
     counting = _counting(query, card)
-    wanted = statement(query, card, measures, secret=secret, indexed=counting is not None)
+    indexed = counting is not None
+    wanted = statement(query, card, measures, secret=secret, dialect=DUCKDB, indexed=indexed)
 
     def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
         return assembled(query, measures, wanted, rows)
@@ -123,7 +124,8 @@ def aggregates(
 def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
     """The marginals of the query, raw, by the names m1, m2 ..."""
     counting = _counting(query, card)
-    sql = marginals_statement(query, card, marginals, indexed=counting is not None)
+    indexed = counting is not None
+    sql = marginals_statement(query, card, marginals, dialect=DUCKDB, indexed=indexed)
 
     def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
         return assembled_marginals(query, marginals, rows)
@@ -134,7 +136,7 @@ def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal])
 def _counting(query: Query, card: DataCard) -> str | None:
     """The statement that counts rows of units, if what it gives is kept for the next question."""
     indexed = _KEPT.units is not None and card.source.kind in _INDEXED
-    return units_statement(query, card) if indexed else None
+    return units_statement(query, card, DUCKDB) if indexed else None
 
 
 def _read(
@@ -228,7 +230,8 @@ def _opened_all(
 
 def _check_matches(connection: Any, query: Query, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    most = prod(connection.execute(sql).fetchall()[0][0] for sql in matches(query, card))
+    counts = matches(query, card, dialect=DUCKDB)
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in counts)
     check_matches(query, card, most)
 
 

@@ -37,7 +37,7 @@ from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
 from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame, without_values
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
 
