@@ -27,7 +27,7 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.backends.engines import aggregates
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
 from lastbit.tables.compile.statement import grid_integer

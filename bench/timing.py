@@ -29,13 +29,13 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402
 
-from lastbit.tables.backends.duckdb.engine import connected  # noqa: E402
 from lastbit.tables.compile.duckdb import DUCKDB  # noqa: E402
 from lastbit.tables.compile.rows import relation  # noqa: E402
 from lastbit.tables.compile.statement import statement  # noqa: E402
 from lastbit.tables.compile.steps import identifier  # noqa: E402
 from lastbit.tables.plan.sensitivity import measures_of  # noqa: E402
 from lastbit.tables.query.expression import Call  # noqa: E402
+from tests.tables.connecting import connected  # noqa: E402
 from tests.tables.hostile import CHOSEN, card, counting, expressions  # noqa: E402
 
 EXPRESSIONS, ROWS, TURNS = 208, 10**5, 5

@@ -14,6 +14,7 @@ from lastbit.checker.dispatch import problem_of
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.card.read import examined, read_card
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.plan import planned
@@ -164,7 +165,7 @@ def test_types_are_read_as_they_are_stored(clinic):
           m interval, n "char", "O o" date, p integer GENERATED ALWAYS AS (a * 2) STORED)
         """
     )
-    found = engines.columns_of(source_of(clinic.address, table='"public"."typed"'))
+    found = columns_of(source_of(clinic.address, table='"public"."typed"'))
     assert found == {
         **dict.fromkeys(("who", "e", "f", "g"), "text"),
         **dict.fromkeys(("a", "b", "p"), "integer"),
@@ -194,7 +195,7 @@ def test_columns_that_are_computed_as_they_are_read_are_left_out(clinic):
     clinic.run(
         "CREATE TABLE virtual (who integer, x integer GENERATED ALWAYS AS (1 / who) VIRTUAL)"
     )
-    assert engines.columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
+    assert columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
 
 
 def test_partitions_and_heirs_count(clinic):
@@ -322,10 +323,10 @@ def test_a_fingerprint_differs_if_a_row_does(clinic):
 def test_others_may_write_while_a_question_is_answered(card, clinic):
     """The fingerprint before and after, and the answer, are of one state."""
     answer = read_card(card)
-    with engines.one_database(answer):
-        before = engines.fingerprint(answer)
+    with engines.open_session(answer) as session:
+        before = session.fingerprint(answer)
         clinic.run("INSERT INTO visits VALUES (98, 'r0', 1, '2024-01-01')")
-        assert engines.fingerprint(answer) == before
+        assert session.fingerprint(answer) == before
     assert engines.fingerprint(answer) != before
     clinic.run("DELETE FROM visits WHERE user_id > 90")
 
@@ -510,7 +511,7 @@ def test_ctrl_c_ends_the_statement_on_the_server_too(clinic):
     with blocker, watcher:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
-            engines.columns_of(source_of(clinic.address, table="visits"))
+            columns_of(source_of(clinic.address, table="visits"))
         interrupting.join()
         assert until(0)
 
@@ -587,9 +588,9 @@ def test_products_vanish_just_where_they_do_by_ieee_754(clinic):
 
 
 def test_sums_of_128_bits_become_the_doubles_that_duckdb_makes(clinic):
-    from lastbit.tables.backends.duckdb.engine import connected
     from lastbit.tables.compile.duckdb import DUCKDB
     from lastbit.tables.compile.postgres import POSTGRES
+    from tests.tables.connecting import connected
 
     wholes = [
         sign * (2**power + small)

@@ -17,7 +17,6 @@ from flint import arb
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.release.noise import rank_distances
 from lastbit.tables.backends.aggregated import Aggregates, assembled
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
@@ -26,6 +25,7 @@ from lastbit.tables.plan.parts import LaplacePart, NoisePart, PartitionSelection
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.tables.connecting import connected
 
 TABLE = {"who": "BIGINT", "g": "VARCHAR", "x": "BIGINT"}
 COLUMNS = {

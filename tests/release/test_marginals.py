@@ -16,7 +16,7 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals as module
 from lastbit.release.marginal_answer import Marginals
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.backends.duckdb.engine import marginal_counts
+from lastbit.tables.backends.engines import marginal_counts
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart
 from tests.cli.running import lastbit
 

@@ -17,7 +17,8 @@ from lastbit.release.answer import Answer
 from lastbit.release.paying import Paid, accept_data, answered, checked, reserved
 from lastbit.release.release import released
 from lastbit.release.table import table
-from lastbit.tables.backends.duckdb import engine, files
+from lastbit.tables.backends import engines
+from lastbit.tables.backends.duckdb import files
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -42,7 +43,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
 ) -> None:
     """The mutant: a charge after the engine, as it once was."""
     seen = []
-    real = engine.aggregates
+    real = engines.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         (paid,) = books().unanswered("visits")
@@ -88,7 +89,7 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
 def test_two_at_once_settle_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both run the engine for one reservation; the slower one gets the answer of the quicker."""
     meet = threading.Barrier(2, timeout=60)
-    real = engine.aggregates
+    real = engines.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         meet.wait()
@@ -152,7 +153,7 @@ def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch
     card = read_card("visits.toml")
     query = parsed(ALL, card)
     plan = planned(query, card, epsilon=1)
-    duckdb_rehearsal.rehearse(query, card, plan.measures)
+    engines.rehearse(query, card, plan.measures)
 
 
 def test_a_plan_that_the_checker_rejects_is_never_charged(
@@ -176,7 +177,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
     how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hole: "the price stays charged", of a ledger that was gone."""
-    real = engine.aggregates
+    real = engines.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         Path("visits.ledger").unlink()

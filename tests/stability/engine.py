@@ -4,11 +4,11 @@ import pyarrow
 from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
 from lastbit.tables.compile.steps import identifier
+from tests.tables.connecting import connected
 
 COLUMNS = {
     "who": "BIGINT",

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.card.draft import Compared, compared
 from lastbit.tables.card.read import examined
 from lastbit.tables.card.schema import Source

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import (
@@ -30,6 +29,7 @@ from lastbit.tables.compile.steps import (
 from lastbit.tables.plan.sensitivity import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 
 SOURCE = Source(kind="frame")

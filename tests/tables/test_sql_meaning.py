@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.backends.engines import aggregates
 from lastbit.tables.card.schema import PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of, weight_one
 from lastbit.tables.sql.statement import parsed

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import statement
@@ -16,6 +15,7 @@ from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, Query
+from tests.tables.connecting import connected
 from tests.tables.hostile import (
     CHOSEN,
     COST,

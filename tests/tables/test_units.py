@@ -15,7 +15,7 @@ import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import question_of_plan
-from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
+from lastbit.tables.backends.engines import aggregates, fingerprint
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Column, PrivateTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from lastbit.release.having import evaluated
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 
 HALF = Fraction(1, 2)

@@ -16,12 +16,14 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.engines import aggregates, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from tests.tables.connecting import connected
 
 CANARY = "canary73211"
 W = 1 << 20
@@ -436,12 +438,12 @@ def test_what_a_killed_process_has_left_is_removed_and_nothing_else(tmp_path):
 
 INTERRUPTED = """
 import signal, threading
-from lastbit.tables.backends.duckdb.engine import _ran, connected
+from lastbit.tables.backends.duckdb.engine import EngineSession, _ran
 
 main = threading.main_thread().ident
 threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
 try:
-    with connected() as connection:
+    with EngineSession() as session, session.connected() as connection:
         _ran(connection, "SELECT count(*) FROM range(1000000000000) t(x) WHERE (x * 3) % 7 = 3")
 except KeyboardInterrupt:
     print("heard")
@@ -453,11 +455,11 @@ def test_limits_of_the_card_are_the_databases(tmp_path):
         max_memory="300MB", threads=1, spill_folder=str(tmp_path), max_spill="2MB"
     )
     wanted = ("memory_limit", "threads", "max_temp_directory_size", "temp_directory")
-    with backend.one_database():
+    with backend.EngineSession() as session:
         for _ in range(2):  # one that is kept has them too
-            with connected(limits) as session, connected() as other:
+            with session.connected(limits) as limited, session.connected() as other:
                 found = [
-                    session.execute(f"SELECT current_setting('{one}')").fetchone()[0]
+                    limited.execute(f"SELECT current_setting('{one}')").fetchone()[0]
                     for one in wanted
                 ]
                 assert found[:3] == ["286.1 MiB", 1, "1.9 MiB"]

@@ -8,19 +8,16 @@ import polars
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import (
-    aggregates,
-    columns_of,
-    connected,
-    fingerprint,
-    prepared,
-)
+from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
+from lastbit.tables.backends.engines import aggregates, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
+from tests.tables.connecting import connected
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -231,16 +228,18 @@ def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monk
         card_of(Source(kind="parquet", paths=(str(plain),))),
         card_of(Source(kind="frame", frame=polars.DataFrame({"id": [1, 2]}))),
     ]
-    with backend.one_database():
+    count = Query(table="t", aggregates=(COUNT,))
+    measures = measures_of(count)[0]
+    with EngineSession() as session:
         for rows in (3, 5, 4):
             stored(rows)
             polars.DataFrame({"id": range(rows)}).write_parquet(plain)
-            fingerprints = [fingerprint(card) for card in cards]
-            for card in cards:
-                rehearsed = Query(table="t", aggregates=(COUNT,))
-                backend.rehearse(rehearsed, card, measures_of(rehearsed)[0])
-            assert [ask(card) for card in cards] == [rows, rows, 2]
-            assert [fingerprint(card) for card in cards] == fingerprints
+            fingerprints = [session.fingerprint(card) for card in cards]
+            for card, number in zip(cards, (rows, rows, 2), strict=True):
+                session.rehearse(count, card, measures)
+                found = session.aggregates(count, card, measures, secret=None)
+                assert list(found.entries.values()) == [[number]]
+            assert [session.fingerprint(card) for card in cards] == fingerprints
         assert len(connects) == 1
     ask(cards[0])
     assert len(connects) == 2

@@ -6,8 +6,9 @@ import duckdb
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, fingerprint
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.files import files_of, kind_of_folder, opened
+from lastbit.tables.backends.engines import aggregates, fingerprint
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.sensitivity import measures_of

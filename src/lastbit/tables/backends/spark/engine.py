@@ -1,7 +1,8 @@
 """Spark runs the statement: where the data are, on as many machines as they need.
 
 Every call works in a session of our own (`newSession`) beside the active one: it shares the
-application, its executors and its catalogs, but neither its settings nor its temporary views. If
+application, its executors and its catalogs, but neither its settings nor its temporary views. It is
+given back at the end, for the next question, and nobody else has it meanwhile. If
 no session is active, one is made, on this machine unless Spark's own configuration says otherwise.
 It needs Spark 4 and a session that is not Spark Connect, whose plans cannot be looked at.
 
@@ -25,11 +26,11 @@ import hashlib
 import os
 import shutil
 import subprocess
-import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import suppress
 from itertools import count
 from math import prod
 from types import MappingProxyType
@@ -41,7 +42,8 @@ from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
-from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.engines import Session
+from lastbit.tables.backends.progress import told
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
@@ -49,10 +51,9 @@ from lastbit.tables.backends.spark.sources import (
     check_unit_in_folders,
     check_values,
     chosen,
-    columns_found,
     opened,
 )
-from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
@@ -62,7 +63,7 @@ from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
 SETTINGS = MappingProxyType(
@@ -115,110 +116,123 @@ _NOT_REMOTE = (
 Result = TypeVar("Result")
 
 
-def version(card: DataCard) -> str:
-    """Of Spark, as it says itself."""
-    del card
-    return _guarded(lambda session: str(session.version))
+class EngineSession(Session):
+    """One session of Spark, our own, taken when it is first needed."""
 
+    def __init__(self, *, units: str | None = None) -> None:
+        super().__init__(units=units)
+        self._own: Any = None
 
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
+    def version(self, card: DataCard) -> str:
+        """Of Spark, as it says itself."""
+        del card
+        return self.guarded(lambda session: str(session.version))
 
-    def spelled(actual: dict[str, Shown]) -> str:
-        return statement(query, card, measures, secret=_NO_SECRET, dialect=SPARK, actual=actual).sql
+    def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
 
-    _rehearsed(query, card, spelled)
+        def spelled(actual: dict[str, Shown]) -> str:
+            shown: Any = {"dialect": SPARK, "actual": actual}
+            return statement(query, card, measures, secret=_NO_SECRET, **shown).sql
 
+        self._rehearse(query, card, spelled)
 
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
+    def rehearse_marginals(
+        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
+    ) -> None:
+        """The same for all marginals of a question."""
 
-    def spelled(actual: dict[str, Shown]) -> str:
-        return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+        def spelled(actual: dict[str, Shown]) -> str:
+            return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
 
-    _rehearsed(query, card, spelled)
+        self._rehearse(query, card, spelled)
 
+    def _rehearse(
+        self, query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]], str]
+    ) -> None:
+        protected = {relation(), *map(private_relation, card.private)}
 
-def _rehearsed(query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]], str]) -> None:
-    protected = {relation(), *map(private_relation, card.private)}
+        def run(session: Any) -> None:
+            asked = _asked(session, query, card)
+            actual = _shown(session, asked)
+            sql = spelled(actual)
+            _check_matches(session, query, card, actual)
+            _shown(session, asked, empty=protected)
+            _ran(session, sql)
 
-    def run(session: Any) -> None:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        sql = spelled(actual)
-        _check_matches(session, query, card, actual)
-        _shown(session, asked, empty=protected)
-        _ran(session, sql)
+        words = "the source could not be read, or Spark cannot run this statement"
+        self.guarded(run, words=f"{words}; check the source; nothing was charged")
 
-    words = "the source could not be read, or Spark cannot run this statement"
-    _guarded(run, words=f"{words}; check the source; nothing was charged")
+    def aggregates(
+        self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+    ) -> Aggregates:
+        """The measures of the query, raw. What fails, fails before anything is released."""
 
+        def run(session: Any) -> Aggregates:
+            asked = _asked(session, query, card)
+            actual = _shown(session, asked)
+            wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
+            _check_matches(session, query, card, actual)
+            return assembled(query, measures, wanted, _read(session, asked, wanted.sql))
 
-def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
-    """The measures of the query, raw. What fails, fails before anything is released."""
+        return self.guarded(run)
 
-    def run(session: Any) -> Aggregates:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
-        _check_matches(session, query, card, actual)
-        return assembled(query, measures, wanted, _read(session, asked, wanted.sql))
+    def marginal_counts(
+        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
+    ) -> Aggregates:
+        """The marginals of the query, raw, by the names m1, m2 ..."""
 
-    return _guarded(run)
+        def run(session: Any) -> Aggregates:
+            asked = _asked(session, query, card)
+            actual = _shown(session, asked)
+            sql = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+            _check_matches(session, query, card, actual)
+            return assembled_marginals(query, marginals, _read(session, asked, sql))
 
+        return self.guarded(run)
 
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
+    def fingerprint(self, card: DataCard) -> bytes:
+        """Differs if the data do: of files their places, sizes and times, of frames the content.
 
-    def run(session: Any) -> Aggregates:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        sql = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
-        _check_matches(session, query, card, actual)
-        return assembled_marginals(query, marginals, _read(session, asked, sql))
+        Refuses, before anything is charged, what no question could be answered from.
+        """
 
-    return _guarded(run)
+        def run(session: Any) -> bytes:
+            found = {}
+            for table, there, columns in opened_all(session, card, [*card.public, *card.private]):
+                chosen(there, columns)
+                found[table or ""] = repr(there.state)
+            return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
+        return self.guarded(run)
 
-def columns_of(source: Source) -> dict[str, ColumnType]:
-    """The names and types of the source's columns; no value is looked at."""
-    return _guarded(lambda session: columns_found(opened(session, source)))
+    def connected(self) -> Any:
+        """A session of our own, with our settings, beside the active one."""
+        active = _active()
+        if self._own is None or self._own.sparkContext is not active.sparkContext:
+            self.close()
+            self._own = _IDLE.take(active)
+            self.held.callback(self._give_back)
+        return self._own
 
+    def _give_back(self) -> None:
+        own, self._own = self._own, None
+        _IDLE.give_back(own)
 
-def public_values(
-    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
+    def guarded(self, run: Callable[[Any], Result], *, words: str = "") -> Result:
+        """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
-    def run(session: Any) -> tuple[Value, ...]:
-        there = _opened_all(session, card, [table])[1][1]
-        own, family = there.columns[name.lower()]
-        read = chosen(there, {name: kind}).selectExpr(
-            f"{SPARK.read(SPARK.identifier(own), kind, family)} AS c1"
-        )
-        values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
-        return tuple(row[0] for row in values.distinct().orderBy("c1").limit(most).collect())
+        def caught() -> Result:
+            with unlogged():
+                try:
+                    return run(self.connected())
+                except (LastbitError, KeyboardInterrupt):
+                    raise
+                except Exception as error:  # its text may hold values, so it must not be a cause
+                    kind = _condition(error)
+            raise EngineFailed(words or _told(kind))
 
-    return _guarded(run)
-
-
-def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data do: of files their places, sizes and times, of frames the content.
-
-    Refuses, before anything is charged, what no question could be answered from.
-    """
-
-    def run(session: Any) -> bytes:
-        found = {}
-        for table, there, columns in _opened_all(session, card, [*card.public, *card.private]):
-            chosen(there, columns)
-            found[table or ""] = repr(there.state)
-        return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
-
-    return _guarded(run)
+        return sealed(caught, words=words or _told(""))
 
 
 # sources
@@ -229,14 +243,14 @@ Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 def _asked(session: Any, query: Query, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
-    joined = _opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
+    joined = opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
     return [
         (private_relation(name or "") if name in card.private else relation(name), there, columns)
         for name, there, columns in joined
     ]
 
 
-def _opened_all(
+def opened_all(
     session: Any, card: DataCard, names: Any
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
     """The table (None) and these others. A public table that is a protected one is refused."""
@@ -294,26 +308,26 @@ def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str,
 # sessions
 
 
-class _Kept(threading.local):
-    """The session of this thread, which nothing else uses."""
+class _IdleSessions:
+    """Sessions of ours that no question has now: each is taken out by one, and given back."""
 
-    session: Any = None
+    def __init__(self) -> None:
+        self._sessions: deque[Any] = deque(maxlen=16)
+
+    def take(self, active: Any) -> Any:
+        """One that was given back, or a new one; those of a Spark that stopped are dropped."""
+        with suppress(IndexError):  # there is none
+            while (own := self._sessions.pop()).sparkContext is not active.sparkContext:
+                pass
+            return own
+        return _session(active)
+
+    def give_back(self, own: Any) -> None:
+        """For the next question."""
+        self._sessions.append(own)
 
 
-_KEPT = _Kept()
-
-
-def one_database() -> AbstractContextManager[None]:
-    """Nothing to do: the calls of a thread share one session."""
-    return nullcontext()
-
-
-def connected() -> Any:
-    """A session of our own, with our settings, beside the active one."""
-    active = _active()
-    if _KEPT.session is None or _KEPT.session.sparkContext is not active.sparkContext:
-        _KEPT.session = _session(active)
-    return _KEPT.session
+_IDLE = _IdleSessions()
 
 
 def _active() -> Any:
@@ -402,22 +416,6 @@ def _share_done(tracker: Any, group: str) -> float:
             done += 0 if found is None else found.numCompletedTasks
             total += 0 if found is None else found.numTasks
     return done / total if total else 0.0
-
-
-def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
-    """What `run` gives; of the engine's own errors no word, of any other no frame."""
-
-    def caught() -> Result:
-        with unlogged():
-            try:
-                return run(connected())
-            except (LastbitError, KeyboardInterrupt):
-                raise
-            except Exception as error:  # its text may hold values, so it must not be a cause
-                kind = _condition(error)
-        raise EngineFailed(words or _told(kind))
-
-    return sealed(caught, words=words or _told(""))
 
 
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
