@@ -532,20 +532,18 @@ def test_limits_of_the_server_are_kept_and_told(clinic):
 
 
 def test_no_word_of_the_server_leaves(clinic, caplog, capfd, monkeypatch):
-    from lastbit.tables.backends.postgres import engine
-
     caplog.set_level(logging.DEBUG)
     clinic.run(f"CREATE TABLE told AS SELECT user_id, '{CANARY}' AS region, cost FROM visits")
     question = asked(private(clinic, "told"))
     plan = planned(question.query, question.card, epsilon=1)
-    real = vars(engine)["statement"]
+    real = vars(engines)["statement"]
 
     def stumbling(*args, **more):
         made = real(*args, **more)
         bad = "SELECT region::integer FROM public.told"
         return SimpleNamespace(sql=bad, sums=made.sums, bins=made.bins, distinct=made.distinct)
 
-    monkeypatch.setattr(engine, "statement", stumbling)
+    monkeypatch.setattr(engines, "statement", stumbling)
     with pytest.raises(EngineFailed, match="could not run the statement") as caught:
         engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
     seen = capfd.readouterr()

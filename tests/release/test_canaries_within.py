@@ -212,7 +212,8 @@ def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
 ROOMS = (
     "release.release", "release.noise", "release.intervals", "release.having", "release.answer",
     "release.paying",
-    "tables.backends.duckdb.engine", "tables.backends.aggregated", "ledger.ledger", "ledger.chain",
+    "tables.backends.engines", "tables.backends.duckdb.engine", "tables.backends.aggregated",
+    "ledger.ledger", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",
 )  # fmt: skip
 

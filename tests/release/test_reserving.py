@@ -127,13 +127,12 @@ def test_what_must_fail_fails_before_it_is_charged(
     with pytest.raises(InvalidParameter, match="is not in the source"):
         ask(fresh=True)
     write_card(folder)
-    from lastbit.tables.backends.duckdb import engine as duckdb_rehearsal
 
     class Broken:
         sql = "SELECT nonsense FROM lastbit_table"
 
     with monkeypatch.context() as patch:
-        patch.setattr(duckdb_rehearsal, "statement", lambda *_, **__: Broken)
+        patch.setattr(engines, "statement", lambda *_, **__: Broken)
         with pytest.raises(EngineFailed, match="nothing was charged"):
             ask(fresh=True)
     Path("visits.csv").rename("gone.csv")
@@ -144,12 +143,11 @@ def test_what_must_fail_fails_before_it_is_charged(
 
 def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would fail on the first row does not fail in it, and is charged."""
-    from lastbit.tables.backends.duckdb import engine as duckdb_rehearsal
 
     class Failing:
         sql = "SELECT error(note) FROM lastbit_table"
 
-    monkeypatch.setattr(duckdb_rehearsal, "statement", lambda *_, **__: Failing)
+    monkeypatch.setattr(engines, "statement", lambda *_, **__: Failing)
     card = read_card("visits.toml")
     query = parsed(ALL, card)
     plan = planned(query, card, epsilon=1)

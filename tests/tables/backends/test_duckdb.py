@@ -16,6 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
+from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.engines import aggregates, fingerprint
@@ -335,8 +336,8 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
         object.__setattr__(found, "sql", 'SELECT CAST("Place" AS INTEGER) FROM lastbit_table')
         return found
 
-    real = backend.statement
-    monkeypatch.setattr(backend, "statement", wrong)
+    real = engines.statement
+    monkeypatch.setattr(engines, "statement", wrong)
     data = DATA | {"Place": [CANARY] * 7}
     with pytest.raises(EngineFailed) as caught:
         ask(card(frame(data)))
@@ -347,13 +348,13 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     polars.DataFrame(DATA).write_parquet(path)
-    real = backend.assembled
+    real = engines.assembled
 
     def touched(*args):
         os.utime(path, (1, 1))
         return real(*args)
 
-    monkeypatch.setattr(backend, "assembled", touched)
+    monkeypatch.setattr(engines, "assembled", touched)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card(Source(kind="parquet", paths=(str(path),))))
 

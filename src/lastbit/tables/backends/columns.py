@@ -7,41 +7,24 @@ public table lists. Every engine's folder has a `columns.py` with the same two f
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any
 
 from lastbit.errors import LastbitError
-from lastbit.tables.backends.engines import Session, session_on
+from lastbit.tables.backends.engines import session_on
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.limits import nameable
 from lastbit.tables.query.expression import ColumnType, Value
 
 
-class _Columns(Protocol):
-    """What every `backends/<engine>/columns.py` has."""
-
-    def columns_of(self, session: Session, source: Source) -> dict[str, ColumnType]:
-        """The names and types of the source's columns; no value is looked at."""
-
-    def public_values(
-        self,
-        session: Session,
-        card: DataCard,
-        table: str,
-        column: tuple[str, ColumnType],
-        *,
-        most: int,
-    ) -> tuple[Value, ...]:
-        """The first different values of a public table's column, in order."""
-
-
-def _looked_at(source: Source) -> _Columns:
-    return cast(_Columns, import_module(f"lastbit.tables.backends.{source.engine}.columns"))
+def _module_of(source: Source) -> Any:
+    return import_module(f"lastbit.tables.backends.{source.engine}.columns")
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
     """The names and types of the source's columns; no value is looked at."""
     with session_on(source) as session:
-        return _looked_at(source).columns_of(session, source)
+        columns: dict[str, ColumnType] = _module_of(source).columns_of(session, source)
+        return columns
 
 
 def public_values(
@@ -57,10 +40,11 @@ def public_values(
     """
     kinds = card.public[table].columns
     named = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
+    values: tuple[Value, ...]
     try:
         with session_on(card.source) as session:
-            module = _looked_at(card.source)
-            values = module.public_values(session, card, table, named, most=most + 1)
+            found = _module_of(card.source).public_values
+            values = found(session, card, table, named, most=most + 1)
     except LastbitError:
         return None
     return values if nameable(values, most=most) else None

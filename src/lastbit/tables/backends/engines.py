@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
+from lastbit.tables.compile.marginals import marginals_statement
+from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
 
 _MOST_STATES = 64
+_NO_SECRET = "0" * 64
+
+Opened = TypeVar("Opened")
+Rows: TypeAlias = Iterable[tuple[Any, ...]]
+Spelled: TypeAlias = Callable[..., tuple[str, Callable[[Rows], Aggregates]]]
+"""By what the engine says of itself and of its sources (`compile/statement.py`), the text of a
+statement, and what makes aggregates of its rows."""
 
 
 class Session(ABC):
@@ -59,27 +71,95 @@ class Session(ABC):
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data do. Refuses what no question could be answered from."""
 
-    @abstractmethod
     def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse, without reading a row, what the engine cannot run."""
+        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
+        self.run_without_rows(query, card, _measured(query, card, measures, _NO_SECRET))
 
-    @abstractmethod
     def rehearse_marginals(
         self, query: Query, card: DataCard, marginals: Sequence[Marginal]
     ) -> None:
         """The same for all marginals of a question."""
+        self.run_without_rows(query, card, _counted(query, card, marginals))
 
-    @abstractmethod
     def aggregates(
         self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
     ) -> Aggregates:
         """The measures of the query, raw. What fails, fails before anything is released."""
+        return self.run(query, card, _measured(query, card, measures, secret))
 
-    @abstractmethod
     def marginal_counts(
         self, query: Query, card: DataCard, marginals: Sequence[Marginal]
     ) -> Aggregates:
         """The marginals of the query, raw, by the names m1, m2 ..."""
+        return self.run(query, card, _counted(query, card, marginals))
+
+    @abstractmethod
+    def run_without_rows(self, query: Query, card: DataCard, spelled: Spelled) -> None:
+        """Run the statement, but on protected tables without rows; nothing depends on one."""
+
+    @abstractmethod
+    def run(self, query: Query, card: DataCard, spelled: Spelled) -> Aggregates:
+        """What the statement gives, of one state of the data."""
+
+
+def _measured(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], secret: str | None
+) -> Spelled:
+    def spelled(**shown: Any) -> tuple[str, Callable[[Rows], Aggregates]]:
+        wanted = statement(query, card, measures, secret=secret, **shown)
+        return wanted.sql, partial(assembled, query, measures, wanted)
+
+    return spelled
+
+
+def _counted(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Spelled:
+    def spelled(**shown: Any) -> tuple[str, Callable[[Rows], Aggregates]]:
+        sql = marginals_statement(query, card, marginals, **shown)
+        return sql, partial(assembled_marginals, query, marginals)
+
+    return spelled
+
+
+def tables_of(
+    card: DataCard,
+    names: Iterable[str],
+    opened: Callable[[Source], Opened],
+    check_unit: Callable[[Opened, str | None], None],
+    check_apart: Callable[[Opened, Iterable[tuple[str, Opened]]], None],
+) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+    """The table (None) and these others: opened, and the columns that the card declares.
+
+    A public table that is the table itself, or a private one, is refused: joined or not, each
+    private one is looked at for that.
+    """
+    own = {column.name: column.type for column in card.columns.values()}
+    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
+    found.append((None, opened(card.source), own))
+    public: list[tuple[str, Opened]] = []
+    private = {name: opened(one.source) for name, one in card.private.items()}
+    for name in names:
+        if name in private:
+            columns = card.private[name].columns.values()
+            found.append((name, private[name], {column.name: column.type for column in columns}))
+        else:
+            public.append((name, opened(card.public[name].source)))
+            found.append((*public[-1], dict(card.public[name].columns)))
+    check_unit(found[0][1], card.unit)
+    for name, there in private.items():
+        check_unit(there, card.private[name].unit)
+    for protected in (found[0][1], *private.values()):
+        check_apart(protected, public)
+    return found
+
+
+def names_in_statement(
+    card: DataCard, tables: Iterable[tuple[str | None, Opened, dict[str, ColumnType]]]
+) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+    """The same tables, each by the name under which the statement asks for it."""
+    return [
+        (private_relation(name or "") if name in card.private else relation(name), there, columns)
+        for name, there, columns in tables
+    ]
 
 
 class LookedThrough:

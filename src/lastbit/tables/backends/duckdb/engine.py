@@ -19,17 +19,17 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from math import prod
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import duckdb
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
+from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.backends.duckdb.files import (
     Opened,
     check_apart,
@@ -39,17 +39,20 @@ from lastbit.tables.backends.duckdb.files import (
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.backends.duckdb.unit_index import unit_index
-from lastbit.tables.backends.engines import LookedThrough, Session
+from lastbit.tables.backends.engines import (
+    LookedThrough,
+    Session,
+    Spelled,
+    names_in_statement,
+    tables_of,
+)
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement, units_statement
+from lastbit.tables.compile.statement import units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
@@ -60,7 +63,6 @@ except ImportError:  # a system without locks of folders
 
 Result = TypeVar("Result")
 
-_NO_SECRET = "0" * 64
 _NO_LIMITS = EngineLimits()
 _A_MOMENT = 0.1
 _SCRATCH, _LOST = "lastbit-scratch-", 60.0
@@ -91,18 +93,9 @@ class EngineSession(Session):
         del card
         return duckdb.__version__
 
-    def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
-        wanted = statement(query, card, measures, secret=_NO_SECRET, dialect=DUCKDB)
-        self._rehearse(query, card, wanted.sql)
+    def run_without_rows(self, query: Query, card: DataCard, spelled: Spelled) -> None:
+        sql, _ = spelled(dialect=DUCKDB)
 
-    def rehearse_marginals(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> None:
-        """The same for all marginals of a question."""
-        self._rehearse(query, card, marginals_statement(query, card, marginals, dialect=DUCKDB))
-
-    def _rehearse(self, query: Query, card: DataCard, sql: str) -> None:
         def run() -> None:
             with self.connected(card.engine_limits) as connection:
                 prepared(connection, query, card)
@@ -111,45 +104,10 @@ class EngineSession(Session):
         words = "the source could not be read, or the database cannot run this statement"
         sealed(run, words=f"{words}; check the source; nothing was charged")
 
-    def aggregates(
-        self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-    ) -> Aggregates:
-        """The measures of the query, raw. What fails, fails before anything is released."""
+    def run(self, query: Query, card: DataCard, spelled: Spelled) -> Aggregates:
         counting = self._counting(query, card)
-        indexed = counting is not None
-        wanted = statement(query, card, measures, secret=secret, dialect=DUCKDB, indexed=indexed)
+        sql, assemble = spelled(dialect=DUCKDB, indexed=counting is not None)
 
-        def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
-            return assembled(query, measures, wanted, rows)
-
-        return self._read(query, card, wanted.sql, assemble, counting)
-
-    def marginal_counts(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> Aggregates:
-        """The marginals of the query, raw, by the names m1, m2 ..."""
-        counting = self._counting(query, card)
-        indexed = counting is not None
-        sql = marginals_statement(query, card, marginals, dialect=DUCKDB, indexed=indexed)
-
-        def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
-            return assembled_marginals(query, marginals, rows)
-
-        return self._read(query, card, sql, assemble, counting)
-
-    def _counting(self, query: Query, card: DataCard) -> str | None:
-        """The statement that counts rows of units, if what it gives is kept for later."""
-        indexed = self.units is not None and card.source.kind in _INDEXED
-        return units_statement(query, card, DUCKDB) if indexed else None
-
-    def _read(
-        self,
-        query: Query,
-        card: DataCard,
-        sql: str,
-        assemble: Callable[[list[tuple[Any, ...]]], Aggregates],
-        counting: str | None,
-    ) -> Aggregates:
         def run(connection: Any) -> Aggregates:
             begun = time.time_ns()
             with ExitStack() as held:
@@ -172,6 +130,11 @@ class EngineSession(Session):
                 return found
 
         return self.guarded(run, card.engine_limits)
+
+    def _counting(self, query: Query, card: DataCard) -> str | None:
+        """The statement that counts rows of units, if what it gives is kept for later."""
+        indexed = self.units is not None and card.source.kind in _INDEXED
+        return units_statement(query, card, DUCKDB) if indexed else None
 
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data does: of files their places, sizes and times, of frames the content.
@@ -263,44 +226,21 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
     _check_matches(connection, query, card)
 
 
+Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
+
+
 def _asked(
     query: Query, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
-    joined = opened_all(card, dict.fromkeys(join.table for join in query.all_joins), held)
-    return [
-        (private_relation(name or "") if name in card.private else relation(name), there, columns)
-        for name, there, columns in joined
-    ]
+    joined = dict.fromkeys(join.table for join in query.all_joins)
+    return names_in_statement(card, opened_all(card, joined, held))
 
 
-def opened_all(
-    card: DataCard, names: Iterable[str], held: ExitStack
-) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others: files, held open, and columns.
-
-    A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that.
-    """
-    own = {column.name: column.type for column in card.columns.values()}
-    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
-    found.append((None, held.enter_context(opened(card.source)), own))
-    public: list[tuple[str, Opened]] = []
-    private = {n: held.enter_context(opened(one.source)) for n, one in card.private.items()}
-    for name in names:
-        if name in private:
-            columns = card.private[name].columns.values()
-            found.append((name, private[name], {column.name: column.type for column in columns}))
-        else:
-            there = held.enter_context(opened(card.public[name].source))
-            public.append((name, there))
-            found.append((name, there, dict(card.public[name].columns)))
-    check_unit_in_files(found[0][1], card.unit)
-    for name, there in private.items():
-        check_unit_in_files(there, card.private[name].unit)
-    for protected in (found[0][1], *private.values()):
-        check_apart(protected, public)
-    return found
+def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables:
+    """The table (None) and these others: files, held open, and columns."""
+    hold = held.enter_context
+    return tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
 
 
 def _check_matches(connection: Any, query: Query, card: DataCard) -> None:

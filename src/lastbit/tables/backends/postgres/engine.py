@@ -12,7 +12,7 @@ Checked  tests/engines/test_postgres.py
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any, TypeVar
 
@@ -20,23 +20,18 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
-from lastbit.tables.backends.engines import Session
+from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.engines import Session, Spelled
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
-from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
-_NO_SECRET = "0" * 64
 Result = TypeVar("Result")
 
 
@@ -52,49 +47,19 @@ class EngineSession(Session):
         number = self.guarded(card.source, lambda connection: connection.info.server_version)
         return f"{number // 10_000}.{number % 10_000}"
 
-    def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse a table that is not there, columns that it lacks, what the server cannot run."""
-
+    def run_without_rows(self, query: Query, card: DataCard, spelled: Spelled) -> None:
         def run(connection: Any) -> None:
             actual = _actual(connection, query, card, empty=True)
-            secret: Any = {"secret": _NO_SECRET, "dialect": POSTGRES, "actual": actual}
-            connection.execute(statement(query, card, measures, **secret).sql, prepare=False)
-
-        self.guarded(card.source, run)
-
-    def rehearse_marginals(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> None:
-        """The same for all marginals of a question."""
-
-        def run(connection: Any) -> None:
-            actual = _actual(connection, query, card, empty=True)
-            sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
+            sql, _ = spelled(dialect=POSTGRES, actual=actual)
             connection.execute(sql, prepare=False)
 
         self.guarded(card.source, run)
 
-    def aggregates(
-        self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-    ) -> Aggregates:
-        """The measures of the query, raw. What fails, fails before anything is released."""
-
-        def run(connection: Any) -> Aggregates:
-            shown: Any = {"dialect": POSTGRES, "actual": _actual(connection, query, card)}
-            wanted = statement(query, card, measures, secret=secret, **shown)
-            return assembled(query, measures, wanted, connection.execute(wanted.sql, prepare=False))
-
-        return self.guarded(card.source, run)
-
-    def marginal_counts(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> Aggregates:
-        """The marginals of the query, raw, by the names m1, m2 ..."""
-
+    def run(self, query: Query, card: DataCard, spelled: Spelled) -> Aggregates:
         def run(connection: Any) -> Aggregates:
             actual = _actual(connection, query, card)
-            sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
-            return assembled_marginals(query, marginals, connection.execute(sql, prepare=False))
+            sql, assemble = spelled(dialect=POSTGRES, actual=actual)
+            return assemble(connection.execute(sql, prepare=False))
 
         return self.guarded(card.source, run)
 

@@ -28,9 +28,10 @@ import shutil
 import subprocess
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from math import prod
 from types import MappingProxyType
@@ -41,8 +42,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
-from lastbit.tables.backends.engines import Session
+from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.engines import Session, Spelled, names_in_statement, tables_of
 from lastbit.tables.backends.progress import told
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
@@ -55,14 +56,10 @@ from lastbit.tables.backends.spark.sources import (
 )
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Shown
-from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.spark import SPARK
-from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
@@ -106,7 +103,6 @@ _OLDEST = 4
 _A_MOMENT = 0.1
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
-_NO_SECRET = "0" * 64
 _GROUPS = count(1)
 _CONNECT = "is reached by Spark Connect in this process, whose plans cannot be looked at"
 _NOT_REMOTE = (
@@ -128,34 +124,13 @@ class EngineSession(Session):
         del card
         return self.guarded(lambda session: str(session.version))
 
-    def rehearse(self, query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
-
-        def spelled(actual: dict[str, Shown]) -> str:
-            shown: Any = {"dialect": SPARK, "actual": actual}
-            return statement(query, card, measures, secret=_NO_SECRET, **shown).sql
-
-        self._rehearse(query, card, spelled)
-
-    def rehearse_marginals(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> None:
-        """The same for all marginals of a question."""
-
-        def spelled(actual: dict[str, Shown]) -> str:
-            return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
-
-        self._rehearse(query, card, spelled)
-
-    def _rehearse(
-        self, query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]], str]
-    ) -> None:
+    def run_without_rows(self, query: Query, card: DataCard, spelled: Spelled) -> None:
         protected = {relation(), *map(private_relation, card.private)}
 
         def run(session: Any) -> None:
             asked = _asked(session, query, card)
             actual = _shown(session, asked)
-            sql = spelled(actual)
+            sql, _ = spelled(dialect=SPARK, actual=actual)
             _check_matches(session, query, card, actual)
             _shown(session, asked, empty=protected)
             _ran(session, sql)
@@ -163,31 +138,13 @@ class EngineSession(Session):
         words = "the source could not be read, or Spark cannot run this statement"
         self.guarded(run, words=f"{words}; check the source; nothing was charged")
 
-    def aggregates(
-        self, query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-    ) -> Aggregates:
-        """The measures of the query, raw. What fails, fails before anything is released."""
-
+    def run(self, query: Query, card: DataCard, spelled: Spelled) -> Aggregates:
         def run(session: Any) -> Aggregates:
             asked = _asked(session, query, card)
             actual = _shown(session, asked)
-            wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
+            sql, assemble = spelled(dialect=SPARK, actual=actual)
             _check_matches(session, query, card, actual)
-            return assembled(query, measures, wanted, _read(session, asked, wanted.sql))
-
-        return self.guarded(run)
-
-    def marginal_counts(
-        self, query: Query, card: DataCard, marginals: Sequence[Marginal]
-    ) -> Aggregates:
-        """The marginals of the query, raw, by the names m1, m2 ..."""
-
-        def run(session: Any) -> Aggregates:
-            asked = _asked(session, query, card)
-            actual = _shown(session, asked)
-            sql = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
-            _check_matches(session, query, card, actual)
-            return assembled_marginals(query, marginals, _read(session, asked, sql))
+            return assemble(_read(session, asked, sql))
 
         return self.guarded(run)
 
@@ -243,35 +200,15 @@ Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 def _asked(session: Any, query: Query, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
-    joined = opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
-    return [
-        (private_relation(name or "") if name in card.private else relation(name), there, columns)
-        for name, there, columns in joined
-    ]
+    joined = dict.fromkeys(join.table for join in query.all_joins)
+    return names_in_statement(card, opened_all(session, card, joined))
 
 
 def opened_all(
-    session: Any, card: DataCard, names: Any
+    session: Any, card: DataCard, names: Iterable[str]
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others. A public table that is a protected one is refused."""
-    own = {column.name: column.type for column in card.columns.values()}
-    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
-    found.append((None, opened(session, card.source), own))
-    public: list[tuple[str, Opened]] = []
-    private = {name: opened(session, one.source) for name, one in card.private.items()}
-    for name in names:
-        if name in private:
-            columns = card.private[name].columns.values()
-            found.append((name, private[name], {column.name: column.type for column in columns}))
-        else:
-            there = opened(session, card.public[name].source)
-            public.append((name, there))
-            found.append((name, there, dict(card.public[name].columns)))
-    check_unit_in_folders(found[0][1], card.unit)
-    for name, there in private.items():
-        check_unit_in_folders(there, card.private[name].unit)
-    for protected in (found[0][1], *private.values()):
-        check_apart(protected, public)
+    """The table (None) and these others, in which no value stops Spark's own reader."""
+    found = tables_of(card, names, partial(opened, session), check_unit_in_folders, check_apart)
     for _, there, kinds in found:
         check_values(there, kinds, lambda sql: _ran(session, sql))
     return found
