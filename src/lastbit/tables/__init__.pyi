@@ -4,7 +4,7 @@ from lastbit.tables.backends.columns import (
     public_values as public_values,
 )
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
-from lastbit.tables.backends.duckdb.files import check_public_apart as check_public_apart
+from lastbit.tables.backends.duckdb.public import check_public_apart as check_public_apart
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
     is_lazy as is_lazy,

@@ -11,10 +11,10 @@ import pytest
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine
-from lastbit.tables.backends.duckdb.files import files_of, opened
+from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.engines import LookedThrough, fingerprint
 from lastbit.tables.card.source import source_of
-from tests.tables.backends.test_folders import card_of, counts
+from tests.tables.backends.test_folders import card_of, counts, files_of
 
 
 @pytest.fixture

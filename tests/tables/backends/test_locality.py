@@ -19,7 +19,8 @@ from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
-from lastbit.tables.backends.duckdb.files import opened, plain_frame
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.duckdb.frames import plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.backends.engines import aggregates, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source

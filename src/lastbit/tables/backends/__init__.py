@@ -13,7 +13,9 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 | `duckdb/engine.py` | DuckDB's session: `aggregates`, `fingerprint`, `rehearse` |
 | `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a connection |
 | `duckdb/unit_index.py` | which units have many rows, kept for the next question |
-| `duckdb/files.py` | the files of a source, each once; frames as DuckDB can read them |
+| `duckdb/files.py` | the files of a source, each once |
+| `duckdb/delta.py` | those of a Delta table, by its log |
+| `duckdb/frames.py` | frames as DuckDB can read them |
 | `spark/sources.py` | tables and Parquet files of Spark, each scan the same rows |
 | `spark/snapshot.py` | frames of Spark, computed once |
 | `columns.py`, `*/columns.py` | names and types of columns, for cards; no answer needs it |
