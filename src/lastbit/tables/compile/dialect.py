@@ -25,44 +25,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias, final
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import ColumnType, Value
 
-Family: TypeAlias = Literal[
-    "integer",
-    "decimal",
-    "number",
-    "text",
-    "enum",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "other",
-]
+Family: TypeAlias = ColumnType | Literal["decimal", "enum", "timestamptz", "other"]
 """The kind of type that a column has in its source; `decimal` is exact, with a fraction or not;
 `enum` is a type of texts that somebody made."""
 
 Part: TypeAlias = Literal["inline", "step", "kept", "free"]
 """How a part of WITH is run: into what reads it; the same, but its expressions once a row;
 once and kept; as the engine likes."""
-
-READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
-    {
-        "integer": ("integer", "decimal", "number", "boolean"),
-        "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "enum", "integer", "boolean"),
-        "boolean": ("boolean", "integer"),
-        "date": ("date", "timestamp", "timestamptz"),
-        "timestamp": ("timestamp", "timestamptz", "date"),
-    }
-)
-"""Which columns are read as each type outside of DuckDB, whose casts read others in ways of their
-own: text as numbers, days and truth values; numbers and times as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

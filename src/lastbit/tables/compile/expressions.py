@@ -49,18 +49,14 @@ from lastbit.tables.query.expression import (
 Scope: TypeAlias = Callable[[ColumnName], Typed]
 
 
-def spelled(expression: Expression, scope: Scope, steps: Steps, dialect: Dialect) -> Typed:
-    """The expression as a column or constant; NaN is already missing in it."""
-    return _Spelling(scope, steps, dialect).settled(expression)
-
-
-class _Spelling:
+class Spelling:
     """Spells calls by calls, each as steps."""
 
     def __init__(self, scope: Scope, steps: Steps, dialect: Dialect) -> None:
         self.scope, self.steps, self.dialect = scope, steps, dialect
 
-    def settled(self, expression: Expression) -> Typed:
+    def spelled(self, expression: Expression) -> Typed:
+        """The expression as a column or constant; NaN is already missing in it."""
         return self._settled(self._spelled(expression))
 
     def _spelled(self, expression: Expression) -> Typed:
@@ -162,9 +158,9 @@ class _Spelling:
                 return self.steps.value(sql, "timestamp", time)
             case "strftime":
                 return self._formatted(values)
-            case "start_of_year" | "start_of_quarter" | "start_of_month" | "start_of_week":
-                return self._dates(function, self._only(function, values, "date", "timestamp"))
-            case "days_between":
+            case ("start_of_year" | "start_of_quarter" | "start_of_month" | "start_of_week") | (
+                "days_between"
+            ):
                 return self._dates(function, self._only(function, values, "date", "timestamp"))
             case "substring":
                 first, *places = values

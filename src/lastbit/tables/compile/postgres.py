@@ -45,8 +45,9 @@ from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from lastbit.tables.compile import steps
-from lastbit.tables.compile.dialect import READ_FROM, Dialect, Family, Grid, Part, materialized
+from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part, materialized
 from lastbit.tables.compile.steps import least_double_from
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnType, Value
 

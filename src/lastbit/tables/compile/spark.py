@@ -28,7 +28,6 @@ from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from lastbit.tables.compile.dialect import (
-    READ_FROM,
     Dialect,
     Family,
     Grid,
@@ -36,6 +35,7 @@ from lastbit.tables.compile.dialect import (
     regular_expression,
 )
 from lastbit.tables.compile.steps import double, literal, string
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType, Value
 
 _LIMB = 22  # bits: 2**22 times 2**40 rows is below 2**63

@@ -31,8 +31,9 @@ import psycopg
 from lastbit.addresses import Address, unreached
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
+from lastbit.tables.compile.dialect import Family, Shown
 from lastbit.tables.compile.postgres import POSTGRES
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType
 
 _OLDEST = 15

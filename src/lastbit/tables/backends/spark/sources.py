@@ -31,8 +31,9 @@ from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.engines import LookedThrough
 from lastbit.tables.backends.spark.snapshot import SparkSnapshot
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import READ_FROM, Family
+from lastbit.tables.compile.dialect import Family
 from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType
 
 _FAMILIES: tuple[tuple[Family, tuple[type, ...]], ...] = (
