@@ -169,9 +169,7 @@ class EngineSession(Session):
                     return run(connection)
             except (LastbitError, KeyboardInterrupt):
                 raise
-            except (
-                Exception
-            ) as error:  # its text may hold values, so it must not be seen as a cause
+            except Exception as error:  # its text may hold values, so it must not be a cause
                 kind = type(error).__name__
             raise EngineFailed(_told(kind))
 
