@@ -44,7 +44,7 @@ def public_values(
     try:
         with session_on(card.source) as session:
             found = _module_of(card.source).public_values
-            values = found(session, card, table, named, most=most + 1)
+            values = found(session, card, table, named, most + 1)
     except LastbitError:
         return None
     return values if nameable(values, most=most) else None

@@ -17,12 +17,7 @@ def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
 
 
 def public_values(
-    session: EngineSession,
-    card: DataCard,
-    table: str,
-    column: tuple[str, ColumnType],
-    *,
-    most: int,
+    session: EngineSession, card: DataCard, table: str, column: tuple[str, ColumnType], most: int
 ) -> tuple[Value, ...]:
     """The first different values of a public table's column, in order."""
     name, kind = column
