@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import check_csv, shown
 from lastbit.tables.card.schema import Source
@@ -32,12 +32,13 @@ NAMES = ("who", "place", "cost", "day", "ok", "note")
 def theirs(path: str, parallel: str) -> object:
     columns = ", ".join(f"'{name}': 'VARCHAR'" for name in NAMES)
     options = f"auto_detect = false, header = true, columns = {{{columns}}}, parallel = {parallel}"
-    with connected() as connection:
+    with EngineSession() as session, session.connected() as connection:
         return connection.execute(f"SELECT {ASKED} FROM read_csv('{path}', {options})").fetchall()
 
 
 def ours(path: str) -> object:
-    with opened(Source(kind="csv", paths=(path,))) as there, connected() as connection:
+    source = Source(kind="csv", paths=(path,))
+    with EngineSession() as session, opened(source) as there, session.connected() as connection:
         shown(connection, there, "rows")
         return connection.execute(f"SELECT {ASKED} FROM rows").fetchall()
 

@@ -44,14 +44,14 @@ def question(source: str, **more: Any) -> Any:
 
 def ours(source: str, **more: Any) -> Jobs:
     """The statement by our backend, and the whole answer."""
-    from lastbit.tables import aggregates, one_database, planned
+    from lastbit.tables import open_session, planned
 
     asked = question(source, **more)
     plan = planned(asked.query, asked.card, epsilon=1)
 
     def statement() -> object:
-        with one_database(asked.card):
-            return aggregates(asked.query, asked.card, plan.measures, secret="0" * 64)
+        with open_session(asked.card) as session:
+            return session.aggregates(asked.query, asked.card, plan.measures, secret="0" * 64)
 
     return {
         "lastbit": statement,
@@ -63,8 +63,7 @@ def ours(source: str, **more: Any) -> Jobs:
 def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
     import duckdb
 
-    from lastbit.tables import aggregates, one_database, planned
-    from lastbit.tables.backends.engines import keeping_units
+    from lastbit.tables import open_session, planned
 
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     asked = question(path)
@@ -72,8 +71,8 @@ def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
     each_row = replace(asked.card, unit=None, max_rows=1, max_groups=None)
 
     def unbounded() -> object:
-        with one_database(each_row):
-            return aggregates(asked.query, each_row, plan.measures, secret=None)
+        with open_session(each_row) as session:
+            return session.aggregates(asked.query, each_row, plan.measures, secret=None)
 
     def run(sql: str) -> object:
         with duckdb.connect(config={"threads": cores}) as connection:
@@ -82,11 +81,9 @@ def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
     with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:
 
         def again() -> object:
-            with (
-                keeping_units(asked.card, Path(folder) / "visits.ledger"),
-                one_database(asked.card),
-            ):
-                return aggregates(asked.query, asked.card, plan.measures, secret=None)
+            ledger = Path(folder) / "visits.ledger"
+            with open_session(asked.card, units_beside=ledger) as session:
+                return session.aggregates(asked.query, asked.card, plan.measures, secret=None)
 
         jobs: Jobs = {
             "no bounding": lambda: run(_ASKED.format(f"'{path}'")),
@@ -105,7 +102,7 @@ def spark_statement(source: str) -> tuple[Any, str]:
     from lastbit.tables.compile.spark import SPARK
     from lastbit.tables.compile.statement import statement
 
-    asked, own = question(source), engine.connected()
+    asked, own = question(source), engine.EngineSession().connected()
     actual = engine._shown(own, engine._asked(own, asked.query, asked.card))
     plan = planned(asked.query, asked.card, epsilon=1)
     given = asked.query, asked.card, plan.measures

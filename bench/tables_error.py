@@ -27,7 +27,8 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.backends.engines import open_session
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
 from lastbit.tables.compile.statement import grid_integer
 from lastbit.tables.plan.plan import Plan, planned
@@ -61,7 +62,8 @@ def compared(name: str, rows: int, releases: int = RELEASES) -> list[Measurement
     """The errors of both on one table."""
     path = str(table_file(name, rows))
     plan = _plan(path)
-    shares = aggregates(plan.query, plan.card, plan.measures, secret=None)
+    with open_session(plan.card) as session:
+        shares = session.aggregates(plan.query, plan.card, plan.measures, secret=None)
     zeros = {measure.name: [0] * GROUPS for measure in plan.measures}
     nothing = replace(shares, entries=zeros)
     pairs = []
@@ -91,7 +93,7 @@ def _samples(path: str, plan: Plan, releases: int) -> Iterator[Aggregates]:
     wanted = {
         measure.name: "count(*)"
         if measure.kind == "rows"
-        else f"sum({grid_integer(measure, Typed('cost', 'number'))})"
+        else f"sum({grid_integer(measure, Typed('cost', 'number'), DUCKDB)})"
         for measure in plan.measures
     }
     place = "row_number() OVER (PARTITION BY user_id ORDER BY draw) AS place"

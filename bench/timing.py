@@ -29,12 +29,13 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402
 
-from lastbit.tables.backends.duckdb.engine import connected  # noqa: E402
+from lastbit.tables.compile.duckdb import DUCKDB  # noqa: E402
 from lastbit.tables.compile.rows import relation  # noqa: E402
 from lastbit.tables.compile.statement import statement  # noqa: E402
 from lastbit.tables.compile.steps import identifier  # noqa: E402
 from lastbit.tables.plan.sensitivity import measures_of  # noqa: E402
 from lastbit.tables.query.expression import Call  # noqa: E402
+from tests.tables.connecting import connected  # noqa: E402
 from tests.tables.hostile import CHOSEN, card, counting, expressions  # noqa: E402
 
 EXPRESSIONS, ROWS, TURNS = 208, 10**5, 5
@@ -86,7 +87,8 @@ def measured(connection: Any, rows: int, count: int) -> Iterator[Timed]:
         connection.execute(f"CREATE TEMP TABLE {table} AS {SOURCE.format(who, rows)}")
     for family, expression in expressions(random.Random(3), count):
         query = counting(expression)
-        sql = statement(query, card(), measures_of(query)[0], secret="s").sql
+        measures = measures_of(query)[0]
+        sql = statement(query, card(), measures, secret="s", dialect=DUCKDB).sql
         texts = [sql.replace(name, table) for table in tables]
         runs = [lambda text=text: connection.execute(text).fetchall() for text in texts]
         found = dict(zip(tables, medians(runs), strict=True))

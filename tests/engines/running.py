@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.backends.engines import dialect_of
 from lastbit.tables.card.schema import Column, DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Family, Shown
@@ -28,6 +27,7 @@ from tests.engines.batches import BATCH
 from tests.evidence import Extent
 from tests.stability.cases import JUNK
 from tests.stability.engine import COLUMNS, LABS, PUBLIC, SECRET
+from tests.tables.connecting import connected
 
 ARROW = {
     "bigint": pyarrow.int64(),
@@ -278,11 +278,12 @@ class Spark(Runner):
     name, slow = "spark", 6
 
     def __init__(self, session: Any, folder: Path) -> None:
-        from lastbit.tables.backends.spark.engine import connected as ours  # needs its driver
+        from lastbit.tables.backends.spark.engine import EngineSession  # needs its driver
 
         super().__init__()
         assert session  # which ours is made beside
-        self.session, self.folder, self.numbers = ours(), folder, count()
+        self.session = self.held.enter_context(EngineSession()).connected()
+        self.folder, self.numbers = folder, count()
 
     def place(self, name: str) -> str:
         return super().place(name.replace(" ", "_"))

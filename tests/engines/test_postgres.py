@@ -14,12 +14,15 @@ from lastbit.checker.dispatch import problem_of
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import examined, read_card
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import refused, succeeded
 from tests.engines.servers import started
 from tests.release.canaries import told
+from tests.tables.connecting import aggregates
 
 SECRET = "a secret of tests"
 CANARY = "canary73211"
@@ -85,7 +88,7 @@ def asked(table, bounds=(0, 100)):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, {k: list(map(list, v)) for k, v in found.bins.items()}
 
 
@@ -164,7 +167,7 @@ def test_types_are_read_as_they_are_stored(clinic):
           m interval, n "char", "O o" date, p integer GENERATED ALWAYS AS (a * 2) STORED)
         """
     )
-    found = engines.columns_of(source_of(clinic.address, table='"public"."typed"'))
+    found = columns_of(source_of(clinic.address, table='"public"."typed"'))
     assert found == {
         **dict.fromkeys(("who", "e", "f", "g"), "text"),
         **dict.fromkeys(("a", "b", "p"), "integer"),
@@ -194,7 +197,7 @@ def test_columns_that_are_computed_as_they_are_read_are_left_out(clinic):
     clinic.run(
         "CREATE TABLE virtual (who integer, x integer GENERATED ALWAYS AS (1 / who) VIRTUAL)"
     )
-    assert engines.columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
+    assert columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
 
 
 def test_partitions_and_heirs_count(clinic):
@@ -322,10 +325,10 @@ def test_a_fingerprint_differs_if_a_row_does(clinic):
 def test_others_may_write_while_a_question_is_answered(card, clinic):
     """The fingerprint before and after, and the answer, are of one state."""
     answer = read_card(card)
-    with engines.one_database(answer):
-        before = engines.fingerprint(answer)
+    with engines.open_session(answer) as session:
+        before = session.fingerprint(answer)
         clinic.run("INSERT INTO visits VALUES (98, 'r0', 1, '2024-01-01')")
-        assert engines.fingerprint(answer) == before
+        assert session.fingerprint(answer) == before
     assert engines.fingerprint(answer) != before
     clinic.run("DELETE FROM visits WHERE user_id > 90")
 
@@ -465,9 +468,8 @@ def alone(tmp_path, monkeypatch):
 
 
 def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monkeypatch):
-    from lastbit.release import release
 
-    real = vars(release)["aggregates"]
+    real = vars(Session)["aggregates"]
 
     def stopped(*args, **more):
         alone.stop(signal.SIGQUIT)
@@ -475,7 +477,7 @@ def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monk
 
     table = lb.table("visits.toml")
     with monkeypatch.context() as patch:
-        patch.setattr(release, "aggregates", stopped)
+        patch.setattr(Session, "aggregates", stopped)
         with pytest.raises(EngineFailed, match="the server stopped, or the connection was lost"):
             table.sql(ASKED).release(epsilon=1)
     books = Ledger.open("visits.ledger")
@@ -510,7 +512,7 @@ def test_ctrl_c_ends_the_statement_on_the_server_too(clinic):
     with blocker, watcher:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
-            engines.columns_of(source_of(clinic.address, table="visits"))
+            columns_of(source_of(clinic.address, table="visits"))
         interrupting.join()
         assert until(0)
 
@@ -531,22 +533,20 @@ def test_limits_of_the_server_are_kept_and_told(clinic):
 
 
 def test_no_word_of_the_server_leaves(clinic, caplog, capfd, monkeypatch):
-    from lastbit.tables.backends.postgres import engine
-
     caplog.set_level(logging.DEBUG)
     clinic.run(f"CREATE TABLE told AS SELECT user_id, '{CANARY}' AS region, cost FROM visits")
     question = asked(private(clinic, "told"))
     plan = planned(question.query, question.card, epsilon=1)
-    real = vars(engine)["statement"]
+    real = vars(engines)["statement"]
 
     def stumbling(*args, **more):
         made = real(*args, **more)
         bad = "SELECT region::integer FROM public.told"
         return SimpleNamespace(sql=bad, sums=made.sums, bins=made.bins, distinct=made.distinct)
 
-    monkeypatch.setattr(engine, "statement", stumbling)
+    monkeypatch.setattr(engines, "statement", stumbling)
     with pytest.raises(EngineFailed, match="could not run the statement") as caught:
-        engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+        aggregates(question.query, question.card, plan.measures, secret=SECRET)
     seen = capfd.readouterr()
     assert CANARY not in "\n".join((told(caught.value), seen.out, seen.err, caplog.text))
 
@@ -587,9 +587,9 @@ def test_products_vanish_just_where_they_do_by_ieee_754(clinic):
 
 
 def test_sums_of_128_bits_become_the_doubles_that_duckdb_makes(clinic):
-    from lastbit.tables.backends.duckdb.engine import connected
-    from lastbit.tables.compile.dialect import DUCKDB
+    from lastbit.tables.compile.duckdb import DUCKDB
     from lastbit.tables.compile.postgres import POSTGRES
+    from tests.tables.connecting import connected
 
     wholes = [
         sign * (2**power + small)

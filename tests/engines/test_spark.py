@@ -14,6 +14,8 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
@@ -24,6 +26,7 @@ from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.engines.spark_session import MISSING
 from tests.release.canaries import told
+from tests.tables.connecting import aggregates, rehearse
 
 engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
 
@@ -59,7 +62,7 @@ def asked(table):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, list(found.bins), found.units
 
 
@@ -87,6 +90,11 @@ def test_files_tables_and_frames_give_what_duckdb_gives(spark, visits):
     assert len(found.record["rows"]) == 4
 
 
+def guarded(run):
+    with engine.EngineSession() as session:
+        return session.guarded(run)
+
+
 def plan_of(question, stage):
     """Spark's plan of a question's statement, at this stage."""
     plan = planned(question.query, question.card, epsilon=1)
@@ -97,7 +105,7 @@ def plan_of(question, stage):
         sql = statement(*given, secret=SECRET, dialect=SPARK, actual=actual).sql
         return getattr(session.sql(sql)._jdf.queryExecution(), stage)().toString()
 
-    return engine._guarded(run)
+    return guarded(run)
 
 
 def test_the_statement_reads_once_and_shuffles_once_by_unit(spark, visits):
@@ -126,7 +134,7 @@ def test_types_of_columns(spark, tmp_path):
     )
     parquet.write_table(table, tmp_path / "types.parquet")
     source = source_of(f"spark:{tmp_path / 'types.parquet'}")
-    assert engines.columns_of(source) == {
+    assert columns_of(source) == {
         "small": "integer", "wide": "integer", "money": "number", "long": "number",
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
@@ -172,11 +180,11 @@ def test_what_may_be_another_one_at_the_next_look_is_refused(spark, visits, tmp_
         (str(tmp_path / "absent.parquet"), "not there"),
     ):  # fmt: skip
         with pytest.raises(LastbitError, match=words):
-            engines.columns_of(source_of(f"spark:{name}"))
+            columns_of(source_of(f"spark:{name}"))
     spark.catalog.cacheTable("stored")
     try:
         with pytest.raises(InvalidParameter, match="uncache it"):
-            engines.columns_of(source_of("spark:stored"))
+            columns_of(source_of("spark:stored"))
     finally:
         spark.catalog.uncacheTable("stored")
     for log in ("_delta_log", "metadata"):
@@ -185,9 +193,9 @@ def test_what_may_be_another_one_at_the_next_look_is_refused(spark, visits, tmp_
         (folder / log / "v1.metadata.json").write_text("{}")
         parquet.write_table(rows(), folder / "a.parquet")
         with pytest.raises(LastbitError):
-            engines.columns_of(source_of(f"spark:{folder}"))
+            columns_of(source_of(f"spark:{folder}"))
         with pytest.raises(LastbitError):
-            engines.columns_of(source_of(f"spark:{folder / 'a.parquet'}"))
+            columns_of(source_of(f"spark:{folder / 'a.parquet'}"))
 
 
 def test_options_of_a_table_that_skip_files(spark, visits):
@@ -197,7 +205,7 @@ def test_options_of_a_table_that_skip_files(spark, visits):
         f" OPTIONS (path '{visits.parent}', ignoreCorruptFiles 'true')"
     )
     with pytest.raises(InvalidParameter, match="drop ignorecorruptfiles"):
-        engines.columns_of(source_of("spark:skipping"))
+        columns_of(source_of("spark:skipping"))
 
 
 def test_char_and_collations(spark):
@@ -207,7 +215,7 @@ def test_char_and_collations(spark):
         " loose STRING COLLATE UTF8_LCASE) USING parquet"
     )
     spark.sql("INSERT INTO letters VALUES (1, 'a', 'a', 'a'), (2, 'a', 'a', 'A')")
-    found = engines.columns_of(source_of("spark:letters"))
+    found = columns_of(source_of("spark:letters"))
     assert found == {"id": "integer", "free": "text", "loose": "text"}
     table = lb.table("spark:letters", unit="id", max_rows=1, keys={"loose": ["a", "A"]})
     keys, entries, _, _ = raw(table.group_by("loose").agg(n=lb.count()))
@@ -224,7 +232,7 @@ def test_folders_say_columns_as_text(spark, tmp_path):
         folder.mkdir(parents=True)
         parquet.write_table(rows(4), folder / "a.parquet")
     source = source_of(f"spark:{tmp_path / 'all'}")
-    assert engines.columns_of(source)["year"] == "text"
+    assert columns_of(source)["year"] == "text"
     with pytest.raises(InvalidParameter, match="said by the names of folders"):
         lb.table(f"spark:{tmp_path / 'all'}", unit="unit", max_rows=1).agg(n=lb.count()).release(
             epsilon=1
@@ -235,7 +243,7 @@ def test_names_that_differ_in_case_only(spark, tmp_path):
     table = pyarrow.table({"a": [1], "A": [2]})
     parquet.write_table(table, tmp_path / "two.parquet")
     with pytest.raises(LastbitError):
-        engines.columns_of(source_of(f"spark:{tmp_path / 'two.parquet'}"))
+        columns_of(source_of(f"spark:{tmp_path / 'two.parquet'}"))
 
 
 def test_a_public_table_that_is_the_table_itself(spark, visits):
@@ -344,7 +352,8 @@ def test_settings_are_ours_and_the_user_keeps_theirs(spark, visits):
     for name, value in theirs.items():
         spark.conf.set(name, value)
     try:
-        own = engine.connected()
+        with engine.EngineSession() as session:
+            own = session.connected()
         assert {name: own.conf.get(name) for name in engine.SETTINGS} == dict(engine.SETTINGS)
         assert own.conf.get("spark.sql.legacy.timeParserPolicy", None) != "LEGACY"
         raw(asked(private(f"spark:{visits}")))
@@ -352,6 +361,14 @@ def test_settings_are_ours_and_the_user_keeps_theirs(spark, visits):
     finally:
         for name in theirs:
             spark.conf.unset(name)
+
+
+def test_a_session_is_one_questions_and_then_the_next_ones(spark):
+    with engine.EngineSession() as first, engine.EngineSession() as second:
+        held = [first.connected(), second.connected()]
+        assert held[0] is not held[1] and first.connected() is held[0]
+    with engine.EngineSession() as third:
+        assert any(third.connected() is one for one in held)  # none is made anew
 
 
 def test_steps_of_a_condition_are_not_written_out_again(spark, visits):
@@ -376,7 +393,7 @@ def test_without_java(monkeypatch):
     monkeypatch.setattr(engine.SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(engine.SparkSession, "_instantiatedSession", None)
     with pytest.raises(InvalidParameter, match="needs Java"):
-        engines.columns_of(source_of("spark:visits"))
+        columns_of(source_of("spark:visits"))
 
 
 # ---------------------------------------------------------------- failures
@@ -390,7 +407,7 @@ def test_errors_say_nothing_of_the_data(spark, tmp_path, caplog, capfd):
     for make in (
         lambda: lb.table(frame.selectExpr("CAST(user_id AS INT) AS user_id"), unit="user_id",
                          max_rows=1),
-        lambda: engine._guarded(lambda s: s.sql(f"SELECT CAST('{CANARY}' AS INT)").collect()),
+        lambda: guarded(lambda s: s.sql(f"SELECT CAST('{CANARY}' AS INT)").collect()),
     ):  # fmt: skip
         with pytest.raises(EngineFailed) as caught:
             make()
@@ -416,7 +433,7 @@ def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
     whole = visits.read_bytes()
     visits.write_bytes(whole[:4] + bytes(60) + whole[64:])  # not where the schema is
     plan = planned(question.query, question.card, epsilon=1)
-    engines.rehearse(question.query, question.card, plan.measures)  # it reads no row
+    rehearse(question.query, question.card, plan.measures)  # it reads no row
     with pytest.raises(EngineFailed):
         raw(question)
 
@@ -436,7 +453,8 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
 
 
 def test_an_interrupt_cancels_the_job(spark):
-    session = engine.connected()
+    with engine.EngineSession() as ours:
+        session = ours.connected()
     real, seen = engine.wait, threading.Event()
 
     def interrupted(*given, **named):
@@ -448,17 +466,15 @@ def test_an_interrupt_cancels_the_job(spark):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            engine._guarded(
-                lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(1000000000000)")
-            )
+            guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(1000000000000)"))
     assert seen.is_set()
     assert not session.sparkContext.statusTracker().getActiveJobsIds()
 
 
 def test_progress_is_told(spark):
     shares = []
-    with engines.progress(lambda share, words: shares.append((share, words))):
-        engine._guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(9000000)"))
+    with progress(lambda share, words: shares.append((share, words))):
+        guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(9000000)"))
     assert shares and all(0 <= share <= 1 and words == "asking Spark" for share, words in shares)
 
 

@@ -17,14 +17,15 @@ from flint import arb
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.release.noise import rank_distances
 from lastbit.tables.backends.aggregated import Aggregates, assembled
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.plan.parts import LaplacePart, NoisePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.tables.connecting import connected
 
 TABLE = {"who": "BIGINT", "g": "VARCHAR", "x": "BIGINT"}
 COLUMNS = {
@@ -86,7 +87,9 @@ class Engine:
         own = card or plan.card
         asked_of = (plan.query, own.unit, own.max_rows, own.max_groups, secret)
         if asked_of not in self.statements:
-            self.statements[asked_of] = statement(plan.query, own, plan.measures, secret=secret)
+            self.statements[asked_of] = statement(
+                plan.query, own, plan.measures, secret=secret, dialect=DUCKDB
+            )
         wanted = self.statements[asked_of]
         if (asked_of, units) in self.known:
             return self.known[asked_of, units]

@@ -21,8 +21,9 @@ from lastbit.release import paying, release as releasing
 from lastbit.release.recorded import question_of_plan
 from lastbit.release.release import released
 from lastbit.release.table import table
-from lastbit.tables.backends.duckdb.engine import fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.read import read_card
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -223,8 +224,8 @@ def made_of(sql: str) -> tuple[str, str]:
     card = read_card("visits.toml")
     query = parsed(sql, card)
     plan = planned(query, card, epsilon=1)
-    runs = statement(query, card, plan.measures, secret="s").sql + json.dumps(plan.to_json())
-    return runs, question_of_plan(plan, "data")
+    runs = statement(query, card, plan.measures, secret="s", dialect=DUCKDB).sql
+    return runs + json.dumps(plan.to_json()), question_of_plan(plan, "data")
 
 
 @pytest.mark.thinned(one_in=9)
@@ -304,11 +305,11 @@ def test_data_changed_between_fingerprint_and_charge(
     """Else the ledger would keep an answer under the fingerprint of data that it is not of."""
     real: Callable[..., Any] = releasing._noisy
 
-    def changing(plan: Any) -> Any:
-        found = real(plan) if when == "after it is read" else None
+    def changing(*given: Any) -> Any:
+        found = real(*given) if when == "after it is read" else None
         with Path("visits.csv").open("a", encoding="utf-8") as file:
             file.write("1,North,x,1,1,2020-01-01,2020-01-01\n")
-        return found or real(plan)
+        return found or real(*given)
 
     with monkeypatch.context() as patch:
         patch.setattr(releasing, "_noisy", changing)

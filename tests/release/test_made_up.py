@@ -32,7 +32,6 @@ from lastbit.tables import (
     PrivateTable,
     PublicTable,
     Source,
-    aggregates,
     parsed,
     planned,
     read_card,
@@ -40,6 +39,7 @@ from lastbit.tables import (
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.release import canaries
 from tests.release.canaries import ALL, FOUND, write_card
+from tests.tables.connecting import aggregates
 
 canary_folder = canaries.canary_folder
 NOWHERE = Source(kind="parquet", paths=("/nowhere/at/all.parquet",))

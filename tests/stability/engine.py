@@ -4,11 +4,11 @@ import pyarrow
 from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
-from lastbit.tables.backends.duckdb.engine import connected
-from lastbit.tables.compile.dialect import DUCKDB, Dialect
+from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
 from lastbit.tables.compile.steps import identifier
+from tests.tables.connecting import connected
 
 COLUMNS = {
     "who": "BIGINT",
@@ -39,7 +39,7 @@ ARROW = {
 SECRET = "a secret's text"
 
 
-class ByWindow(Dialect):
+class ByWindow(DuckDBDialect):
     """DuckDB's text in the shape that other engines need: windows, and short steps."""
 
     bounding = "window"
@@ -93,7 +93,7 @@ class Engine:
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
-        counting = units_statement(case.query, case.card) if self.indexed else None
+        counting = units_statement(case.query, case.card, DUCKDB) if self.indexed else None
         wanted = statement(
             case.query,
             case.card,

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, assume, find, given, settings, strate
 
 from lastbit.errors import EngineFailed
 from lastbit.tables.backends.aggregated import assembled_marginals
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.plan.marginals import marginals_query, marginals_up_to
@@ -54,7 +55,7 @@ def marginals_of(case):
 
 def run(engine, case, rows, changed=None):
     """The entries of every marginal."""
-    sql = marginals_statement(case.query, case.card, marginals_of(case)).sql
+    sql = marginals_statement(case.query, case.card, marginals_of(case), dialect=DUCKDB)
     engine.fill(relation(), rows, COLUMNS)
     if case.places != engine.places:
         engine.fill(relation("places"), case.places, PUBLIC)

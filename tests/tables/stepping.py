@@ -1,16 +1,15 @@
 """Expressions as one statement, step by step, over any rows."""
 
-from lastbit.tables.compile.expressions import spelled
+from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import MIXED, Steps, Typed
 
 
 def stepped(expressions, kinds, origin):
     """SELECT the expressions FROM `origin`, whose columns are named and typed by `kinds`."""
     steps = Steps()
-    found = [
-        spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps)
-        for e in expressions
-    ]
+    spelling = Spelling(lambda column: Typed(column.name, kinds[column.name]), steps, DUCKDB)
+    found = [spelling.spelled(e) for e in expressions]
     parts, last = [f"t AS NOT MATERIALIZED (SELECT *, {MIXED} FROM {origin})"], "t"
     for number, selected in enumerate(steps.after_joins(0), start=1):
         parts.append(f"l{number} AS NOT MATERIALIZED (SELECT {selected} FROM {last})")

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.card.draft import Compared, compared
 from lastbit.tables.card.read import examined
 from lastbit.tables.card.schema import Source
@@ -117,7 +117,7 @@ def test_other_types_than_the_schema_has(tmp_path, column, kind, verdict):
 @pytest.mark.parametrize("column", list(TYPES))
 def test_wrong_is_what_the_engine_reads_as_missing_always(tmp_path, column):
     """The verdict against the engine's own casts, for values that read as everything they can."""
-    from lastbit.tables.compile.dialect import DUCKDB
+    from lastbit.tables.compile.duckdb import DUCKDB
 
     source = f"'{tmp_path / 'v.parquet'}'"
     for kind in ("integer", "number", "text", "boolean", "date", "timestamp"):

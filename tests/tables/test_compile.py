@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import (
     bin_integer,
-    compiled,
     grid_integer,
     largest_product,
     statement,
@@ -31,6 +29,7 @@ from lastbit.tables.compile.steps import (
 from lastbit.tables.plan.sensitivity import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 
 SOURCE = Source(kind="frame")
@@ -120,9 +119,8 @@ def test_columns_of_the_source_are_named_once_and_quoted():
     hostile = '"; DROP TABLE x; --'
     columns = {hostile: Column(name=hostile, type="number")}
     asked = query(total(expression=ColumnName(hostile.upper())))
-    sql = compiled(
-        asked, card(unit=None, max_rows=1, columns=columns), measures_of(asked)[0], secret=None
-    )
+    rows = card(unit=None, max_rows=1, columns=columns)
+    sql = statement(asked, rows, measures_of(asked)[0], secret=None, dialect=DUCKDB).sql
     assert sql.count("DROP TABLE") == sql.count('"""; DROP TABLE x; --"') == 1
 
 
@@ -262,7 +260,7 @@ def test_doubles_on_the_grid(engine, values, grid):
     bounds, step, centre = grid
     size, lowest, highest = grid_of(bounds, step, centre=centre)
     asked = measure(step=size, lowest=lowest, highest=highest, centre=centre)
-    sql = grid_integer(asked, Typed("x", "number"))
+    sql = grid_integer(asked, Typed("x", "number"), DUCKDB)
     found = engine.execute(
         f"SELECT x, {sql} FROM (SELECT unnest(CAST(? AS DOUBLE[])) AS x)", [[*values, None]]
     ).fetchall()
@@ -279,7 +277,7 @@ def test_doubles_on_the_grid(engine, values, grid):
 @given(values=st.lists(INTEGERS, min_size=1, max_size=30), centre=st.integers(-5, 5))
 def test_whole_numbers_on_a_grid_of_step_1_are_exact(engine, values, centre):
     asked = measure(lowest=-10 - centre, highest=300 - centre, centre=Fraction(centre))
-    sql = grid_integer(asked, Typed("x", "integer"))
+    sql = grid_integer(asked, Typed("x", "integer"), DUCKDB)
     found = engine.execute(
         f"SELECT x, {sql} FROM (SELECT unnest(CAST(? AS BIGINT[])) AS x)", [values]
     ).fetchall()
@@ -312,7 +310,8 @@ def test_bins_of_whole_numbers_are_exact(engine, values, edges, clamped):
 
 
 def judge_bins(engine, values, kind, edges, clamped):
-    sql = bin_integer(measure("bins", edges=edges, clamped=clamped), Typed("x", kind))
+    asked = measure("bins", edges=edges, clamped=clamped)
+    sql = bin_integer(asked, Typed("x", kind), DUCKDB)
     found = engine.execute(
         f"SELECT x, {sql} FROM (SELECT unnest(CAST(? AS {SQL[kind]}[])) AS x)", [values]
     ).fetchall()
@@ -338,14 +337,14 @@ def test_sums_that_could_outgrow_128_bits_are_refused():
 def test_a_step_near_0_is_refused():
     asked = measure(step=Fraction(1, 10**310), lowest=0, highest=1)
     with pytest.raises(QueryRefused, match="near to 0"):
-        grid_integer(asked, Typed("x", "number"))
+        grid_integer(asked, Typed("x", "number"), DUCKDB)
 
 
 # ---------------------------------------------------------------- what is refused
 
 
 def refused(asked, of=None, secret="s"):
-    return statement(asked, of or card(), measures_of(asked)[0], secret=secret)
+    return statement(asked, of or card(), measures_of(asked)[0], secret=secret, dialect=DUCKDB)
 
 
 @pytest.mark.parametrize("name", ["x", "t"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import Steps, Typed, identifier
@@ -15,6 +15,7 @@ from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, Query
+from tests.tables.connecting import connected
 from tests.tables.hostile import (
     CHOSEN,
     COST,
@@ -53,7 +54,8 @@ def filled(engine, chosen):
 def asked(expression, of=None):
     """The statement that counts the rows in which the expression has a value."""
     query = counting(expression)
-    return statement(query, of or card(unit=None), measures_of(query)[0], secret="s").sql
+    measures = measures_of(query)[0]
+    return statement(query, of or card(unit=None), measures, secret="s", dialect=DUCKDB).sql
 
 
 HOSTILE = list(expressions(random.Random(1), 10 * len(FAMILIES)))
@@ -108,7 +110,8 @@ def test_an_operation_runs_once_on_each_row_whoever_asks_for_it(
             BRANCHES[branch] if branch in ("and", "or") else Call("is_missing", (BRANCHES[branch],))
         )
         query = Query(table="people", aggregates=(part,), where=test)
-        sql = statement(query, card(unit=None), measures_of(query)[0], secret="s").sql
+        measures = measures_of(query)[0]
+        sql = statement(query, card(unit=None), measures, secret="s", dialect=DUCKDB).sql
     assert sql.count("upper(") == 1
     engine.execute(sql.replace("upper(", "counted(")).fetchall()
     assert sum(counted) == ROWS

@@ -15,10 +15,11 @@ import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import question_of_plan
-from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Column, PrivateTable, Source
-from lastbit.tables.compile.statement import compiled
+from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, measures_of
 from lastbit.tables.query.aggregates import AggregateSpec
@@ -29,6 +30,7 @@ from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query, parsed
 from tests.tables.asked import card_with, column
+from tests.tables.connecting import aggregates
 from tests.tables.test_sql_tree import IMPLIED, MEANINGLESS
 
 LABS = PrivateTable(
@@ -135,13 +137,13 @@ def test_a_query_made_by_hand_is_checked_again():
     count = Aggregate(name="n", function="count")
     query = Query(table="visits", aggregates=(count,), joins=(UnitJoin(table="labs", on=on),))
     with pytest.raises(QueryRefused, match="units are equal"):
-        compiled(query, CARD, measures_of(query)[0], secret="s")
+        statement(query, CARD, measures_of(query)[0], secret="s", dialect=DUCKDB)
 
 
 def test_rows_are_chosen_by_a_secret():
     query = asked("SELECT COUNT(*) AS n FROM visits JOIN labs ON pid = labs.patient")
     with pytest.raises(InvalidParameter, match="secret"):
-        compiled(query, CARD, measures_of(query)[0], secret=None)
+        statement(query, CARD, measures_of(query)[0], secret=None, dialect=DUCKDB)
 
 
 # ---------------------------------------------------------------- sub-queries by the unit

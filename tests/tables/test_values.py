@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from lastbit.release.formulas import EXACT, evaluate
-from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.release.having import evaluated
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 
 HALF = Fraction(1, 2)
@@ -196,7 +196,7 @@ CODES = "%Y-%m-%d %H:%M:%S %y %j %V %G %w %u %p %I %A %a %B %b 100%%"
 
 def written(day, codes=CODES):
     """As HAVING writes it: so the engine and Python agree on every code."""
-    return evaluate(Call("strftime", (Constant(day), Constant(codes))), {}, EXACT)
+    return evaluated(Call("strftime", (Constant(day), Constant(codes))), {})
 
 
 def quarter(day):

@@ -32,16 +32,16 @@ from lastbit.kernel.question import question_of_program
 from lastbit.kernel.sealed import scanned_marginals, sealed_integers
 from lastbit.ledger import ChargingLedger, Entry, IsAnswer, neighbours_of
 from lastbit.sampling import secure_bits
-from lastbit.tables import aggregates, fingerprint, keeping_units, marginal_counts, sealed
+from lastbit.tables import DataCard, Session, sealed, session_for
 
 Record: TypeAlias = Mapping[str, Any]
 _UNREAD = "the source could not be read; check it"
 _NOT_NOISED = "the noise could not be added; nothing was released"
 
 
-def data_fingerprint(program: Program, books: ChargingLedger) -> str:
+def data_fingerprint(card: DataCard, books: ChargingLedger, session: Session) -> str:
     """Differs if the data do, and tells nothing else: keyed by the ledger's secret."""
-    return sealed(lambda: books.keyed(fingerprint(program.card)), words=_UNREAD)
+    return sealed(lambda: books.keyed(session.fingerprint(card)), words=_UNREAD)
 
 
 def reserve(
@@ -82,6 +82,7 @@ def answer(
     books: ChargingLedger,
     make_record: Callable[[Noisy], Record],
     who: str | None,
+    session: Session | None = None,
     reference: Reference | None = None,
     before_settling: Callable[[], None] = lambda: None,
 ) -> Entry:
@@ -93,20 +94,24 @@ def answer(
         raise InvalidParameter("entry", problem=problem, remedy=remedy)
     text = books.drawn(entry)
     if text is None:
-        noisy = _run(program, books, entry, reference)
+        with session_for(program.card, session, units_beside=books.path) as engine:
+            noisy = _run(program, books, entry, engine, reference)
         text = books.draw(entry, noisy.to_text())
     record = make_record(Noisy.from_text(text))
     before_settling()
     return books.settle(entry, record, who=who, plan_digest=program.plan_digest)
 
 
-def answer_unrecorded(program: Program, *, reference: Reference | None = None) -> Noisy:
+def answer_unrecorded(
+    program: Program, *, session: Session | None = None, reference: Reference | None = None
+) -> Noisy:
     """Noisy integers that nobody counts: for a card that names no ledger."""
     if type(program) is not Program:
         raise WrongType("program", problem="is none", remedy="make one of a certificate")
     if program.card.ledger is not None:
         raise NotAllowed("the card names a ledger; ask through it")
-    return _noisy(program, reference)
+    with session_for(program.card, session) as engine:
+        return _noisy(program, engine, reference)
 
 
 def _check_kinds(program: Program, books: ChargingLedger) -> None:
@@ -120,26 +125,29 @@ def _check_kinds(program: Program, books: ChargingLedger) -> None:
 
 
 def _run(
-    program: Program, books: ChargingLedger, entry: Entry, reference: Reference | None
+    program: Program,
+    books: ChargingLedger,
+    entry: Entry,
+    session: Session,
+    reference: Reference | None,
 ) -> Noisy:
     """The noisy integers of a reservation, if the data are its own while they are read."""
     card = program.card
-    if card.accepted_data and data_fingerprint(program, books) != entry.fingerprint:
+    if card.accepted_data and data_fingerprint(card, books, session) != entry.fingerprint:
         raise NotAllowed(f"the data of {card.name} are not those that a steward has accepted")
-    with keeping_units(card, books.path):
-        noisy = _noisy(program, reference)
-    if data_fingerprint(program, books) != entry.fingerprint:  # else it would name other data
+    noisy = _noisy(program, session, reference)
+    if data_fingerprint(card, books, session) != entry.fingerprint:  # else it names other data
         raise EngineFailed("the data changed while they were read; ask when nobody writes")
     return noisy
 
 
-def _noisy(program: Program, reference: Reference | None) -> Noisy:
+def _noisy(program: Program, session: Session, reference: Reference | None) -> Noisy:
     """Run the statement and add the noise; raw numbers live in here and nowhere else."""
     card, secret = program.card, secure_bits().fill(32).tobytes().hex()
     if program.marginals is None:
-        raw = aggregates(program.scan, card, program.measures, secret=secret)
+        raw = session.aggregates(program.scan, card, program.measures, secret=secret)
     else:
-        raw = marginal_counts(program.scan, card, scanned_marginals(program))
+        raw = session.marginal_counts(program.scan, card, scanned_marginals(program))
 
     def run() -> Noisy:
         return noisy_numbers(program, sealed_integers(program, raw), reference)

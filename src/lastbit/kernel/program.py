@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from lastbit.canonical import canonical_json
 from lastbit.checker import Rejected, check_price
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
 from lastbit.reading import NotJson, parse_json
@@ -109,12 +111,12 @@ class Program:
         "asked",
         "card",
         "cost",
+        "engine",
         "gaussian_noise",
         "groups",
         "marginals",
         "measures",
         "plan_digest",
-        "query",
         "query_digest",
         "scan",
         "steps",
@@ -130,10 +132,10 @@ class Program:
     cost: Cost
     gaussian_noise: bool
     """Whether all that is paid for is discrete Gaussian noise."""
-    asked: Mapping[str, Any]
-    """The price as it was asked, in JSON."""
-    query: Mapping[str, Any]
-    """The question, in JSON."""
+    asked: str
+    """The question and the price that was asked, as JSON: all that tells questions apart."""
+    engine: Mapping[str, Any]
+    """What the certificate says of the engine."""
     query_digest: str
     plan_digest: str
 
@@ -143,8 +145,10 @@ class Program:
         kind, body = _accepted(certificate)
         query, plan = body["query"], body["plan"]
         _check_card(plan, query, card)
-        self.query, self.query_digest = query, plan["query"]
-        self.asked, self.plan_digest = plan["asked"], body["plan_digest"]
+        self.query_digest = plan["query"]
+        self.engine = MappingProxyType(dict(body.get("engine", {})))
+        self.asked = canonical_json({**plan["asked"], "query": query})
+        self.plan_digest = body["plan_digest"]
         self.scan = Scan(**scan_fields(query))
         self.card = replace(card, max_rows=plan["max_rows"], max_groups=plan["max_groups"])
         self.measures = tuple(map(Measure.from_json, plan["measures"]))
@@ -159,7 +163,8 @@ class Program:
         self.gaussian_noise = all(
             isinstance(step, Noise) and step.mechanism == "gaussian" for step in self.steps
         )
-        _check_size(self)
+        edges = [part["edges"] for part in query["aggregates"] if part["edges"] is not None]
+        _check_size(self, edges)
         object.__setattr__(self, "_sealed", True)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -249,7 +254,7 @@ def _places(names: list[str], keys: list[str]) -> Marginal:
     return tuple(keys.index(name) for name in names)
 
 
-def _check_size(program: Program) -> None:
+def _check_size(program: Program, edges: list[list[str]]) -> None:
     """That what is computed and noised fits into memory, whoever planned it."""
     groups = program.groups or 1
     bins = sum(len(measure.edges) for measure in program.measures if measure.kind == "bins")
@@ -261,7 +266,7 @@ def _check_size(program: Program) -> None:
         joins=len(scan.all_joins),
         names=[*(key.name for key in scan.keys), *inner.names],
         aggregates=len(measures) + len(inner.columns),
-        edges=[part["edges"] for part in program.query["aggregates"] if part["edges"] is not None],
+        edges=edges,
         expressions=[*scan.expressions(), *values],
     )
     if groups > _MOST_GROUPS or groups * bins > _MOST_ENTRIES:

@@ -8,6 +8,7 @@ Checked  tests/kernel/test_question.py
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -20,8 +21,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 def question_of_program(program: Program, data: str | None) -> str:
     """The digest of what a program asks of these data."""
-    asked = {**program.asked, "query": program.query}
-    question = question_of(asked, program.card, data)
+    question = question_of(json.loads(program.asked), program.card, data)
     if program.marginals is None:
         return question
     names = [key.name for key in program.scan.keys]

@@ -14,7 +14,7 @@ from typing import Any
 from lastbit.checker import beliefs
 from lastbit.errors import NotCertified
 from lastbit.kernel import Program
-from lastbit.tables import MarginalsPlan, Plan, engine_record, sensitivity_of
+from lastbit.tables import MarginalsPlan, Plan, Session, engine_record, sensitivity_of
 from lastbit.verify import certificate, digest
 
 
@@ -24,20 +24,26 @@ def certificate_of(
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
     head: str | None = None,
+    engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The certificate of a release by this plan, sealed.
 
     `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
     hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
+    `engine` is what is said of the engine (`engine_record`), where that is known already.
     """
-    kind, claim, body = _claimed(plan, columns=columns, rows=rows, head=head)
+    engine = engine_record(plan.card) if engine is None else engine
+    kind, claim, body = _claimed(plan, engine, columns=columns, rows=rows, head=head)
     return certificate(kind, claim, beliefs(kind, claim), body)
 
 
-def check_certified(plan: Plan | MarginalsPlan, columns: Sequence[Mapping[str, Any]]) -> None:
+def check_certified(
+    plan: Plan | MarginalsPlan, columns: Sequence[Mapping[str, Any]], session: Session
+) -> None:
     """Refuse a plan whose certificate, without rows, the checker rejects as it is made."""
     try:
-        certificate_of(plan, columns=columns, rows=[])
+        engine = engine_record(plan.card, session)
+        certificate_of(plan, columns=columns, rows=[], engine=engine)
         return
     except NotCertified:
         pass
@@ -47,14 +53,17 @@ def check_certified(plan: Plan | MarginalsPlan, columns: Sequence[Mapping[str, A
     )
 
 
-def program_of(plan: Plan | MarginalsPlan) -> Program:
+def program_of(plan: Plan | MarginalsPlan, session: Session | None = None) -> Program:
     """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker."""
-    kind, claim, body = _claimed(plan, columns=[], rows=[], head=None)
+    kind, claim, body = _claimed(
+        plan, engine_record(plan.card, session), columns=[], rows=[], head=None
+    )
     return Program(json.dumps({"kind": kind, "claim": claim, "body": body}), plan.card)
 
 
 def _claimed(
     plan: Plan | MarginalsPlan,
+    engine: Mapping[str, Any],
     *,
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
@@ -82,6 +91,6 @@ def _claimed(
             for name, found in moves.items()
         },
         "ledger": head,
-        "engine": engine_record(card),
+        "engine": dict(engine),
     }
     return "marginals" if isinstance(plan, MarginalsPlan) else "release", claim, body

@@ -47,7 +47,7 @@ from lastbit.tables import (
     PublicTable,
     Source,
     check_public_apart,
-    one_database,
+    open_session,
     public_values,
 )
 
@@ -179,8 +179,8 @@ def made_up_answer(
             on_these = replace(plan, base=replace(plan.base, card=counted))
         else:
             on_these = replace(plan, card=counted)
-        with one_database(made):
-            record = unrecorded(on_these, MADE_UP, sql=sql)
+        with open_session(made) as session:
+            record = unrecorded(on_these, MADE_UP, session, sql=sql)
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
     priceless = {"question": "made up", "cost": Cost().to_json()}
     return Answer({**record, **priceless, **marks}, spared_by(card), charged=False)

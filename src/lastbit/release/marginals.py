@@ -37,9 +37,9 @@ from lastbit.tables import (
     DataCard,
     MarginalsPlan,
     Query,
+    Session,
     consistent_variances,
     planned_marginals,
-    rehearse_marginals,
     to_json,
     unit_name,
     weight_one,
@@ -142,10 +142,10 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
     ]
 
 
-def _check_runnable(plan: MarginalsPlan) -> None:
-    check_certified(plan, marginal_columns(plan))
+def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
+    check_certified(plan, marginal_columns(plan), session)
     with without_source(plan.card) as card:
-        rehearse_marginals(plan.query, card, plan.scanned)
+        session.rehearse_marginals(plan.query, card, plan.scanned)
 
 
 Tables: TypeAlias = Mapping[tuple[int, ...], Sequence[int]]
@@ -175,11 +175,13 @@ def marginals_record(
     sql: str | None = None,
     notes: tuple[str, ...] = (),
     head: str | None = None,
+    engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The record of noisy tables, with those that agree beside them."""
     columns, rows = marginal_columns(plan), list(marginal_rows(plan, noisy))
     said = [*notes, *_notes(plan)]
-    return record_of(plan, columns, rows, question=question, sql=sql, notes=said, head=head)
+    asked: Any = {"question": question, "sql": sql, "head": head, "engine": engine}
+    return record_of(plan, columns, rows, notes=said, **asked)
 
 
 def marginal_rows(

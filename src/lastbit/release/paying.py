@@ -76,7 +76,7 @@ from lastbit.ledger import (
     Account,
     Entry,
     Ledger,
-    Session,
+    Session as Connections,
     check_deciding,
     neighbours_of,
     spared_by,
@@ -90,9 +90,11 @@ from lastbit.tables import (
     DataCard,
     MarginalsPlan,
     Plan,
+    Session,
     fingerprint,
-    one_database,
+    open_session,
     sealed,
+    session_for,
 )
 
 _NOT_MADE = "the answer could not be made; nothing was released"
@@ -123,7 +125,7 @@ class Steps:
 
     columns: Callable[[Any], object]
     """Raises if the answer could not be made whatever the rows are."""
-    runnable: Callable[[Any], None]
+    runnable: Callable[[Any, Session], None]
     """The same for its columns, its certificate and its statement, without a row."""
     record: Callable[..., dict[str, Any]]
     """The record, from the plan and its noisy integers."""
@@ -160,10 +162,10 @@ class Paid:
     """What the price is paid for, where it was made in this process."""
 
 
-def checked(plan: Plan | MarginalsPlan) -> None:
+def checked(plan: Plan | MarginalsPlan, session: Session | None = None) -> None:
     """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
-    with one_database(plan.card):
-        steps_of(plan).runnable(plan)
+    with session_for(plan.card, session) as engine:
+        steps_of(plan).runnable(plan, engine)
 
 
 def reserved(
@@ -175,6 +177,7 @@ def reserved(
     sql: str | None,
     fresh: bool = False,
     before_charging: Callable[[], None] = nothing,
+    session: Session | None = None,
 ) -> Paid:
     """The price of an answer, committed; or the recorded answer, at no charge; or an error.
 
@@ -182,8 +185,8 @@ def reserved(
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
     with books.connection():
-        card, program = plan.card, program_of(plan)
-        data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
+        card, program = plan.card, program_of(plan, session)
+        data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
         neighbours = neighbours_of(card)
         # later than the source, which opens no account if it is not there
         books.account(card.account_name, card.budget, neighbours)
@@ -219,6 +222,7 @@ def answered(
     books: Ledger,
     who: str | None,
     before_settling: Callable[[], None] = nothing,
+    session: Session | None = None,
 ) -> Answer:
     """The answer that is paid for, settled in the ledger; what fails stays charged.
 
@@ -231,16 +235,18 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    steps, program = steps_of(plan), paid.program or program_of(plan)
+    steps, program = steps_of(plan), paid.program or program_of(plan, session)
     sql = entry.words if paid.sql is None else paid.sql
-    said = {"question": entry.question, "sql": sql, "head": entry.hash}
+    said: dict[str, Any] = {"question": entry.question, "sql": sql, "head": entry.hash}
+    said["engine"] = program.engine
 
     def settled() -> Entry:
-        with one_database(card), uncollected():
+        with uncollected():
             return answer(
                 program,
                 entry,
                 books=books,
+                session=session,
                 make_record=partial(_record, plan, said),
                 who=who,
                 reference=None if steps.reference is None else partial(steps.reference, plan),
@@ -255,7 +261,11 @@ def answered(
 def _record(plan: Plan | MarginalsPlan, said: dict[str, Any], noisy: Noisy) -> dict[str, Any]:
     """The record of an answer, not settled yet: nothing of it is in an error."""
     steps = steps_of(plan)
-    return sealed(lambda: steps.record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+    return sealed(
+        lambda: steps.record(plan, noisy, **said),
+        words=_NOT_MADE,
+        known=(NotCertified,),
+    )
 
 
 class _Once:
@@ -309,14 +319,14 @@ def paid_for(
     sql: str | None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order, on one connection to the ledger."""
-    session = ledger.session if isinstance(ledger, Ledger) else Session()
-    with session.lasting():
-        return _paid_for(plan, session, ledger=ledger, who=who, fresh=fresh, sql=sql)
+    connections = ledger.session if isinstance(ledger, Ledger) else Connections()
+    with connections.lasting():
+        return _paid_for(plan, connections, ledger=ledger, who=who, fresh=fresh, sql=sql)
 
 
 def _paid_for(
     plan: Plan | MarginalsPlan,
-    session: Session,
+    connections: Connections,
     *,
     ledger: str | os.PathLike[str] | Ledger | None,
     who: str | None,
@@ -331,14 +341,14 @@ def _paid_for(
     steps.columns(plan)
     if _is_missing(ledger, card):
         _check_first(plan)
-    books = opened_ledger(ledger, card, session)
-    with one_database(card):
+    books = opened_ledger(ledger, card, connections)
+    with open_session(card, units_beside=None if books is None else books.path) as session:
         if books is None:
-            return Answer(unrecorded(plan, _NOT_RECORDED, sql=sql), spared_by(card))
-        if card.accepted_data and _fingerprint(books, card) != _accepted(books, card):
+            return Answer(unrecorded(plan, _NOT_RECORDED, session, sql=sql), spared_by(card))
+        if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
-        check = partial(checked, plan)
+        check = partial(checked, plan, session)
         paid = reserved(
             plan,
             books=books,
@@ -347,8 +357,9 @@ def _paid_for(
             sql=sql,
             fresh=fresh,
             before_charging=check,
+            session=session,
         )
-        return answered(plan, paid, books=books, who=label)
+        return answered(plan, paid, books=books, who=label, session=session)
 
 
 def _is_missing(ledger: Any, card: DataCard) -> bool:
@@ -364,24 +375,27 @@ def _check_first(plan: Plan | MarginalsPlan) -> None:
     card = plan.card
     if card.accepted_data:
         raise _waits(card)
-    with one_database(card):
-        sealed(partial(fingerprint, card), words=_UNREAD)
-        checked(plan)
+    with open_session(card) as session:
+        sealed(partial(fingerprint, card, session), words=_UNREAD)
+        checked(plan, session)
     account = Account(name=card.account_name, budget=card.budget)
     account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
 
 
-def unrecorded(plan: Plan | MarginalsPlan, note: str, *, sql: str | None) -> dict[str, Any]:
+def unrecorded(
+    plan: Plan | MarginalsPlan, note: str, session: Session, *, sql: str | None
+) -> dict[str, Any]:
     """The record of an answer that nobody counts, on a card that names no ledger."""
-    card, steps, program = plan.card, steps_of(plan), program_of(plan)
+    card, steps, program = plan.card, steps_of(plan), program_of(plan, session)
     if card.budget is not None and not plan.cost.within(card.budget):
         words = f"the answer costs more than all of the budget of {card.name}"
         raise BudgetExceeded(f"{words}; ask at a lower price")
     said: Any = {"question": question_of_program(program, None), "sql": sql, "notes": (note,)}
+    said["engine"] = program.engine
     reference = None if steps.reference is None else partial(steps.reference, plan)
 
     def made() -> dict[str, Any]:
-        return _record(plan, said, answer_unrecorded(program, reference=reference))
+        return _record(plan, said, answer_unrecorded(program, session=session, reference=reference))
 
     return sealed(made, words=_NOT_MADE)
 
@@ -389,16 +403,14 @@ def unrecorded(plan: Plan | MarginalsPlan, note: str, *, sql: str | None) -> dic
 def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     """Let the data be asked about as they are now; a steward's decision, which is recorded."""
     if _is_missing(None, card):
-        with one_database(card):
-            sealed(partial(fingerprint, card), words=_UNREAD)
+        sealed(partial(fingerprint, card), words=_UNREAD)
     books = opened_ledger(None, card)
     if books is None:
         raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
     known = {one.name: one for one in books.principals()}
     if known:  # the ledger refuses as well, by `who`, once the source has been read
         check_deciding(known, books.user)
-    with one_database(card):
-        data = _fingerprint(books, card)
+    data = _fingerprint(books, card)
     books.account(card.account_name, card.budget, neighbours_of(card))
     return books.accept_data(card.account_name, card.name, data, who=who or books.user)
 
@@ -429,15 +441,17 @@ def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | 
     return None
 
 
-def _fingerprint(books: Ledger, card: DataCard) -> str:
-    return sealed(lambda: books.keyed(fingerprint(card)), words=_UNREAD)
+def _fingerprint(books: Ledger, card: DataCard, session: Session | None = None) -> str:
+    return sealed(lambda: books.keyed(fingerprint(card, session)), words=_UNREAD)
 
 
-def opened_ledger(ledger: Any, card: DataCard, session: Session | None = None) -> Ledger | None:
+def opened_ledger(
+    ledger: Any, card: DataCard, connections: Connections | None = None
+) -> Ledger | None:
     """The ledger that is named, or the card's; one that the card does not name is refused."""
     if ledger is None:
-        return None if card.ledger is None else Ledger.open(card.ledger, session=session)
-    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, session=session)
+        return None if card.ledger is None else Ledger.open(card.ledger, session=connections)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, session=connections)
     if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"

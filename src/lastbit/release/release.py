@@ -28,9 +28,9 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     Query,
+    Session,
     counted_card,
     distinct_values,
-    rehearse,
     sealed,
     unit_name,
     values_to_json,
@@ -104,12 +104,12 @@ def _check_rehearsed(plan: Plan) -> None:
         sealed(partial(_columns, plan, noisy), words=_NOT_POSSIBLE)
 
 
-def _check_runnable(plan: Plan) -> None:
+def _check_runnable(plan: Plan, session: Session) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    check_certified(plan, _check_columns(plan))
+    check_certified(plan, _check_columns(plan), session)
     with without_source(plan.card) as card:
-        rehearse(plan.query, card, plan.measures)
+        session.rehearse(plan.query, card, plan.measures)
 
 
 def _record(
@@ -120,12 +120,20 @@ def _record(
     sql: str | None,
     notes: tuple[str, ...] = (),
     head: str | None = None,
+    engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     columns = _columns(plan, noisy)
     rows = _rows(plan.query, noisy, columns)
     said = [*notes, *_notes(plan)]
     return record_of(
-        plan, _told(plan, columns), rows, question=question, sql=sql, notes=said, head=head
+        plan,
+        _told(plan, columns),
+        rows,
+        question=question,
+        sql=sql,
+        notes=said,
+        head=head,
+        engine=engine,
     )
 
 
@@ -138,6 +146,7 @@ def record_of(
     sql: str | None,
     notes: Sequence[str],
     head: str | None,
+    engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is recorded of an answer, not settled yet: the checker has had the last word on it."""
     import lastbit  # late: the package imports this room
@@ -153,7 +162,7 @@ def record_of(
         "guarantee": plan.guarantee,
         "plan": plan.to_json(),
         "notes": list(notes),
-        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head),
+        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head, engine=engine),
         "entry": None,
     }
 

@@ -1,5 +1,9 @@
+from lastbit.tables.backends.columns import (
+    columns_of as columns_of,
+    public_values as public_values,
+)
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
-from lastbit.tables.backends.duckdb.files import check_public_apart as check_public_apart
+from lastbit.tables.backends.duckdb.public import check_public_apart as check_public_apart
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
     is_lazy as is_lazy,
@@ -7,20 +11,14 @@ from lastbit.tables.backends.duckdb.snapshot import (
     snapshot as snapshot,
 )
 from lastbit.tables.backends.engines import (
-    aggregates as aggregates,
-    columns_of as columns_of,
+    Session as Session,
     engine_record as engine_record,
     fingerprint as fingerprint,
-    keeping_units as keeping_units,
-    marginal_counts as marginal_counts,
-    one_database as one_database,
-    printed_statement as printed_statement,
-    progress as progress,
-    public_values as public_values,
-    rehearse as rehearse,
-    rehearse_marginals as rehearse_marginals,
-    told as told,
+    open_session as open_session,
+    session_for as session_for,
 )
+from lastbit.tables.backends.printed import printed_statement as printed_statement
+from lastbit.tables.backends.progress import progress as progress, told as told
 from lastbit.tables.backends.raw_rows import RawRows as RawRows
 from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,

@@ -16,12 +16,15 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
+from lastbit.tables.backends import engines
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from tests.tables.connecting import aggregates, connected
 
 CANARY = "canary73211"
 W = 1 << 20
@@ -333,8 +336,8 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
         object.__setattr__(found, "sql", 'SELECT CAST("Place" AS INTEGER) FROM lastbit_table')
         return found
 
-    real = backend.statement
-    monkeypatch.setattr(backend, "statement", wrong)
+    real = engines.statement
+    monkeypatch.setattr(engines, "statement", wrong)
     data = DATA | {"Place": [CANARY] * 7}
     with pytest.raises(EngineFailed) as caught:
         ask(card(frame(data)))
@@ -345,13 +348,13 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     polars.DataFrame(DATA).write_parquet(path)
-    real = backend.assembled
+    real = engines.assembled
 
     def touched(*args):
         os.utime(path, (1, 1))
         return real(*args)
 
-    monkeypatch.setattr(backend, "assembled", touched)
+    monkeypatch.setattr(engines, "assembled", touched)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card(Source(kind="parquet", paths=(str(path),))))
 
@@ -436,12 +439,12 @@ def test_what_a_killed_process_has_left_is_removed_and_nothing_else(tmp_path):
 
 INTERRUPTED = """
 import signal, threading
-from lastbit.tables.backends.duckdb.engine import _ran, connected
+from lastbit.tables.backends.duckdb.engine import EngineSession, _ran
 
 main = threading.main_thread().ident
 threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
 try:
-    with connected() as connection:
+    with EngineSession() as session, session.connected() as connection:
         _ran(connection, "SELECT count(*) FROM range(1000000000000) t(x) WHERE (x * 3) % 7 = 3")
 except KeyboardInterrupt:
     print("heard")
@@ -453,11 +456,11 @@ def test_limits_of_the_card_are_the_databases(tmp_path):
         max_memory="300MB", threads=1, spill_folder=str(tmp_path), max_spill="2MB"
     )
     wanted = ("memory_limit", "threads", "max_temp_directory_size", "temp_directory")
-    with backend.one_database():
+    with backend.EngineSession() as session:
         for _ in range(2):  # one that is kept has them too
-            with connected(limits) as session, connected() as other:
+            with session.connected(limits) as limited, session.connected() as other:
                 found = [
-                    session.execute(f"SELECT current_setting('{one}')").fetchone()[0]
+                    limited.execute(f"SELECT current_setting('{one}')").fetchone()[0]
                     for one in wanted
                 ]
                 assert found[:3] == ["286.1 MiB", 1, "1.9 MiB"]

@@ -8,19 +8,17 @@ import polars
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends import engines
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import (
-    aggregates,
-    columns_of,
-    connected,
-    fingerprint,
-    prepared,
-)
+from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
+from tests.tables.connecting import aggregates, connected
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -81,13 +79,13 @@ def test_copies_are_two_files(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_pattern_is_written_out_once_and_a_new_file_noticed(tmp_path, kind, monkeypatch):
     written(tmp_path, kind)
-    real = backend.assembled
+    real = engines.assembled
 
     def added(*args):
         (tmp_path / f"b.{kind}").write_bytes((tmp_path / f"a.{kind}").read_bytes())
         return real(*args)
 
-    monkeypatch.setattr(backend, "assembled", added)
+    monkeypatch.setattr(engines, "assembled", added)
     source = Source(kind=kind, paths=(str(tmp_path / f"*.{kind}"),))
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card_of(source))
@@ -231,16 +229,18 @@ def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monk
         card_of(Source(kind="parquet", paths=(str(plain),))),
         card_of(Source(kind="frame", frame=polars.DataFrame({"id": [1, 2]}))),
     ]
-    with backend.one_database():
+    count = Query(table="t", aggregates=(COUNT,))
+    measures = measures_of(count)[0]
+    with EngineSession() as session:
         for rows in (3, 5, 4):
             stored(rows)
             polars.DataFrame({"id": range(rows)}).write_parquet(plain)
-            fingerprints = [fingerprint(card) for card in cards]
-            for card in cards:
-                rehearsed = Query(table="t", aggregates=(COUNT,))
-                backend.rehearse(rehearsed, card, measures_of(rehearsed)[0])
-            assert [ask(card) for card in cards] == [rows, rows, 2]
-            assert [fingerprint(card) for card in cards] == fingerprints
+            fingerprints = [session.fingerprint(card) for card in cards]
+            for card, number in zip(cards, (rows, rows, 2), strict=True):
+                session.rehearse(count, card, measures)
+                found = session.aggregates(count, card, measures, secret=None)
+                assert list(found.entries.values()) == [[number]]
+            assert [session.fingerprint(card) for card in cards] == fingerprints
         assert len(connects) == 1
     ask(cards[0])
     assert len(connects) == 2

@@ -1,14 +1,27 @@
 """Which engine runs a question, what it needs, and what its text may not change."""
 
 import sys
+from abc import ABC
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends import engines
-from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.duckdb.engine import EngineSession
+from lastbit.tables.backends.printed import printed_statement
+from lastbit.tables.card.schema import (
+    Column,
+    DataCard,
+    EngineLimits,
+    PrivateTable,
+    PublicTable,
+    Source,
+)
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
@@ -51,7 +64,7 @@ def test_a_driver_that_is_not_installed_is_named_with_its_remedy(monkeypatch, so
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, driver, None)
     with pytest.raises(InvalidParameter, match=f"lastbit\\[{source.kind}\\]"):
-        engines.columns_of(source)
+        columns_of(source)
 
 
 @pytest.mark.parametrize(("own", "other"), [(FILE, SERVER), (SERVER, LAKE), (LAKE, FILE)])
@@ -71,7 +84,7 @@ def test_the_plan_is_the_same_on_every_engine():
 
 
 def test_what_a_vendor_calls_its_version_is_made_a_plain_word(monkeypatch):
-    monkeypatch.setattr("lastbit.tables.backends.duckdb.engine.version", lambda _: "1.4 (our own)")
+    monkeypatch.setattr(EngineSession, "version", lambda *_: "1.4 (our own)")
     assert engines.engine_record(card(FILE)) == {
         "name": "duckdb",
         "version": "1.4__our_own_",
@@ -79,9 +92,47 @@ def test_what_a_vendor_calls_its_version_is_made_a_plain_word(monkeypatch):
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "driver"), [("duckdb", "duckdb"), ("postgres", "psycopg"), ("spark", "pyspark")]
+)
+def test_an_engine_that_forgets_a_method_cannot_be_opened(name, driver):
+    pytest.importorskip(driver)
+    session = import_module(f"lastbit.tables.backends.{name}.engine").EngineSession
+    assert session.__mro__ == (session, engines.Session, ABC, object)
+    body = {n: v for n, v in vars(session).items() if n not in ("__dict__", "__weakref__")}
+    for forgotten in engines.Session.__abstractmethods__:
+        without = {n: v for n, v in body.items() if n not in (forgotten, "__abstractmethods__")}
+        with pytest.raises(TypeError, match=rf"abstract method '?{forgotten}\b"):
+            type("Forgetful", (engines.Session,), without)()
+
+
+def test_no_engine_keeps_anything_for_a_thread():
+    """A session is passed: whoever has none has no connection either."""
+    folder = Path(engines.__file__).parent
+    assert [path for path in folder.rglob("*.py") if "threading.local" in path.read_text()] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "ledger", "index", "kept"),
+    [
+        (FILE, Path("v.ledger"), True, "v.ledger.units"),
+        (FILE, Path("v.ledger"), False, None),
+        (FILE, "postgresql://db/ledger", True, None),
+        (FILE, None, True, None),
+        (SERVER, Path("v.ledger"), True, None),
+    ],
+)
+def test_units_are_kept_beside_a_ledger_in_a_file(source, ledger, index, kept):
+    if source is SERVER:
+        pytest.importorskip("psycopg")
+    limits = EngineLimits(index=index)
+    with engines.open_session(card(source, engine_limits=limits), units_beside=ledger) as session:
+        assert session.units == kept
+
+
 @pytest.mark.parametrize("name", ["duckdb", "postgres", "spark"])
 def test_a_statement_for_review_says_what_it_is(name):
     plan = planned(QUESTION, card(SERVER), epsilon=1)
-    first = engines.printed_statement(plan, name).partition("\n")[0]
+    first = printed_statement(plan, name).partition("\n")[0]
     assert ("as lastbit runs it" in first) == (name == "postgres")
-    assert engines.printed_statement(plan).startswith("-- PostgreSQL, dialect 1: as lastbit runs")
+    assert printed_statement(plan).startswith("-- PostgreSQL, dialect 1: as lastbit runs")

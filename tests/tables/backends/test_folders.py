@@ -6,13 +6,15 @@ import duckdb
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, fingerprint
-from lastbit.tables.backends.duckdb.files import files_of, kind_of_folder, opened
+from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.duckdb.files import kind_of_folder, opened
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.tables.connecting import aggregates
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -25,6 +27,11 @@ def written(folder, kind="parquet", rows=12):
         f"TO '{folder}' (FORMAT {kind}, PARTITION_BY (year, city))"
     )
     return str(folder)
+
+
+def files_of(source):
+    with opened(source) as there:
+        return list(there.paths)
 
 
 def card_of(source, **types):

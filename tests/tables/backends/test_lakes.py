@@ -9,11 +9,12 @@ import pyarrow
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine
-from lastbit.tables.backends.duckdb.engine import columns_of, fingerprint
-from lastbit.tables.backends.duckdb.files import files_of, opened
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.engines import LookedThrough, fingerprint
 from lastbit.tables.card.source import source_of
-from tests.tables.backends.test_folders import card_of, counts
+from tests.tables.backends.test_folders import card_of, counts, files_of
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_new_version_is_other_data_and_noticed(delta, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_ran", changing)
-        engine._check_files.cache_clear()
+        patch.setattr(engine, "_LOOKED_THROUGH", LookedThrough())
         with pytest.raises(EngineFailed, match="changed while it was read"):
             counts(card, "year", 2020)
     assert fingerprint(card) != before

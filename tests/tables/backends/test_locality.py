@@ -18,16 +18,19 @@ import pytest
 from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.backends.duckdb.files import opened, plain_frame
+from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.duckdb.frames import plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.evidence import late
+from tests.tables.connecting import aggregates, connected
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double

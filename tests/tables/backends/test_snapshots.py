@@ -7,8 +7,9 @@ import polars
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.duckdb.engine import columns_of, fingerprint
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.snapshot import Snapshot, snapshot
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, Source
 
 

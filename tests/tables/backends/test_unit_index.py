@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,6 @@ import lastbit as lb
 from lastbit.errors import EngineFailed
 from lastbit.ledger.ledger import Ledger
 from lastbit.tables.backends.duckdb import engine, unit_index as index
-from lastbit.tables.backends.duckdb.engine import aggregates, keeping_units, marginal_counts
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.sql.statement import parsed
@@ -54,9 +54,25 @@ def card_of(source, **changes):
     return DataCard(**(fields | {"max_groups": 5} | changes))
 
 
+SESSIONS = [engine.EngineSession()]
+"""That which questions are asked in is the last one."""
+
+
+@contextmanager
+def keeping_units(folder):
+    """Inside, which units have many rows is kept in this folder."""
+    with engine.EngineSession(units=folder) as session:
+        SESSIONS.append(session)
+        try:
+            yield
+        finally:
+            SESSIONS.remove(session)
+
+
 def ask(card, sql=QUESTIONS[1]):
     query = parsed(sql, card)
-    found = aggregates(query, card, measures_of(query)[0], secret="s")
+    with SESSIONS[-1] as session:
+        found = session.aggregates(query, card, measures_of(query)[0], secret="s")
     bins = {name: [list(one) for one in every] for name, every in found.bins.items()}
     return found.keys, found.entries, bins, found.units
 
@@ -108,10 +124,10 @@ def test_the_same_integers(tmp_path, folder, counted, kind, unit):
 def test_marginals_and_questions_share_it(tmp_path, folder, counted):
     card = card_of(source_in(tmp_path, "parquet"))
     query = parsed(QUESTIONS[1], card)
-    without = marginal_counts(query, card, [(0,)]).entries
+    without = SESSIONS[-1].marginal_counts(query, card, [(0,)]).entries
     with keeping_units(str(folder)):
         ask(card)
-        assert marginal_counts(query, card, [(0,)]).entries == without
+        assert SESSIONS[-1].marginal_counts(query, card, [(0,)]).entries == without
         ask(card, "SELECT cat, median(x) FROM t GROUP BY cat")
     assert len(counted) == 1
 

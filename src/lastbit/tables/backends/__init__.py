@@ -7,13 +7,17 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 
 | file | holds |
 |---|---|
-| `csv_records.py` | CSV split into records, exactly |
+| `engines.py` | the engine of a source, and a session on it, which a question is asked in |
 | `aggregated.py` | what an engine gives back: raw integers, which show themselves to nobody |
-| `engines.py` | the engine of a source: each folder below has the functions of `Engine` |
-| `duckdb/engine.py` | `aggregates`, `fingerprint`, `rehearse`, `columns_of`, `one_database` |
-| `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a session |
+| `csv_records.py` | CSV split into records, exactly |
+| `duckdb/engine.py` | DuckDB's session: `aggregates`, `fingerprint`, `rehearse` |
+| `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a connection |
 | `duckdb/unit_index.py` | which units have many rows, kept for the next question |
-| `duckdb/files.py` | the files of a source, each once; frames as DuckDB can read them |
+| `duckdb/files.py` | the files of a source, each once |
+| `duckdb/delta.py` | those of a Delta table, by its log |
+| `duckdb/frames.py` | frames as DuckDB can read them |
 | `spark/sources.py` | tables and Parquet files of Spark, each scan the same rows |
 | `spark/snapshot.py` | frames of Spark, computed once |
+| `columns.py`, `*/columns.py` | names and types of columns, for cards; no answer needs it |
+| `printed.py`, `progress.py` | a statement for review; how far an engine is |
 """

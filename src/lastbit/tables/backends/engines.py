@@ -1,87 +1,189 @@
 """Which engine runs a question: the one that its sources are on; each is loaded when it is needed.
 
-Every engine's folder has the same two files: `engine.py`, with the functions of `Engine` below, and
-`sources.py`, with the columns and types that it finds. The functions here hand over to them.
+Every engine's folder has the same files: `engine.py`, with its `Session`; `sources.py`, with the
+columns and types that it finds; and `columns.py`, for those who draft cards.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, cast
+from typing import Self, TypeAlias, TypeVar, cast
 
-from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
-from lastbit.tables.compile.statement import compiled
-from lastbit.tables.limits import nameable
+from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.measures import Measure
-from lastbit.tables.plan.marginals import MarginalsPlan
-from lastbit.tables.plan.plan import Plan
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Marginal, Scan
 
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
-_PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(
-    {
-        "duckdb": ("dialect", "DUCKDB"),
-        "postgres": ("postgres", "POSTGRES"),
-        "spark": ("spark", "SPARK"),
-    }
-)
+
+_MOST_STATES = 64
+_NO_SECRET = "0" * 64
+
+Opened = TypeVar("Opened")
+Spelled: TypeAlias = Callable[..., Statement]
+"""The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
 
 
-class Engine(Protocol):
-    """What every `backends/<engine>/engine.py` has."""
+class Session(ABC):
+    """An engine, open for the calls of one question, by one thread at a time.
 
+    What is slow to open is opened once, when it is first needed, and closed with the session. What
+    two calls of a session share is never a row, but on PostgreSQL the state of the tables.
+    """
+
+    def __init__(self, *, units: str | None = None) -> None:
+        self.units = units
+        """The folder of the index of rows per unit, where one is kept."""
+        self.held = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all that was opened; the session may be used again, and opens it anew."""
+        self.held.close()
+
+    @abstractmethod
     def version(self, card: DataCard) -> str:
         """Of the program that runs the statement, as it says itself."""
 
-    def one_database(self) -> AbstractContextManager[None]:
-        """Inside, the calls of this thread share what is slow to open."""
-
+    @abstractmethod
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data do. Refuses what no question could be answered from."""
 
-    def columns_of(self, source: Source) -> dict[str, ColumnType]:
-        """The names and types of the source's columns; no value is looked at."""
-
-    def public_values(
-        self, card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
-    ) -> tuple[Value, ...]:
-        """The first different values of a public table's column, in order."""
-
     def rehearse(self, query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse, without reading a row, what the engine cannot run."""
+        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
+        self.run_without_rows(query, card, _measured(query, card, measures, _NO_SECRET))
 
     def rehearse_marginals(
         self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
     ) -> None:
         """The same for all marginals of a question."""
+        self.run_without_rows(query, card, _counted(query, card, marginals))
 
     def aggregates(
         self, query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
     ) -> RawRows:
         """The measures of the query, raw. What fails, fails before anything is released."""
+        return self.run(query, card, _measured(query, card, measures, secret))
 
     def marginal_counts(
         self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
     ) -> RawRows:
         """The marginals of the query, raw, by the names m1, m2 ..."""
+        return self.run(query, card, _counted(query, card, marginals))
+
+    @abstractmethod
+    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
+        """Run the statement, but on protected tables without rows; nothing depends on one."""
+
+    @abstractmethod
+    def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
+        """What the statement gives, of one state of the data."""
 
 
-def engine_of(source: Source) -> Engine:
-    """The engine that this source is on; refused where its driver is not installed."""
+def _measured(
+    query: Scan, card: DataCard, measures: tuple[Measure, ...], secret: str | None
+) -> Spelled:
+    return partial(statement, query, card, measures, secret=secret)
+
+
+def _counted(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> Spelled:
+    return partial(marginals_statement, query, card, marginals)
+
+
+def tables_of(
+    card: DataCard,
+    names: Iterable[str],
+    opened: Callable[[Source], Opened],
+    check_unit: Callable[[Opened, str | None], None],
+    check_apart: Callable[[Opened, Iterable[tuple[str, Opened]]], None],
+) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+    """The table (None) and these others: opened, and the columns that the card declares.
+
+    A public table that is the table itself, or a private one, is refused: joined or not, each
+    private one is looked at for that.
+    """
+    own = {column.name: column.type for column in card.columns.values()}
+    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
+    found.append((None, opened(card.source), own))
+    public: list[tuple[str, Opened]] = []
+    private = {name: opened(one.source) for name, one in card.private.items()}
+    for name in names:
+        if name in private:
+            columns = card.private[name].columns.values()
+            found.append((name, private[name], {column.name: column.type for column in columns}))
+        else:
+            public.append((name, opened(card.public[name].source)))
+            found.append((*public[-1], dict(card.public[name].columns)))
+    check_unit(found[0][1], card.unit)
+    for name, there in private.items():
+        check_unit(there, card.private[name].unit)
+    for protected in (found[0][1], *private.values()):
+        check_apart(protected, public)
+    return found
+
+
+def names_in_statement(
+    card: DataCard, tables: Iterable[tuple[str | None, Opened, dict[str, ColumnType]]]
+) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+    """The same tables, each by the name under which the statement asks for it."""
+    return [
+        (private_relation(name or "") if name in card.private else relation(name), there, columns)
+        for name, there, columns in tables
+    ]
+
+
+class LookedThrough:
+    """States of files that were looked through in this process, the latest ones."""
+
+    def __init__(self) -> None:
+        self._states: dict[object, None] = {}
+
+    def holds(self, state: object) -> bool:
+        """Whether this state was looked through."""
+        return state in self._states
+
+    def add(self, state: object) -> None:
+        """That it was; the oldest are looked through again."""
+        self._states[state] = None
+        for old in list(self._states)[:-_MOST_STATES]:
+            self._states.pop(old, None)
+
+
+def open_session(card: DataCard, *, units_beside: object = None) -> Session:
+    """A session on the engine of this card, to be closed; nothing is opened as yet.
+
+    DuckDB keeps which units have many rows, if the card lets it, beside the ledger at this path. A
+    ledger on a server has no place for it.
+    """
+    indexed = card.source.engine == "duckdb" and card.engine_limits.index
+    beside = indexed and isinstance(units_beside, Path)
+    return session_on(card.source, units=f"{units_beside}.units" if beside else None)
+
+
+def session_on(source: Source, *, units: str | None = None) -> Session:
+    """A session on the engine of this source; refused where its driver is not installed."""
     name = source.engine
     try:
-        return cast(Engine, import_module(f"lastbit.tables.backends.{name}.engine"))
+        engine = import_module(f"lastbit.tables.backends.{name}.engine")
+        return cast(Session, engine.EngineSession(units=units))
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if _DRIVERS.get(missing) != name:
@@ -95,129 +197,32 @@ def engine_of(source: Source) -> Engine:
 
 def dialect_of(name: EngineName) -> Dialect:
     """How statements are written for this engine; its driver is not needed."""
-    file, constant = _PLACES[name]
-    return cast(Dialect, getattr(import_module(f"lastbit.tables.compile.{file}"), constant))
+    return cast(Dialect, vars(import_module(f"lastbit.tables.compile.{name}"))[name.upper()])
 
 
-_SHOWN = "lastbit_table stands for the table"
-_UNDRAWN = "drawn afresh for every answer"
-
-
-def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> str:
-    """The statement of a plan, for review, in the text of this engine or of the card's own.
-
-    Its first line says what it is. Nothing is read: columns are taken to be as the card says, and
-    sources stand under the names that an engine shows them by.
-    """
-    own = plan.card.source.engine
-    name = name or own
-    dialect = dialect_of(cast(EngineName, name))
-    if isinstance(plan, MarginalsPlan):
-        sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect).sql
-    else:
-        asked = plan.query, plan.card, plan.measures
-        sql = compiled(*asked, secret=_UNDRAWN, dialect=dialect)
-    if name == own:
-        words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it; {_SHOWN}"
-    else:
-        words = f"{dialect.title}, dialect {dialect.version}: the source is on {own}"
-    return f"-- {words}\n{sql}"
-
-
-def engine_record(card: DataCard) -> dict[str, str | int]:
+def engine_record(card: DataCard, session: Session | None = None) -> dict[str, str | int]:
     """What a record and a certificate say of the engine: name, version, and that of the dialect."""
     name = card.source.engine
+    with session_for(card, session) as engine:
+        said = engine.version(card)
     # a vendor may call its own version anything; the checker takes a plain word
-    version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", engine_of(card.source).version(card))[:60] or "_"
+    version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
     return {"name": name, "version": version, "dialect": dialect_of(name).version}
 
 
-def one_database(card: DataCard) -> AbstractContextManager[None]:
-    """Inside, the calls of this thread about this card share what is slow to open."""
-    return engine_of(card.source).one_database()
-
-
-def keeping_units(card: DataCard, ledger: object) -> AbstractContextManager[None]:
-    """Inside, DuckDB keeps which units have many rows, if the card lets it, beside this ledger.
-
-    A ledger on a server has no place for it.
-    """
-    indexed = card.source.engine == "duckdb" and card.engine_limits.index
-    if not indexed or not isinstance(ledger, Path):
-        return nullcontext()
-    from lastbit.tables.backends.duckdb import engine  # each engine is loaded when it is needed
-
-    return engine.keeping_units(f"{ledger}.units")
-
-
-def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data do. Refuses what no question could be answered from."""
-    return engine_of(card.source).fingerprint(card)
-
-
-def columns_of(source: Source) -> dict[str, ColumnType]:
-    """The names and types of the source's columns; no value is looked at."""
-    return engine_of(source).columns_of(source)
-
-
-def public_values(
-    card: DataCard, table: str, column: str, *, most: int
-) -> tuple[Value, ...] | None:
-    """The different values of a public table's column, in order.
-
-    None if there are more than `most`, or some that no query can name, or the table cannot be read:
-    then it is refused where the question is rehearsed.
-
-    Theorem  they are a function of a public table, which is another file than the protected one
-             (`check_apart`): a query that names them as its keys has not looked at the data
-    """
-    kinds, engine = card.public[table].columns, engine_of(card.source)
-    found = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
-    try:
-        values = engine.public_values(card, table, found, most=most + 1)
-    except LastbitError:
-        return None
-    return values if nameable(values, most=most) else None
-
-
-def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse, without reading a row, what the engine cannot run."""
-    engine_of(card.source).rehearse(query, card, measures)
-
-
-def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
-    engine_of(card.source).rehearse_marginals(query, card, marginals)
-
-
-def aggregates(
-    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> RawRows:
-    """The measures of the query, raw. What fails, fails before anything is released."""
-    return engine_of(card.source).aggregates(query, card, measures, secret=secret)
-
-
-def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
-    return engine_of(card.source).marginal_counts(query, card, marginals)
-
-
-Tell: TypeAlias = Callable[[float, str], None]
-_TELL: ContextVar[Tell | None] = ContextVar("tell", default=None)
-
-
 @contextmanager
-def progress(tell: Tell) -> Iterator[None]:
-    """Inside, engines that know how far they are say so: the share done, and what they do."""
-    before = _TELL.set(tell)
-    try:
-        yield
-    finally:
-        _TELL.reset(before)
+def session_for(
+    card: DataCard, session: Session | None, *, units_beside: object = None
+) -> Iterator[Session]:
+    """The session given; or, where there is none, one on the engine of the card until the end."""
+    if session is not None:
+        yield session
+        return
+    with open_session(card, units_beside=units_beside) as own:
+        yield own
 
 
-def told(share: Callable[[], float], words: str) -> None:
-    """For engines: tell how far the work is, where that is asked for at all."""
-    tell = _TELL.get()
-    if tell is not None:
-        tell(share(), words)
+def fingerprint(card: DataCard, session: Session | None = None) -> bytes:
+    """Differs if the data do. Refuses what no question could be answered from."""
+    with session_for(card, session) as engine:
+        return engine.fingerprint(card)

@@ -14,7 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.engines import columns_of
+from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.card.fields import Problem
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.card.source import ON_SPARK

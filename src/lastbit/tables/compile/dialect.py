@@ -1,14 +1,17 @@
-"""What differs between engines in the text of a statement; the base is DuckDB's.
+"""What differs between engines in the text of a statement: each says all of it itself.
 
 Law      a method gives SQL whose value on a row is, on every engine, what its docstring says, to
          the last bit; NULL is called missing
 Theorem  no value of any row can stop the statement: a method that could raise on its engine
-         guards its operands first, as this one does by 128 bits and TRY_CAST
+         guards its operands first
+Theorem  no engine is given another one's text by omission: what could differ is abstract, so an
+         engine that leaves it out cannot be made; no engine's class is made of another's
 Theorem  the work on a row is bounded: operands are names of columns or constants (`steps.py`), so
          a method may name them several times; an operation nests `nested_terms` deep at most
 Differs  what an engine cannot do to the last bit is not in its dialect: `unsupported`, or a method,
          refuses it with its remedy before anything is read
-Checked  tests/engines/ (all pairs of hostile values, each engine against this one), tests/tables/
+Checked  tests/engines/ (all pairs of hostile values, each engine against DuckDB), tests/tables/,
+         tests/tables/test_dialects.py (each method left out, one by one)
 
 What all three write alike is in the other files: comparisons, AND, OR, NOT, IS NULL, IN, BETWEEN,
 CASE, coalesce, least and greatest (which skip what is missing), JOIN, GROUP BY, HAVING, DISTINCT,
@@ -18,53 +21,23 @@ UNION ALL, count(*), row_number(), GROUPING SETS, and sum(w) FILTER (WHERE ...):
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, final
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile import steps
 from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import ColumnType, Value
 
-Family: TypeAlias = Literal[
-    "integer",
-    "decimal",
-    "number",
-    "text",
-    "enum",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "other",
-]
+Family: TypeAlias = ColumnType | Literal["decimal", "enum", "timestamptz", "other"]
 """The kind of type that a column has in its source; `decimal` is exact, with a fraction or not;
 `enum` is a type of texts that somebody made."""
 
 Part: TypeAlias = Literal["inline", "step", "kept", "free"]
 """How a part of WITH is run: into what reads it; the same, but its expressions once a row;
 once and kept; as the engine likes."""
-
-READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
-    {
-        "integer": ("integer", "decimal", "number", "boolean"),
-        "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "enum", "integer", "boolean"),
-        "boolean": ("boolean", "integer"),
-        "date": ("date", "timestamp", "timestamptz"),
-        "timestamp": ("timestamp", "timestamptz", "date"),
-    }
-)
-"""Which columns are read as each type outside of DuckDB, whose casts read others in ways of their
-own: text as numbers, days and truth values; numbers and times as text."""
-
-_FEW = 16
-_DIGITS = 400
-_FURTHEST = 1 << 32  # where DuckDB's substring would raise
-_EXACT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,328 +61,276 @@ class Grid:
     high: int
 
 
-class Dialect:
-    """DuckDB's text. Another engine's dialect is a subclass that says what it writes otherwise."""
+class Dialect(ABC):
+    """The text of one engine. What all engines write alike is final here; the rest is theirs."""
 
-    name: ClassVar[str] = "duckdb"
-    title: ClassVar[str] = "DuckDB"
-    version: ClassVar[int] = 1  # one more where the text changes its meaning
-    types: ClassVar[Mapping[ColumnType, str]] = MappingProxyType(
-        {
-            "integer": "BIGINT",
-            "number": "DOUBLE",
-            "text": "VARCHAR",
-            "boolean": "BOOLEAN",
-            "date": "DATE",
-            "timestamp": "TIMESTAMP",
-        }
-    )
-    evens: ClassVar[bool] = True  # whether steps are made even (`steps.py`): vectors of one value
-    bounding: ClassVar[Literal["join", "window"]] = "join"  # how rows meet their unit's numbers
-    nested_terms: ClassVar[int] = 32  # operations of a chain a + b + c in one step
-    unsupported: ClassVar[Mapping[str, str]] = MappingProxyType({})  # functions, with the remedy
+    name: ClassVar[str]
+    title: ClassVar[str]
+    version: ClassVar[int]  # one more where the text changes its meaning
+    types: ClassVar[Mapping[ColumnType, str]]
+    evens: ClassVar[bool]  # whether steps are made even (`steps.py`): vectors of one value
+    bounding: ClassVar[Literal["join", "window"]]  # how rows meet their unit's numbers
+    nested_terms: ClassVar[int]  # operations of a chain a + b + c in one step
+    unsupported: ClassVar[Mapping[str, str]]  # functions, with the remedy
 
+    # alike on every engine
+
+    @final
     def check(self, function: str) -> None:
         """Refuse a function of `query/expression.py` that this engine does not have."""
         if function in self.unsupported:
             raise self.refusal(function, self.unsupported[function])
 
+    @final
     def refusal(self, what: str, remedy: str) -> QueryRefused:
         """What this engine cannot do to the last bit."""
         return refused(what, f"cannot be computed to the last bit on {self.title}", remedy)
 
-    # names and values
-
-    def identifier(self, name: str) -> str:
-        """A name; no text in it can become code."""
-        return steps.identifier(name)
-
-    def text(self, value: str) -> str:
-        """A text, compared by its bytes; no text in it can become code."""
-        return steps.string(value)
-
-    def double(self, value: Fraction | int | float) -> str:
-        """The double nearest to a number, and of that type."""
-        return steps.double(value)
-
-    def literal(self, value: Value) -> str:
-        """A constant, of its own SQL type; a missing one is NULL."""
-        return steps.literal(value)
-
+    @final
     def missing(self, kind: ColumnType) -> str:
         """NULL of this type."""
         return f"CAST(NULL AS {self.types[kind]})"
 
-    # reading
-
-    def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
-        """A column of the source, whose type is of this family, as `kind`; missing if it cannot be.
-
-        A double becomes the whole number next to it, ties to even, a decimal ties away from 0.
-        NaN, long texts and far dates are left to `checked`.
-
-        >>> Dialect().read('"age"', "integer", "text")
-        'TRY_CAST("age" AS BIGINT)'
-        """
-        del actual  # TRY_CAST reads any
-        return f"TRY_CAST({sql} AS {self.types[kind]})"
-
+    @final
     def checked(self, name: str, kind: ColumnType) -> str:
         """A column of this type, but missing where it is NaN, over LONGEST_TEXT bytes, or a day
         outside of the years 1 to 9999.
-
-        >>> Dialect().checked("c1", "number")
-        'CASE WHEN NOT isnan(c1) THEN c1 END'
         """
         match kind:
             case "number":
-                return f"CASE WHEN NOT isnan({name}) THEN {name} END"
+                return self.not_nan(name)
             case "date" | "timestamp":
                 return f"CASE WHEN {name} BETWEEN {_range(kind, self.types[kind])} THEN {name} END"
             case "text":
                 return f"CASE WHEN {self.bytes_of(name)} <= {LONGEST_TEXT} THEN {name} END"
         return name
 
+    @final
+    def concat_if_short(self, values: Sequence[str]) -> str:
+        """concat(...) of these texts, missing if it had over LONGEST_TEXT bytes."""
+        total = _added([f"coalesce({self.bytes_of(value)}, 0)" for value in values])
+        return f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({', '.join(values)}) END"
+
+    # names and values
+
+    @abstractmethod
+    def identifier(self, name: str) -> str:
+        """A name; no text in it can become code."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """A text, compared by its bytes; no text in it can become code."""
+
+    @abstractmethod
+    def double(self, value: Fraction | int | float) -> str:
+        """The double nearest to a number, and of that type."""
+
+    @abstractmethod
+    def literal(self, value: Value) -> str:
+        """A constant, of its own SQL type; a missing one is NULL."""
+
+    # reading
+
+    @abstractmethod
+    def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
+        """A column of the source, whose type is of this family, as `kind`; missing if it cannot be.
+
+        A double becomes the whole number next to it, ties to even, a decimal ties away from 0.
+        NaN, long texts and far dates are left to `checked`.
+        """
+
+    @abstractmethod
+    def not_nan(self, name: str) -> str:
+        """A column of doubles, but missing where it is NaN."""
+
+    @abstractmethod
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         """CAST in a question, between types of the card; missing where it cannot be."""
-        del origin
-        return f"TRY_CAST({sql} AS {self.types[kind]})"
 
+    @abstractmethod
     def widened(self, sql: str, kind: ColumnType, origin: ColumnType | None) -> str:
         """A whole number as the nearest double, a date as its first moment, a truth value as 0 or
         1, NULL (`origin` None) as NULL of that type; or what is of that type already.
         """
-        del origin
-        return f"CAST({sql} AS {self.types[kind]})"
 
     # arithmetic
 
+    @abstractmethod
     def whole(self, function: str, a: str, b: str) -> str:
         """Of whole numbers, a + b, a - b, a * b or a % b: missing where it has over 64 bits.
 
         a % 0 is missing too; the sign of a % b is that of a, and -2**63 % -1 is 0.
         """
-        if function == "%":
-            b = f"CASE WHEN {b} <> 0 THEN {b} END"
-        return f"TRY_CAST(CAST({a} AS HUGEINT) {function} CAST({b} AS HUGEINT) AS BIGINT)"
 
+    @abstractmethod
     def whole_of_one(self, function: str, x: str) -> str:
         """-x (`negate`) or abs x of a whole number; of -2**63 it is missing."""
-        name = "-" if function == "negate" else function
-        return f"TRY_CAST({name}(CAST({x} AS HUGEINT)) AS BIGINT)"
 
+    @abstractmethod
     def number(self, function: str, a: str, b: str) -> str:
         """Of doubles, a + b, a - b, a * b, a / b or a % b, by IEEE 754: infinite, 0 or NaN where
         that says so; but missing where b is 0 or -0 in / and %.
         """
-        if function in ("/", "%"):
-            b = f"CASE WHEN {b} <> {self.double(0)} THEN {b} END"
-        return f"({a} {function} {b})"
 
+    @abstractmethod
     def number_of_one(self, function: str, x: str) -> str:
         """-x (`negate`), abs, floor or ceil of a double, a double; NaN and infinities stay."""
-        return f"{'-' if function == 'negate' else function}({x})"
 
+    @abstractmethod
     def real(self, function: str, x: str, second: str | None = None) -> str:
         """sqrt, ln, exp, power or round of doubles that are not NaN; round(x) takes ties away from
         0, round(x, second) is to decimal places. Missing (or NaN, of power and the latter) outside
         of the domain.
         """
-        match function:
-            case "ln" | "sqrt":
-                test = ">" if function == "ln" else ">="
-                return f"{function}(CASE WHEN {x} {test} {self.double(0)} THEN {x} END)"
-            case "round" if second is not None:
-                inside = f"CAST(least(greatest({second}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
-                return f"round({x}, CASE WHEN {second} IS NOT NULL THEN {inside} END)"
-        return f"{function}({x})" if second is None else f"{function}({x}, {second})"
 
+    @abstractmethod
     def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
         """The whole number nearest to (x - shift)/step (ties away from 0), or the greatest below.
 
         x is a whole number or a double, and not NaN; it is subtracted from and divided in doubles,
         each rounded to the nearest. The last operation is a clamp of whole numbers to [low, high].
         """
-        del kind
-        quotient = self.quotient(x, grid)
-        whole = f"TRY_CAST({'round' if nearest else 'floor'}({quotient}) AS BIGINT)"
-        # missing if it is beyond 64 bits; to clamp doubles first takes longer than all the rest
-        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {grid.high} ELSE {grid.low} END"
-        return f"least(greatest(coalesce({whole}, {beyond}), {grid.low}), {grid.high})"
 
-    def quotient(self, x: str, grid: Grid) -> str:
-        """(x - shift)/step, where doubles cannot raise."""
-        return f"(CAST({x} AS DOUBLE) - {self.double(grid.shift)}) / {self.double(grid.step)}"
-
+    @abstractmethod
     def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
         """The value at this place, from 1, all read as `kind`; missing at any other place."""
-        listed = f"[{', '.join(values)}]"
-        return f"{listed if kind is None else f'CAST({listed} AS {self.types[kind]}[])'}[{index}]"
 
     # dates
 
+    @abstractmethod
     def date_part(self, function: str, x: str, kind: ColumnType) -> str:
         """A part of a date or timestamp, as a whole number; hour, minute, second of a date are 0.
 
         year quarter month day hour minute second (0 to 59, cut off) week (ISO 8601) day_of_year
         weekday (0 is Sunday) iso_weekday (7 is Sunday) iso_year
         """
-        del kind
-        return f"CAST({_PARTS.get(function, function)}({x}) AS BIGINT)"
 
+    @abstractmethod
     def start_of(self, part: str, x: str) -> str:
         """The first day of the year, quarter, month or week (a Monday) of a date, a date; or the
         first moment of the hour or minute of a timestamp, a timestamp.
         """
-        kind: ColumnType = "timestamp" if part in ("hour", "minute") else "date"
-        return f"CAST(date_trunc('{part}', {x}) AS {self.types[kind]})"
 
+    @abstractmethod
     def days_between(self, a: str, b: str) -> str:
         """The number of days from the date a to the date b, below 0 if b is earlier."""
-        return f"CAST(date_diff('day', {a}, {b}) AS BIGINT)"
 
-    def formatted(self, x: str, form: str, kind: ColumnType) -> str:
+    @abstractmethod
+    def formatted(self, x: str, form: str) -> str:
         """A date or timestamp as text, by the codes of `query/expression.py:DATE_CODES`."""
-        del kind
-        return f"strftime({x}, {self.text(form)})"
 
     # texts
 
+    @abstractmethod
     def bytes_of(self, x: str) -> str:
         """The number of bytes of a text in UTF-8."""
-        return f"strlen({x})"
 
+    @abstractmethod
     def length(self, x: str) -> str:
         """The number of code points of a text, a whole number."""
-        return f"length({x})"
 
+    @abstractmethod
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
         """Whether the whole text matches: % is any text, _ any code point, nothing escapes.
 
         In time linear in the text. `lowered`: against the pattern as `lower` makes it.
         """
-        wanted = self.text(regular_expression(pattern))
-        return f"regexp_full_match({x}, {f'lower({wanted})' if lowered else wanted}, 's')"
 
+    @abstractmethod
     def contains(self, function: str, x: str, y: str) -> str:
         """`contains`: whether the text x has the text y in it; `starts_with`: at its start."""
-        return f"{function}({x}, {y})"
 
+    @abstractmethod
     def changed(self, function: str, x: str) -> str:
         """lower, upper or trim of a text."""
-        return f"{function}({x})"
 
+    @abstractmethod
     def substring(self, x: str, places: Sequence[str]) -> str:
         """The code points from a place on, as many as said, as DuckDB counts; missing where a place
         or number does not fit into 33 bits.
         """
-        inside = f"BETWEEN {-_FURTHEST} AND {_FURTHEST - 1}"
-        near = [f"CASE WHEN {place} {inside} THEN {place} END" for place in places]
-        return f"substring({', '.join([x, *near])})"
 
+    @abstractmethod
     def concat(self, values: Sequence[str]) -> str:
         """The texts one after the other, missing ones empty; missing if over LONGEST_TEXT bytes."""
-        total = _added([f"coalesce({self.bytes_of(value)}, 0)" for value in values])
-        return f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({', '.join(values)}) END"
 
     # rows
 
+    @abstractmethod
     def condition(self, tests: str) -> str:
         """What a row must pass to be counted, as WHERE has it."""
-        return tests
 
+    @abstractmethod
     def among(self, name: str, listed: Sequence[str]) -> str:
         """Whether a column has one of these values, of its own type."""
-        inner = ", ".join(listed)
-        return f"{name} IN ({f'SELECT unnest([{inner}])' if len(listed) > _FEW else inner})"
 
+    @abstractmethod
     def keyed_hash(self, columns: Sequence[tuple[str, ColumnType]], secret: str) -> str:
         """MD5 of the secret and the columns, each after its length in bytes, so that none runs into
         the next: 32 digits, a to f among them, ordered as texts are by their bytes.
         """
-        parts = [self.text(f"{secret}:")]
-        for column, _ in columns:
-            value = f"CAST({column} AS VARCHAR)"
-            size = f"CAST({self.bytes_of(value)} AS VARCHAR)"
-            parts.append(f"coalesce({size} || ':' || {value}, '-')")
-        return f"md5(concat({', '.join(parts)}))"
 
+    @abstractmethod
     def share(self, total: int, count: str) -> str:
         """floor(total/count) of whole numbers above 0."""
-        return f"CAST({total} AS BIGINT) // {count}"
 
+    @abstractmethod
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         """A part of WITH."""
-        kept = {"kept": "MATERIALIZED ", "free": ""}.get(how, "NOT MATERIALIZED ")
-        return f"{name} AS {kept}(\n  {body})"
 
+    @abstractmethod
     def computed_early(self, body: str, place: str, columns: int) -> str:
         """The same rows, for engines that else compute values after rows were sorted by unit."""
-        del place, columns
-        return body
 
+    @abstractmethod
     def nested(self, body: str) -> str:
         """A query in FROM, where its name is not needed."""
-        return f"({body})"
 
+    @abstractmethod
     def without(self, name: str, others: Sequence[str]) -> str:
         """All columns but this one: the others."""
-        del others
-        return f"* EXCLUDE ({name})"
 
     # groups
 
+    @abstractmethod
     def total(self, factors: Sequence[str], most: int) -> str:
         """The exact sum, over up to 2**40 rows, of the product of whole numbers, whose absolute
         value is at most `most`; the first factor is never missing. Missing if all products are.
         """
-        kind = "BIGINT" if most < _EXACT else "HUGEINT"
-        return f"sum({' * '.join([f'CAST({factors[0]} AS {kind})', *factors[1:]])})"
 
-    def block(
-        self, columns: Sequence[str], cases: Sequence[tuple[int, int]], grouped: Sequence[str]
-    ) -> str:
-        """In GROUP BY GROUPING SETS over the columns `grouped`: the number that belongs to a mask,
-        in which the last of `columns` is the lowest bit, 1 where it is not grouped by.
+    @abstractmethod
+    def block(self, columns: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
+        """In GROUP BY GROUPING SETS, the number that belongs to a mask, in which the last of
+        `columns` is the lowest bit, 1 where it is not grouped by.
         """
-        del grouped
-        spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
-        return f"CASE GROUPING({', '.join(columns)}) {spelled} END"
 
     # rows of one unit, in a sub-query grouped by it
 
+    @abstractmethod
     def unit_total(self, x: str) -> str:
         """The exact sum of whole numbers of 64 bits over up to 2**40 rows."""
-        return f"sum(CAST({x} AS HUGEINT))"
 
+    @abstractmethod
     def total_as(self, total: str, kind: ColumnType) -> str:
         """Such a sum as a whole number, missing if it has over 64 bits, or as a double."""
-        if kind == "integer":
-            return f"TRY_CAST({total} AS BIGINT)"
-        return f"CAST({total} AS DOUBLE)"
 
+    @abstractmethod
     def mean_of(self, total: str, count: str) -> str:
         """A double divided by a count, which is 0 only where the double is missing."""
-        return f"{total} / CAST({count} AS DOUBLE)"
 
+    @abstractmethod
     def scaled(self, x: str, step: Fraction) -> str:
         """A double, from the sum of whole numbers on a grid, times the step of the grid."""
-        return f"{x} * {self.double(step)}"
 
+    @abstractmethod
     def extreme(self, function: str, x: str, kind: ColumnType | None) -> str:
         """The least (`min`) or greatest (`max`) value; texts by their bytes, FALSE below TRUE."""
-        del kind
-        return f"{function}({x})"
 
 
-_PARTS: Mapping[str, str] = MappingProxyType(
-    {
-        "weekday": "dayofweek",
-        "day_of_year": "dayofyear",
-        "iso_weekday": "isodow",
-        "iso_year": "isoyear",
-    }
-)
+def materialized(name: str, body: str, how: Part) -> str:
+    """A part of WITH, for engines that say there whether it is run once and kept."""
+    kept = {"kept": "MATERIALIZED ", "free": ""}.get(how, "NOT MATERIALIZED ")
+    return f"{name} AS {kept}(\n  {body})"
 
 
 def _range(kind: ColumnType, written: str) -> str:
@@ -441,6 +362,3 @@ def _added(parts: Sequence[str]) -> str:
         return parts[0]
     middle = len(parts) // 2
     return f"({_added(parts[:middle])} + {_added(parts[middle:])})"
-
-
-DUCKDB = Dialect()

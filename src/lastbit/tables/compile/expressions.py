@@ -34,7 +34,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.dialect import DUCKDB, Dialect
+from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
@@ -49,18 +49,14 @@ from lastbit.tables.query.expression import (
 Scope: TypeAlias = Callable[[ColumnName], Typed]
 
 
-def spelled(expression: Expression, scope: Scope, steps: Steps, dialect: Dialect = DUCKDB) -> Typed:
-    """The expression as a column or constant; NaN is already missing in it."""
-    return _Spelling(scope, steps, dialect).settled(expression)
-
-
-class _Spelling:
+class Spelling:
     """Spells calls by calls, each as steps."""
 
     def __init__(self, scope: Scope, steps: Steps, dialect: Dialect) -> None:
         self.scope, self.steps, self.dialect = scope, steps, dialect
 
-    def settled(self, expression: Expression) -> Typed:
+    def spelled(self, expression: Expression) -> Typed:
+        """The expression as a column or constant; NaN is already missing in it."""
         return self._settled(self._spelled(expression))
 
     def _spelled(self, expression: Expression) -> Typed:
@@ -162,9 +158,9 @@ class _Spelling:
                 return self.steps.value(sql, "timestamp", time)
             case "strftime":
                 return self._formatted(values)
-            case "start_of_year" | "start_of_quarter" | "start_of_month" | "start_of_week":
-                return self._dates(function, self._only(function, values, "date", "timestamp"))
-            case "days_between":
+            case ("start_of_year" | "start_of_quarter" | "start_of_month" | "start_of_week") | (
+                "days_between"
+            ):
                 return self._dates(function, self._only(function, values, "date", "timestamp"))
             case "substring":
                 first, *places = values
@@ -266,7 +262,7 @@ class _Spelling:
         (day,) = self._only("strftime", values[:1], "timestamp", "date")
         assert isinstance(values[1].value, str)  # `check_expression` saw to it, and to its codes
         self.steps.of_texts = True
-        sql = self.dialect.formatted(day.sql, values[1].value, day.type or "timestamp")
+        sql = self.dialect.formatted(day.sql, values[1].value)
         raw = self.steps.value(sql, "text", day)
         return self.steps.value(self.dialect.checked(raw.sql, "text"), "text", raw)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
+from lastbit.tables.compile.dialect import Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.statement import Statement, bounded_rows, weights
 from lastbit.tables.query.scan import Marginal, Scan
@@ -28,7 +28,7 @@ def marginals_statement(
     card: DataCard,
     marginals: Sequence[Marginal],
     *,
-    dialect: Dialect = DUCKDB,
+    dialect: Dialect,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     indexed: bool = False,
 ) -> Statement:
@@ -46,7 +46,7 @@ def marginals_statement(
     masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]
     cases = [(mask, number) for number, mask in enumerate(masks)]
     sets = ", ".join(f"({', '.join(names[place] for place in one)})" for one in marginals)
-    block = f"{dialect.block(names, cases, names)} AS block"
+    block = f"{dialect.block(names, cases)} AS block"
     final = f"SELECT {', '.join([block, *names])}, sum(w) AS n FROM s"
     text = "WITH " + ",\n".join(parts) + f"\n{final} GROUP BY GROUPING SETS ({sets})"
     return Statement(sql=text, keys=types, sums=(), bins={}, distinct={})

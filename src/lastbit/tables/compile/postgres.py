@@ -44,10 +44,12 @@ from math import nextafter
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import READ_FROM, Dialect, Family, Grid, Part
+from lastbit.tables.compile import steps
+from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part, materialized
 from lastbit.tables.compile.steps import least_double_from
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, Value
 
 _DERIVE = "compute it in the table, in a column of its own"
 _LEAST, _GREATEST = "'-9223372036854775808'::bigint", "9223372036854775807"
@@ -66,6 +68,7 @@ class Postgres(Dialect):
 
     name: ClassVar[str] = "postgres"
     title: ClassVar[str] = "PostgreSQL"
+    version: ClassVar[int] = 1
     types: ClassVar[Mapping[ColumnType, str]] = MappingProxyType(
         {
             "integer": "bigint",
@@ -91,21 +94,21 @@ class Postgres(Dialect):
         if len(name.encode(errors="replace")) > _LONGEST_NAME:  # it would be cut
             problem = f"is a name of over {_LONGEST_NAME} bytes, which PostgreSQL cuts"
             raise refused(name, problem, "use a shorter one")
-        return super().identifier(name)
+        return steps.identifier(name)
 
     def text(self, value: str) -> str:
-        return f'({super().text(value)}::text COLLATE "C")'
+        return f'({steps.string(value)}::text COLLATE "C")'
 
     def double(self, value: Fraction | int | float) -> str:
-        super().double(value)  # refuses what doubles cannot hold
+        steps.double(value)  # refuses what doubles cannot hold
         return f"'{float(value)!r}'::double precision"  # 0.1e0 would be a numeric
 
-    def literal(self, value: object) -> str:
+    def literal(self, value: Value) -> str:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Fraction):
             return self.double(value)
-        return super().literal(value)  # type: ignore[arg-type]
+        return steps.literal(value)
 
     # reading
 
@@ -141,10 +144,8 @@ class Postgres(Dialect):
                 return f"({sql} AT TIME ZONE 'UTC')::{self.types[kind]}"
         return f"({sql})::{self.types[kind]}"
 
-    def checked(self, name: str, kind: ColumnType) -> str:
-        if kind == "number":
-            return f"nullif({name}, 'NaN'::double precision)"  # NaN equals itself here
-        return super().checked(name, kind)
+    def not_nan(self, name: str) -> str:
+        return f"nullif({name}, 'NaN'::double precision)"  # NaN equals itself here
 
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if kind == "text" and origin in ("date", "timestamp"):  # in the years 1 to 9999
@@ -188,6 +189,9 @@ class Postgres(Dialect):
         raise self.refusal(
             "% of numbers with fractions", "use whole numbers, or x - n * floor(...)"
         )
+
+    def number_of_one(self, function: str, x: str) -> str:
+        return f"{'-' if function == 'negate' else function}({x})"
 
     def _power(self, exponent: int) -> str:
         return self.double(Fraction(2) ** exponent)
@@ -264,7 +268,7 @@ class Postgres(Dialect):
         if function == "round" and second is None:
             return self._rounded(x)
         if function == "sqrt":
-            return super().real(function, x)
+            return f"sqrt(CASE WHEN {x} >= {self.double(0)} THEN {x} END)"
         raise self.refusal(f"{function} to decimal places", "round(x * 100) / 100, say")
 
     def _rounded(self, x: str) -> str:
@@ -313,6 +317,9 @@ class Postgres(Dialect):
     def days_between(self, a: str, b: str) -> str:
         return f"({b} - {a})::bigint"
 
+    def formatted(self, x: str, form: str) -> str:
+        raise self.refusal("strftime", _DERIVE)
+
     # texts
 
     def bytes_of(self, x: str) -> str:
@@ -327,6 +334,9 @@ class Postgres(Dialect):
 
     def contains(self, function: str, x: str, y: str) -> str:
         return f"starts_with({x}, {y})" if function == "starts_with" else f"(strpos({x}, {y}) > 0)"
+
+    def changed(self, function: str, x: str) -> str:
+        raise self.refusal(function, _DERIVE)
 
     def substring(self, x: str, places: Sequence[str]) -> str:
         # DuckDB counts from the end where the place is below 0, and backwards where the number is
@@ -345,7 +355,7 @@ class Postgres(Dialect):
         return f"CASE WHEN {known} THEN {cut} END"
 
     def concat(self, values: Sequence[str]) -> str:
-        return f'({super().concat(values)} COLLATE "C")'
+        return f'({self.concat_if_short(values)} COLLATE "C")'
 
     # rows
 
@@ -373,7 +383,7 @@ class Postgres(Dialect):
         step = re.fullmatch("l([0-9]+)", name)
         if step and int(step[1]) % _PLANNED == 0:
             how = "kept"
-        return super().part(name, f"{body} OFFSET 0" if step else body, how)
+        return materialized(name, f"{body} OFFSET 0" if step else body, how)
 
     def computed_early(self, body: str, place: str, columns: int) -> str:
         # The values of a union's part are computed where its rows are read, so by all workers, and
@@ -393,6 +403,12 @@ class Postgres(Dialect):
         first = factors[0] if most < 1 << 62 else f"({factors[0]})::numeric"
         return f"sum({' * '.join([first, *factors[1:]])})"  # of bigint too, a numeric
 
+    def block(self, columns: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
+        spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
+        return f"CASE GROUPING({', '.join(columns)}) {spelled} END"
+
+    # rows of one unit
+
     def unit_total(self, x: str) -> str:
         return f"sum(({x})::bigint)"
 
@@ -410,12 +426,12 @@ class Postgres(Dialect):
     def scaled(self, x: str, step: Fraction) -> str:
         if not Fraction(1, 2**900) < step < 2**900:  # of 0, or from 2**-41 to 2**104
             raise refused("step", "is too near to 0, or too large", "declare another step")
-        return super().scaled(x, step)
+        return f"{x} * {self.double(step)}"
 
     def extreme(self, function: str, x: str, kind: ColumnType | None) -> str:
         if kind == "boolean":
             return f"{'bool_and' if function == 'min' else 'bool_or'}({x})"
-        return super().extreme(function, x, kind)
+        return f"{function}({x})"
 
 
 def _nearest_double(sql: str) -> str:

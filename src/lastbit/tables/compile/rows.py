@@ -25,8 +25,8 @@ from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Family, Shown
-from lastbit.tables.compile.expressions import spelled
+from lastbit.tables.compile.dialect import Dialect, Family, Shown
+from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
@@ -66,7 +66,7 @@ class CompiledRows:
         card: DataCard,
         *,
         secret: str | None = None,
-        dialect: Dialect = DUCKDB,
+        dialect: Dialect,
         actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     ) -> None:
         inner = query.per_unit if isinstance(query, Scan) else None
@@ -76,6 +76,7 @@ class CompiledRows:
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
         self.steps = Steps(evens=dialect.evens)
+        self.spelled = Spelling(self.column, self.steps, dialect).spelled
         for join in query.joins:
             known = card.private if isinstance(join, UnitJoin) else card.public
             if join.table not in known or join.table in self.tables:
@@ -99,10 +100,6 @@ class CompiledRows:
         alias = f"{f'p{place}_' if place else ''}c{len(known) + 1}"
         typed = Typed(alias, kind, after=(place, 0))
         return known.setdefault(name.lower(), (name, typed))[1]
-
-    def spelled(self, expression: Expression) -> Typed:
-        """The expression as a column of the last step, or a constant."""
-        return spelled(expression, self.column, self.steps, self.dialect)
 
     def value(self, expression: Expression) -> Typed:
         """The expression as a column of `e`; truth values count as 0 and 1."""

@@ -28,7 +28,6 @@ from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from lastbit.tables.compile.dialect import (
-    READ_FROM,
     Dialect,
     Family,
     Grid,
@@ -36,6 +35,7 @@ from lastbit.tables.compile.dialect import (
     regular_expression,
 )
 from lastbit.tables.compile.steps import double, literal, string
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType, Value
 
 _LIMB = 22  # bits: 2**22 times 2**40 rows is below 2**63
@@ -46,15 +46,24 @@ _OTHER_TYPE = "store the column as that type, or declare the type it has"
 
 
 class SparkDialect(Dialect):
-    """What Spark writes otherwise."""
+    """Spark's text; its settings are those of `backends/spark/engine.py`."""
 
     name: ClassVar[str] = "spark"
     title: ClassVar[str] = "Spark"
+    version: ClassVar[int] = 1
     types: ClassVar[Mapping[ColumnType, str]] = MappingProxyType(
-        {**Dialect.types, "text": "STRING", "timestamp": "TIMESTAMP_NTZ"}
+        {
+            "integer": "BIGINT",
+            "number": "DOUBLE",
+            "text": "STRING",
+            "boolean": "BOOLEAN",
+            "date": "DATE",
+            "timestamp": "TIMESTAMP_NTZ",
+        }
     )
     evens: ClassVar[bool] = False
     bounding: ClassVar[Literal["join", "window"]] = "window"
+    nested_terms: ClassVar[int] = 32
     unsupported: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             **dict.fromkeys(("ln", "exp", "power", "lower", "upper", "trim"), _ON_DUCKDB),
@@ -121,8 +130,8 @@ class SparkDialect(Dialect):
                 return self.widened(self.checked(sql, "date"), "timestamp", "date")
         return f"CAST({sql} AS {self.types[kind]})"
 
-    def bytes_of(self, x: str) -> str:
-        return f"octet_length({x})"
+    def not_nan(self, name: str) -> str:
+        return f"CASE WHEN NOT isnan({name}) THEN {name} END"
 
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if (kind, origin) == ("text", "date"):  # of the years 1 to 9999: it was checked
@@ -130,6 +139,10 @@ class SparkDialect(Dialect):
         if origin not in READ_FROM[kind]:
             raise self.refusal(f"CAST from {origin} to {kind}", _ON_DUCKDB)
         return self.read(sql, kind, origin)
+
+    def widened(self, sql: str, kind: ColumnType, origin: ColumnType | None) -> str:
+        del origin
+        return f"CAST({sql} AS {self.types[kind]})"
 
     # arithmetic
 
@@ -154,11 +167,13 @@ class SparkDialect(Dialect):
                 return f"CASE WHEN {near} > {x} THEN {near} - {one} ELSE {near} END"
             case "ceil":
                 return f"CASE WHEN {near} < {x} THEN {near} + {one} ELSE {near} END"
-        return super().number_of_one(function, x)
+        return f"{'-' if function == 'negate' else function}({x})"
 
     def real(self, function: str, x: str, second: str | None = None) -> str:
+        if function == "sqrt":
+            return f"sqrt(CASE WHEN {x} >= {self.double(0)} THEN {x} END)"
         if function != "round":
-            return super().real(function, x, second)
+            raise self.refusal(function, _ON_DUCKDB)
         if second is not None:
             raise self.refusal("round to decimal places", "write round(x * 100) / 100")
         near, half, one = f"rint({x})", self.double(0.5), self.double(1)
@@ -175,7 +190,8 @@ class SparkDialect(Dialect):
                  1/2 + h, which is half way between two doubles, is rounded to 1, the even one
         """
         del kind
-        quotient, low, high = self.quotient(x, grid), grid.low, grid.high
+        shift, step, low, high = grid.shift, grid.step, grid.low, grid.high
+        quotient = f"(CAST({x} AS DOUBLE) - {self.double(shift)}) / {self.double(step)}"
         if nearest:
             half = self.double(_HALF)
             quotient = f"({quotient} + CASE WHEN {quotient} < 0 THEN -{half} ELSE {half} END)"
@@ -213,16 +229,26 @@ class SparkDialect(Dialect):
     def days_between(self, a: str, b: str) -> str:
         return f"CAST(datediff({b}, {a}) AS BIGINT)"
 
+    def formatted(self, x: str, form: str) -> str:
+        raise self.refusal("strftime", self.unsupported["strftime"])
+
     # texts
+
+    def bytes_of(self, x: str) -> str:
+        return f"octet_length({x})"
 
     def length(self, x: str) -> str:
         return f"CAST(char_length({x}) AS BIGINT)"
 
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
+        assert not lowered  # ILIKE is refused
         return f"rlike({x}, {self.text(java_pattern(pattern))})"
 
     def contains(self, function: str, x: str, y: str) -> str:
         return f"{function.replace('_', '')}({x}, {y})"
+
+    def changed(self, function: str, x: str) -> str:
+        raise self.refusal(function, _ON_DUCKDB)
 
     def substring(self, x: str, places: Sequence[str]) -> str:
         """As DuckDB counts: from the end where the place is below 0, backwards where the number is.
@@ -246,9 +272,12 @@ class SparkDialect(Dialect):
         return f"CASE WHEN {known} THEN {cut} END"
 
     def concat(self, values: Sequence[str]) -> str:
-        return super().concat([f"coalesce({value}, '')" for value in values])
+        return self.concat_if_short([f"coalesce({value}, '')" for value in values])
 
     # rows
+
+    def condition(self, tests: str) -> str:
+        return tests
 
     def among(self, name: str, listed: Sequence[str]) -> str:
         return f"{name} IN ({', '.join(listed)})"
@@ -270,6 +299,13 @@ class SparkDialect(Dialect):
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         del how
         return f"{name} AS (\n  {body})"
+
+    def computed_early(self, body: str, place: str, columns: int) -> str:
+        del place, columns
+        return body
+
+    def nested(self, body: str) -> str:
+        return f"({body})"
 
     def without(self, name: str, others: Sequence[str]) -> str:
         return ", ".join(others)
@@ -301,10 +337,7 @@ class SparkDialect(Dialect):
         )
         return " + ".join(weighed)
 
-    def block(
-        self, columns: Sequence[str], cases: Sequence[tuple[int, int]], grouped: Sequence[str]
-    ) -> str:
-        del grouped
+    def block(self, columns: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
         last = len(columns) - 1
         bits = (f"CAST(grouping({c}) AS BIGINT) * {1 << last - i}" for i, c in enumerate(columns))
         spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
@@ -320,6 +353,13 @@ class SparkDialect(Dialect):
 
     def mean_of(self, total: str, count: str) -> str:
         return f"try_divide({total}, CAST({count} AS DOUBLE))"
+
+    def scaled(self, x: str, step: Fraction) -> str:
+        return f"{x} * {self.double(step)}"
+
+    def extreme(self, function: str, x: str, kind: ColumnType | None) -> str:
+        del kind
+        return f"{function}({x})"
 
 
 def java_pattern(pattern: str) -> str:

@@ -61,7 +61,7 @@ from math import ceil, floor, inf, nextafter
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Grid, Part, Shown
+from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
@@ -109,32 +109,21 @@ class Statement:
     distinct: Mapping[str, int]
 
 
-def compiled(
-    query: Scan,
-    card: DataCard,
-    measures: tuple[Measure, ...],
-    *,
-    secret: str | None,
-    dialect: Dialect = DUCKDB,
-) -> str:
-    """The text of the statement; `secret` decides which keys a unit keeps."""
-    return statement(query, card, measures, secret=secret, dialect=dialect).sql
-
-
 def statement(
     query: Scan,
     card: DataCard,
     measures: tuple[Measure, ...],
     *,
     secret: str | None,
-    dialect: Dialect = DUCKDB,
+    dialect: Dialect,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     indexed: bool = False,
 ) -> Statement:
     """The statement with the meaning of its columns, in the text of this engine.
 
-    `actual` is what the engine shows of the sources (`rows.CompiledRows`). `indexed` says that it
-    shows what `units_statement` gives as `COUNTED_UNITS`, so that units are not counted here.
+    `secret` decides which keys a unit keeps. `actual` is what the engine shows of the sources
+    (`rows.CompiledRows`). `indexed` says that it shows what `units_statement` gives as
+    `COUNTED_UNITS`, so that units are not counted here.
     """
     rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
     keys = tuple(key_type(key, rows) for key in query.keys)
@@ -174,7 +163,7 @@ def statement(
     )
 
 
-def units_statement(query: Scan, card: DataCard) -> str | None:
+def units_statement(query: Scan, card: DataCard, dialect: Dialect) -> str | None:
     """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
 
     Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
@@ -183,7 +172,7 @@ def units_statement(query: Scan, card: DataCard) -> str | None:
     if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
         return None
     names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
-    parts = bounded_rows(CompiledRows(query, card), names, {})
+    parts = bounded_rows(CompiledRows(query, card, dialect=dialect), names, {})
     many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
     return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
 
@@ -385,7 +374,7 @@ def _sums(blocks: _Blocks, names: list[str]) -> str:
         mask = everything - (1 << (len(bins) - 1 - place))
         sets.append((mask, place + 1, [*names, column]))
     cases = [(mask, block) for mask, block, _ in sets]
-    block = f"{dialect.block(bins, cases, [*names, *bins])} AS block"
+    block = f"{dialect.block(bins, cases)} AS block"
     wanted = [block, *names, f"coalesce({', '.join(bins)}) AS bin", "sum(w) AS n", *sums]
     grouped = ", ".join(f"({', '.join(columns)})" for _, _, columns in sets)
     return f"SELECT {', '.join(wanted)} FROM s GROUP BY GROUPING SETS ({grouped})"
@@ -395,7 +384,7 @@ def _grouped(names: list[str]) -> str:
     return f" GROUP BY {', '.join(names)}" if names else ""
 
 
-def grid_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
+def grid_integer(measure: Measure, value: Typed, dialect: Dialect) -> str:
     """The value on the grid of the measure; `value.sql` is a column, and never NaN."""
     x, low, high = value.sql, measure.lowest, measure.highest
     shift, ends = measure.centre, (low + measure.centre, high + measure.centre)
@@ -407,7 +396,7 @@ def grid_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> s
     return _present(x, dialect.on_grid(x, value.type or "number", grid, nearest=True))
 
 
-def bin_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
+def bin_integer(measure: Measure, value: Typed, dialect: Dialect) -> str:
     """The number of the bin, from 0; missing where the value has none."""
     edges = _Edges(value.sql, measure.edges, whole=value.type == "integer", dialect=dialect)
     found = edges.looked_up() if edges.many else edges.halved(measure.edges[1:-1], 0)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
+from lastbit.tables.compile.dialect import Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, UNIT_ROWS, CompiledRows
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
@@ -73,7 +73,7 @@ def matches(
     query: Scan,
     card: DataCard,
     *,
-    dialect: Dialect = DUCKDB,
+    dialect: Dialect,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
 ) -> Iterator[str]:
     """For every join, in the sub-query too, how many rows one row can meet: a statement."""

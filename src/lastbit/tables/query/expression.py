@@ -12,7 +12,7 @@ from JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
@@ -334,7 +334,7 @@ def check_parts(
     joins: int,
     names: Iterable[str],
     aggregates: int,
-    edges: Iterable[tuple[Fraction, ...]],
+    edges: Iterable[Sized],
     expressions: Iterable[Expression],
 ) -> None:
     """That a query as a whole is small enough, and each of its expressions."""

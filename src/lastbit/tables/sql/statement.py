@@ -249,7 +249,7 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
         and expression.table in card.public  # and not a private one
     ):
         # late: the engine is slow to load, and other keys do not need it
-        from lastbit.tables.backends.engines import public_values
+        from lastbit.tables.backends.columns import public_values
 
         values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
     return GroupKey(name=name, expression=expression, values=values)

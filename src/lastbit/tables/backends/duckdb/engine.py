@@ -1,7 +1,7 @@
 """DuckDB runs the statement: in this process, on all cores, bigger than memory.
 
-Every call is a session of a database in memory, which the calls of one question may share
-(`one_database`) and which knows nothing of the session before. Nothing is installed, loaded or
+Every call is a connection to a database in memory, which the calls of a session share, and which
+knows nothing of the connection before. Nothing is installed, loaded or
 fetched; what does not fit into memory is spilled to a folder that only this user can read, and that
 is removed. A file that changes while it is read is noticed, and nothing is released.
 
@@ -18,15 +18,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from math import prod
-from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import duckdb
 
@@ -40,56 +38,32 @@ from lastbit.tables.backends.duckdb.files import (
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.backends.duckdb.unit_index import unit_index
+from lastbit.tables.backends.engines import (
+    LookedThrough,
+    Session,
+    Spelled,
+    names_in_statement,
+    tables_of,
+)
 from lastbit.tables.backends.raw_rows import RawRows
-from lastbit.tables.card.schema import DataCard, EngineLimits, Source
-from lastbit.tables.compile.dialect import DUCKDB
-from lastbit.tables.compile.marginals import marginals_statement
+from lastbit.tables.card.schema import DataCard, EngineLimits
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import Statement, statement, units_statement
+from lastbit.tables.compile.statement import units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Marginal, Scan
+from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.scan import Scan
 
 try:
     import fcntl
 except ImportError:  # a system without locks of folders
     fcntl = None  # type: ignore[assignment]
 
-_NO_SECRET = "0" * 64
-_NO_LIMITS = EngineLimits()
-
-
-def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
-    _rehearsed(query, card, statement(query, card, measures, secret=_NO_SECRET).sql)
-
-
-def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
-    _rehearsed(query, card, marginals_statement(query, card, marginals).sql)
-
-
-def _rehearsed(query: Scan, card: DataCard, sql: str) -> None:
-    def run() -> None:
-        with connected(card.engine_limits) as connection:
-            prepared(connection, query, card)
-            connection.execute(sql).fetchall()
-
-    words = "the source could not be read, or the database cannot run this statement"
-    sealed(run, words=f"{words}; check the source; nothing was charged")
-
-
-def version(card: DataCard) -> str:
-    """Of DuckDB, as it says itself."""
-    del card
-    return duckdb.__version__
-
-
 Result = TypeVar("Result")
 
+_NO_LIMITS = EngineLimits()
 _A_MOMENT = 0.1
 _SCRATCH, _LOST = "lastbit-scratch-", 60.0
 """How names of folders for copies and for what is spilled begin; seconds for one to be locked."""
@@ -104,58 +78,131 @@ _SETTINGS = (
 )
 _INDEXED = ("parquet", "duckdb")  # to read CSV takes longer than to count, and frames may change
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
+_CHANGED = "a file of the source changed while it was read; ask again"
 
 
-def aggregates(
-    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> RawRows:
-    """The measures of the query, raw. What fails, fails before anything is released."""
-    counting = _counting(query, card)
-    wanted = statement(query, card, measures, secret=secret, indexed=counting is not None)
+class EngineSession(Session):
+    """One database for each card's limits, once it is needed."""
 
-    return _read(query, card, wanted, counting)
+    def __init__(self, *, units: str | None = None) -> None:
+        super().__init__(units=units)
+        self._databases: dict[EngineLimits, tuple[Any, str]] = {}
+
+    def version(self, card: DataCard) -> str:
+        """Of DuckDB, as it says itself."""
+        del card
+        return duckdb.__version__
+
+    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
+        sql = spelled(dialect=DUCKDB).sql
+
+        def run() -> None:
+            with self.connected(card.engine_limits) as connection:
+                prepared(connection, query, card)
+                connection.execute(sql).fetchall()
+
+        words = "the source could not be read, or the database cannot run this statement"
+        sealed(run, words=f"{words}; check the source; nothing was charged")
+
+    def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
+        counting = self._counting(query, card)
+        wanted = spelled(dialect=DUCKDB, indexed=counting is not None)
+
+        def run(connection: Any) -> RawRows:
+            begun = time.time_ns()
+            with ExitStack() as held:
+                asked = _asked(query, card, held)
+                for name, there, columns in asked:
+                    shown(connection, there, name, columns)
+                    if there.source.kind != "csv":  # which is checked where it is copied
+                        _check_whole(connection, name, there, columns, card.engine_limits)
+                _check_matches(connection, query, card)
+                index = None
+                if counting is not None and self.units is not None:
+                    _, there, columns = asked[0]
+                    index = unit_index(self.units, counting, there, columns, begun=begun)
+                counted = index is not None and index.show(connection, partial(_ran, connection))
+                found = RawRows(wanted, _ran(connection, wanted.sql))
+                if any(_stamp(there) != there.seen for _, there, _ in asked):
+                    raise EngineFailed(_CHANGED)
+                if index is not None and counted:
+                    index.keep(connection)
+                return found
+
+        return self.guarded(run, card.engine_limits)
+
+    def _counting(self, query: Scan, card: DataCard) -> str | None:
+        """The statement that counts rows of units, if what it gives is kept for later."""
+        indexed = self.units is not None and card.source.kind in _INDEXED
+        return units_statement(query, card, DUCKDB) if indexed else None
+
+    def fingerprint(self, card: DataCard) -> bytes:
+        """Differs if the data does: of files their places, sizes and times, of frames the content.
+
+        Refuses, before anything is charged, what no question could be answered from.
+        """
+
+        def run(connection: Any) -> bytes:
+            found = {}
+            with ExitStack() as held:
+                for table, there, columns in opened_all(card, [*card.public, *card.private], held):
+                    name, source = f"{_CHECKED} {table or ''}", there.source
+                    if source.kind == "csv":
+                        types = csv_columns(there, columns)
+                    else:
+                        types = shown(connection, there, name, columns)
+                    _check_whole(connection, name, there, columns, card.engine_limits)
+                    frame = source.kind == "frame"
+                    found[table or ""] = (
+                        _content(connection, name, types) if frame else repr(stamp(source))
+                    )
+            return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
+
+        return self.guarded(run, card.engine_limits)
+
+    def guarded(self, run: Callable[[Any], Result], limits: EngineLimits = _NO_LIMITS) -> Result:
+        """What `run` gives; of the engine's own errors no word, of any other no frame."""
+
+        def caught() -> Result:
+            try:
+                with self.connected(limits) as connection:
+                    return run(connection)
+            except (LastbitError, KeyboardInterrupt):
+                raise
+            except Exception as error:  # its text may hold values, so it must not be a cause
+                kind = type(error).__name__
+            raise EngineFailed(_told(kind))
+
+        return sealed(caught, words=_told(""))
+
+    @contextmanager
+    def connected(self, limits: EngineLimits = _NO_LIMITS) -> Iterator[Any]:
+        """A connection with views, tables, copies and attached files of its own, gone at its end.
+
+        A copy holds every row of a source: it must not lie about until the question is answered.
+        There is one connection at a time: what it finds at its end is its own.
+        """
+        if limits not in self._databases:
+            self._databases[limits] = self.held.enter_context(_database(limits))
+            self.held.callback(self._databases.clear)
+        database, folder = self._databases[limits]
+        connection = database.cursor()
+        try:
+            yield connection
+        finally:
+            connection.close()
+            try:
+                for copy in _copies_in(folder):
+                    with suppress(FileNotFoundError):
+                        os.unlink(copy)
+                for (name,) in database.execute(_ATTACHED).fetchall():
+                    # it may be another file next time
+                    database.execute(f"DETACH {identifier(name)}")
+            except duckdb.Error:  # the engine has died: the reason is on its way already
+                self._databases.clear()
 
 
-def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
-    counting = _counting(query, card)
-    wanted = marginals_statement(query, card, marginals, indexed=counting is not None)
-    return _read(query, card, wanted, counting)
-
-
-def _counting(query: Scan, card: DataCard) -> str | None:
-    """The statement that counts rows of units, if what it gives is kept for the next question."""
-    indexed = _KEPT.units is not None and card.source.kind in _INDEXED
-    return units_statement(query, card) if indexed else None
-
-
-def _read(
-    query: Scan,
-    card: DataCard,
-    wanted: Statement,
-    counting: str | None,
-) -> RawRows:
-    def run(connection: Any) -> RawRows:
-        begun = time.time_ns()
-        with ExitStack() as held:
-            asked = _asked(query, card, held)
-            for name, there, columns in asked:
-                shown(connection, there, name, columns)
-                _check_whole(connection, name, there, columns, card.engine_limits)
-            _check_matches(connection, query, card)
-            index = None
-            if counting is not None and _KEPT.units is not None:
-                _, there, columns = asked[0]
-                index = unit_index(_KEPT.units, counting, there, columns, begun=begun)
-            counted = index is not None and index.show(connection, partial(_ran, connection))
-            found = RawRows(wanted, _ran(connection, wanted.sql))
-            if any(_stamp(there) != there.seen for _, there, _ in asked):
-                raise EngineFailed("a file of the source changed while it was read; ask again")
-            if index is not None and counted:
-                index.keep(connection)
-            return found
-
-    return _guarded(run, card.engine_limits)
+_ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
 
 
 def prepared(connection: Any, query: Scan, card: DataCard) -> None:
@@ -177,108 +224,28 @@ def prepared(connection: Any, query: Scan, card: DataCard) -> None:
     _check_matches(connection, query, card)
 
 
+Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
+
+
 def _asked(
     query: Scan, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
-    joined = _opened_all(card, dict.fromkeys(join.table for join in query.all_joins), held)
-    return [
-        (private_relation(name or "") if name in card.private else relation(name), there, columns)
-        for name, there, columns in joined
-    ]
+    joined = dict.fromkeys(join.table for join in query.all_joins)
+    return names_in_statement(card, opened_all(card, joined, held))
 
 
-def _opened_all(
-    card: DataCard, names: Iterable[str], held: ExitStack
-) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others: files, held open, and columns.
-
-    A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that.
-    """
-    own = {column.name: column.type for column in card.columns.values()}
-    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
-    found.append((None, held.enter_context(opened(card.source)), own))
-    public: list[tuple[str, Opened]] = []
-    private = {n: held.enter_context(opened(one.source)) for n, one in card.private.items()}
-    for name in names:
-        if name in private:
-            columns = card.private[name].columns.values()
-            found.append((name, private[name], {column.name: column.type for column in columns}))
-        else:
-            there = held.enter_context(opened(card.public[name].source))
-            public.append((name, there))
-            found.append((name, there, dict(card.public[name].columns)))
-    check_unit_in_files(found[0][1], card.unit)
-    for name, there in private.items():
-        check_unit_in_files(there, card.private[name].unit)
-    for protected in (found[0][1], *private.values()):
-        check_apart(protected, public)
-    return found
+def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables:
+    """The table (None) and these others: files, held open, and columns."""
+    hold = held.enter_context
+    return tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
 
 
 def _check_matches(connection: Any, query: Scan, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    most = prod(connection.execute(sql).fetchall()[0][0] for sql in matches(query, card))
+    counts = matches(query, card, dialect=DUCKDB)
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in counts)
     check_matches(query, card, most)
-
-
-def columns_of(source: Source) -> dict[str, ColumnType]:
-    """The names and types of the source's columns; no value is looked at, so CSV is all text."""
-
-    def run(connection: Any) -> dict[str, ColumnType]:
-        with opened(source) as there:
-            if source.kind == "csv":
-                return csv_columns(there)
-            return shown(connection, there, relation())
-
-    return _guarded(run)
-
-
-def public_values(
-    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
-
-    def run(connection: Any) -> tuple[Value, ...]:
-        with ExitStack() as held:
-            there = _opened_all(card, [table], held)[1][1]
-            place = f"{_CHECKED} {table}"
-            shown(connection, there, place, {name: kind})
-            read = DUCKDB.read(identifier(name), kind, "other")
-            cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
-            values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
-            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
-            return tuple(row[0] for row in connection.execute(sql).fetchall())
-
-    return _guarded(run, card.engine_limits)
-
-
-def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data does: of files their places, sizes and times, of frames the content.
-
-    Refuses, before anything is charged, what no question could be answered from.
-    """
-
-    def run(connection: Any) -> bytes:
-        found = {}
-        with ExitStack() as held:
-            for table, there, columns in _opened_all(card, [*card.public, *card.private], held):
-                name, source = f"{_CHECKED} {table or ''}", there.source
-                if source.kind == "csv":
-                    csv_columns(there, columns)
-                    _check_files(source, there.seen, tuple(columns.items()), card.engine_limits)
-                else:
-                    types = shown(connection, there, name, columns)
-                    _check_whole(connection, name, there, columns, card.engine_limits)
-                frame = source.kind == "frame"
-                found[table or ""] = (
-                    _content(connection, name, types) if frame else repr(stamp(source))
-                )
-        return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
-
-    return _guarded(run, card.engine_limits)
 
 
 def _check_whole(
@@ -288,28 +255,22 @@ def _check_whole(
     columns: Mapping[str, ColumnType],
     limits: EngineLimits,
 ) -> None:
-    if there.source.kind == "frame":
+    """Refuse a source, shown under this name, that cannot be read whole.
+
+    Each state of files is looked at once in a process; a frame every time.
+    """
+    state = there.source, there.seen, tuple(columns.items()), limits
+    files = there.source.kind != "frame"
+    if files and _LOOKED_THROUGH.holds(state):
+        return
+    if there.source.kind == "csv":
+        check_csv(there)
+    else:
         _check_readable(connection, there, name, columns)
-    elif there.source.kind != "csv":  # which is checked where it is copied
-        _check_files(there.source, there.seen, tuple(columns.items()), limits)
-
-
-@lru_cache(maxsize=64)
-def _check_files(
-    source: Source,
-    seen: object,
-    columns: tuple[tuple[str, ColumnType], ...],
-    limits: EngineLimits,
-) -> None:
-    """Refuse files that cannot be read whole; each state of them is looked at once."""
-    with opened(source) as there, connected(limits) as connection:
-        if source.kind == "csv":
-            check_csv(there)
-        else:
-            shown(connection, there, _CHECKED, dict(columns))
-            _check_readable(connection, there, _CHECKED, dict(columns))
-        if there.seen != seen:
-            raise EngineFailed("a file of the source changed while it was read; ask again")
+    if files:
+        if _stamp(there) != there.seen:
+            raise EngineFailed(_CHANGED)
+        _LOOKED_THROUGH.add(state)
 
 
 def _check_readable(
@@ -331,6 +292,9 @@ def _check_readable(
     raise InvalidParameter("source", problem=problem, remedy=remedy)
 
 
+_LOOKED_THROUGH = LookedThrough()
+
+
 def _stamp(there: Opened) -> object:
     return there.now
 
@@ -344,81 +308,6 @@ def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> s
     )
     (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
     return repr((sorted(columns.items()), found))
-
-
-class _Kept(threading.local):
-    """What `one_database` keeps for the calls of its thread: databases, and where they spill."""
-
-    until: ExitStack | None = None
-    databases: Mapping[EngineLimits, tuple[Any, str]] = MappingProxyType({})
-    sessions = 0
-    units: str | None = None
-    """The folder of the index of rows per unit, where there is one."""
-
-
-_KEPT = _Kept()
-
-
-@contextmanager
-def one_database() -> Iterator[None]:
-    """Inside, the calls of this thread share one database for each card's limits, once needed."""
-    if _KEPT.until is not None:  # the outermost decides when it ends
-        yield
-        return
-    with ExitStack() as until:
-        _KEPT.until = until
-        try:
-            yield
-        finally:
-            _KEPT.until, _KEPT.databases = None, MappingProxyType({})
-
-
-@contextmanager
-def keeping_units(folder: str) -> Iterator[None]:
-    """Inside, the calls of this thread keep in this folder which units have many rows."""
-    before, _KEPT.units = _KEPT.units, folder
-    try:
-        yield
-    finally:
-        _KEPT.units = before
-
-
-@contextmanager
-def connected(limits: EngineLimits = _NO_LIMITS) -> Iterator[Any]:
-    """A session with views, tables, copies and attached files of its own, gone at its end.
-
-    A copy holds every row of a source: it must not lie about until the question is answered.
-    """
-    with ExitStack() as held:
-        if limits in _KEPT.databases:
-            database, folder = _KEPT.databases[limits]
-        else:
-            database, folder = (_KEPT.until or held).enter_context(_database(limits))
-            if _KEPT.until is not None:
-                _KEPT.databases = {**_KEPT.databases, limits: (database, folder)}
-        # only a session around this one can have attached a file
-        attached = _attached_to(database) if _KEPT.sessions else set()
-        copies = _copies_in(folder)
-        session = database.cursor()
-        _KEPT.sessions += 1
-        try:
-            yield session
-        finally:
-            _KEPT.sessions -= 1
-            session.close()
-            try:
-                for copy in _copies_in(folder) - copies:
-                    with suppress(FileNotFoundError):
-                        os.unlink(copy)
-                for name in _attached_to(database) - attached:  # it may be another file next time
-                    database.execute(f"DETACH {identifier(name)}")
-            except duckdb.Error:  # the engine has died: the reason is on its way already
-                _KEPT.databases = MappingProxyType({})
-
-
-def _attached_to(database: Any) -> set[str]:
-    sql = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
-    return {name for (name,) in database.execute(sql).fetchall()}
 
 
 def _copies_in(folder: str) -> set[str]:
@@ -457,7 +346,8 @@ def _database(limits: EngineLimits) -> Iterator[tuple[Any, str]]:
                 database.execute(f"SET GLOBAL {setting}")
             yield database, folder
         finally:
-            database.close()
+            with suppress(duckdb.Error):  # of an engine that has died: its words may hold values
+                database.close()
 
 
 @contextmanager
@@ -508,22 +398,6 @@ def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
             connection.interrupt()
             raise
         return waiting.result()
-
-
-def _guarded(run: Callable[[Any], Result], limits: EngineLimits = _NO_LIMITS) -> Result:
-    """What `run` gives; of the engine's own errors no word, of any other no frame."""
-
-    def caught() -> Result:
-        try:
-            with connected(limits) as connection:
-                return run(connection)
-        except (LastbitError, KeyboardInterrupt):
-            raise
-        except Exception as error:  # its text may hold values, so it must not be seen as a cause
-            kind = type(error).__name__
-        raise EngineFailed(_told(kind))
-
-    return sealed(caught, words=_told(""))
 
 
 def _told(kind: str) -> str:

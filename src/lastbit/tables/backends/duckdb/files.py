@@ -11,6 +11,12 @@ Differs  two copies of a file are two files, and nothing here sees that they say
          from their inodes and times
 Checked  tests/tables/backends/test_duckdb_files.py
 
+A folder with a `_delta_log` is a Delta table (`delta.py`).
+
+Refused  files of Delta, Iceberg and Hudi tables by name, pattern or folder: two copies of one row
+         would be two units where each row is a unit
+Checked  tests/tables/backends/test_lakes.py
+
 Folders. A folder stands for the data files below it, whatever their depth; names that begin with
 . or _ are notes of the programs that wrote them.
 
@@ -20,30 +26,6 @@ Law      of a file that a folder or pattern found, `year=2024` on its way there 
 Theorem  what a row reads there depends on where its file is, and on no other row
 Refused  files whose ways name different columns
 Checked  tests/tables/backends/test_folders.py
-
-Delta tables. A folder with a `_delta_log` stands for the files that the newest version of the log
-names, with the values of columns that it states; the package `deltalake` reads it.
-
-Law      a row counts if its file is in that version. Other files in the folder hold rows that were
-         deleted, and older copies of rows that were changed
-Theorem  each row is read once, from one version: the list is made in one go, and a version that is
-         new by the end of the question is a change, which is noticed
-Refused  files of Delta, Iceberg and Hudi tables by name, pattern or folder: two copies of one row
-         would be two units where each row is a unit. Delta tables with deletion vectors or column
-         mapping, whose files have rows and names that do not count, and other features of readers
-Checked  tests/tables/backends/test_lakes.py
-
-Frames as DuckDB can read them, each value by itself.
-
-Law      a column of a pandas frame that holds Python objects is text: of a text itself, of numbers,
-         truth values, dates and identifiers what `str` says, of anything else, or of what cannot be
-         written in UTF-8, nothing. A category is what it stands for
-Theorem  what becomes of a value depends on it alone, and on the frame's declared types. For DuckDB
-         itself that is not so: an integer category with one missing value makes the whole column
-         floating-point, and half of a surrogate pair in one row stops the query
-Refused  buffers that are not what their types say (a dictionary's index that is out of range, text
-         that is not UTF-8), for the frame as a whole, without saying where
-Checked  tests/tables/backends/test_locality.py
 """
 
 from __future__ import annotations
@@ -53,25 +35,17 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
-from decimal import Decimal
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import unquote
-from uuid import UUID
-
-import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.snapshot import Snapshot
-from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.card.schema import Source
 
 _MOST_HELD = 256
 _MOST_PARTITIONS = 1_000
-_PLAIN_FEATURES = frozenset({"columnMapping", "timestampNtz", "vacuumProtocolCheck"})
-"""Of readers of Delta tables: these leave a file's rows and names alone (mapping: see `mapped`)."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = MappingProxyType(
@@ -148,26 +122,6 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
 
 
-def check_public_apart(card: DataCard) -> None:
-    """The same for all tables of a card, by where their files are: no table is opened.
-
-    What is missing of a protected table is no public one; the rest of it is compared.
-    """
-    public = [
-        (name, there) for name, one in card.public.items() for there in _looked_at(one.source)
-    ]
-    for source in (card.source, *(table.source for table in card.private.values())):
-        for protected in _looked_at(source):
-            check_apart(protected, public)
-
-
-def _looked_at(source: Source) -> Iterator[Opened]:
-    """The files of each path, as `opened` would find them."""
-    for part in [replace(source, paths=(path,)) for path in source.paths] or [source]:
-        paths, stamps, _ = Opened(part).now or ((), (), ())
-        yield Opened(part, paths, paths, stamps)
-
-
 def check_unit_in_files(private: Opened, unit: str | None) -> None:
     """Refuse a unit that the names of folders say: which folders there are is taken as public."""
     names = {name.lower() for partition in private.partitions for name, _ in partition}
@@ -188,11 +142,6 @@ def without_values(path: str) -> str:
     return os.sep.join([*shown, file])
 
 
-def files_of(source: Source) -> list[str]:
-    """The files, patterns and folders written out; refuses what is not there."""
-    return [file for file, _ in _found(source)]
-
-
 def kind_of_folder(folder: str) -> Literal["csv", "parquet"] | None:
     """What the data files of a folder are; None if there are none, or of both kinds."""
     if _is_delta(folder):
@@ -211,7 +160,9 @@ def _found(source: Source) -> list[tuple[str, Partition]]:
                 f"source {path}", problem="is not a file here", remedy="download it first"
             )
         if source.kind == "parquet" and _is_delta(path):
-            found += _in_delta(path)
+            from lastbit.tables.backends.duckdb.delta import files_in_delta  # most do without
+
+            found += files_in_delta(path)
             continue
         if source.kind in _ENDINGS and os.path.isdir(path):
             matches, root = _below(path, source.kind), path
@@ -264,62 +215,6 @@ def _check_no_table(folders: set[str]) -> None:
             continue
         problem = f"has files of a table of {kind}, some of which may be old or deleted"
         raise InvalidParameter("source", problem=problem, remedy=remedy)
-
-
-def _in_delta(folder: str) -> list[tuple[str, Partition]]:
-    """The files of the newest version of a Delta table, with the columns that its log states."""
-    what = f"source {without_values(folder)}"
-    try:
-        import deltalake  # an extra, which most do without
-    except ImportError:
-        problem, remedy = "is a Delta table", "pip install 'lastbit[delta]', which reads its log"
-        raise InvalidParameter(what, problem=problem, remedy=remedy) from None
-    problem = "is a Delta table whose log cannot be read"
-    remedy = "check that it is whole and that its columns in folders are text, integers or dates"
-    try:
-        table = deltalake.DeltaTable(folder)
-        protocol, said = table.protocol(), table.metadata().configuration
-        features = {*(protocol.reader_features or ())} - _PLAIN_FEATURES
-        mapped = said.get("delta.columnMapping.mode", "none") != "none"
-        rows = [
-            (batch["path"][place].as_py(), _stated(batch, place))
-            for batch in table.get_add_actions().to_batches()
-            for place in range(batch.num_rows)
-        ]
-    except Exception:  # its words may hold values: the log has the least and greatest ones
-        rows, features, mapped = None, set(), False
-    if features or mapped:
-        listed = ", ".join(sorted(features)) or "columnMapping"
-        problem = f"is a Delta table with features that are not read here: {listed[:100]}"
-        remedy = "write the rows that count as Parquet, or a Delta table without them"
-    elif rows is not None and not any("://" in path or os.path.isabs(path) for path, _ in rows):
-        found = [(os.path.join(folder, unquote(path)), said) for path, said in rows]
-        if all(os.path.isfile(path) for path, _ in found):
-            return sorted((os.path.abspath(path), said) for path, said in found)
-        problem = "is a Delta table some of whose files are elsewhere or gone"
-        remedy = "write it again, or copy it whole"
-    raise InvalidParameter(what, problem=problem, remedy=remedy)
-
-
-def _stated(batch: Any, place: int) -> Partition:
-    """The columns that the log states for a file, as text."""
-    if "partition" not in batch.schema.names:
-        return ()
-    said = batch["partition"][place].as_py()
-    return tuple((name, _partition_text(value)) for name, value in said.items())
-
-
-def _partition_text(value: Any) -> str | None:
-    """A value that a folder's name could say.
-
-    >>> _partition_text(2024), _partition_text(date(2024, 1, 31)), _partition_text(True)
-    ('2024', '2024-01-31', 'true')
-    """
-    if value is None or type(value) is str:
-        return value
-    if type(value) in (bool, int, date):
-        return str(value).lower()
-    raise TypeError("partition")
 
 
 def _way(file: str, root: str) -> Partition:
@@ -387,92 +282,3 @@ def _beside(source: Source, paths: Iterable[str]) -> list[str]:
     if source.kind != "duckdb":
         return []
     return [f"{path}.wal" for path in paths if os.path.exists(f"{path}.wal")]
-
-
-_TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
-
-
-def plain_frame(frame: Any) -> tuple[Any, bool]:
-    """The frame, ready to be registered; and whether it must be copied, to be scanned twice."""
-    kind = type(frame)
-    if kind.__name__ == "LazyFrame":
-        frame = frame.collect()
-    if "BatchReader" in kind.__name__:
-        raise InvalidParameter(
-            "source", problem="can be read once only", remedy="pass frame.read_all()"
-        )
-    _check_names(frame)
-    modules = [base.__module__ for base in kind.__mro__]  # a subclass is what it is made of
-    if any(module.startswith("pandas") for module in modules):
-        if not hasattr(frame, "columns"):
-            raise InvalidParameter(
-                "source", problem="is one column, not a table", remedy="pass series.to_frame()"
-            )
-        return _pandas(frame), False
-    if kind.__module__.startswith("polars") or isinstance(frame, Snapshot):
-        return frame, False
-    if kind.__module__.startswith("pyarrow") and hasattr(frame, "validate"):
-        _check_buffers(frame)
-        return frame, False
-    return frame, True
-
-
-def _check_names(frame: Any) -> None:
-    names = [str(column) for column in getattr(frame, "columns", ())]
-    if type(frame).__module__.startswith("pyarrow"):
-        names = list(frame.schema.names)
-    if len({column.lower() for column in names}) != len(names):
-        raise InvalidParameter(
-            "columns", problem="are two of one name", remedy="rename one in the frame"
-        )
-
-
-def _pandas(frame: Any) -> Any:
-    """The frame with text in place of objects and categories; the rest is shared, not copied."""
-    found = frame.copy(deep=False)
-    found.index = range(len(frame))
-    for place, column in enumerate(frame.columns):
-        values = frame.iloc[:, place]
-        kind = str(values.dtype)
-        if kind == "object":
-            found[column] = _texts(values, [_as_text(value) for value in values.array])
-        elif kind == "category":
-            known = [*map(_as_text, values.cat.categories), None]  # the code of missing is -1
-            found[column] = _texts(values, [known[code] for code in values.cat.codes])
-        elif getattr(values.dtype, "storage", kind) == "pyarrow" or "[pyarrow]" in kind:
-            _check_buffers(values.array.__arrow_array__())
-    return found
-
-
-def _texts(values: Any, texts: list[str | None]) -> Any:
-    """A column of objects: pandas would choose a type by what they are."""
-    return type(values)(texts, dtype=object)
-
-
-def _as_text(value: Any) -> str | None:
-    """One value as text; None for a missing value and for anything that is not a plain value."""
-    if not isinstance(value, _TEXTUAL):
-        return None
-    try:
-        if isinstance(value, str):
-            found = str.__str__(value)
-        elif value == value:  # NaN and NaT differ from themselves
-            found = str(value)
-        else:
-            return None
-        found.encode("utf-8")
-    except Exception:  # half of a surrogate pair, a number of more digits than Python writes ...
-        return None
-    return found
-
-
-def _check_buffers(array: Any) -> None:
-    try:
-        array.validate(full=True)
-    except Exception:  # its words may hold values
-        pass
-    else:
-        return
-    problem = "has buffers that are not what their types say, or text that is not UTF-8"
-    remedy = "build the frame again from plain values"
-    raise InvalidParameter("source", problem=problem, remedy=remedy)

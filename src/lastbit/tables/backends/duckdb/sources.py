@@ -36,8 +36,8 @@ from typing import IO, Any
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame, without_values
-from lastbit.tables.compile.dialect import DUCKDB
+from lastbit.tables.backends.duckdb.files import Opened, Partition, without_values
+from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
 
@@ -374,6 +374,8 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
 
 
 def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:
+    from lastbit.tables.backends.duckdb.frames import plain_frame  # files do without
+
     plain, copied = plain_frame(frame)
     if not copied:
         return _typed(connection, plain, name)

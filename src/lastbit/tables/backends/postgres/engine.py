@@ -1,8 +1,8 @@
 """PostgreSQL runs the statement, where the data are.
 
-Every call is a transaction that reads one state and writes nothing; the calls of one question share
-one (`one_database`), so that what is fingerprinted is what is answered, whatever others write in
-between. Ctrl-C ends the statement on the server too. An error of the server keeps its words here.
+Every call is in a transaction that reads one state and writes nothing; the calls of a session share
+one, so that what is fingerprinted is what is answered, whatever others write in between. Ctrl-C
+ends the statement on the server too. An error of the server keeps its words here.
 
 Theorem  whether `rehearse` raises does not depend on a row of a private table: it stands in the
          statement as SELECT ... WHERE FALSE
@@ -12,9 +12,7 @@ Checked  tests/engines/test_postgres.py
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any, TypeVar
 
@@ -22,118 +20,92 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends.engines import Session, Spelled
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
-from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Marginal, Scan
+from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.scan import Scan
 
-_NO_SECRET = "0" * 64
 Result = TypeVar("Result")
 
 
-def version(card: DataCard) -> str:
-    """Of the server, as it says itself: 16.4, say."""
-    number = _guarded(card.source, lambda connection: connection.info.server_version)
-    return f"{number // 10_000}.{number % 10_000}"
+class EngineSession(Session):
+    """One transaction for each database, begun when it is first needed."""
 
+    def __init__(self, *, units: str | None = None) -> None:
+        super().__init__(units=units)
+        self._transactions: dict[str, Any] = {}
 
-def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse a table that is not there, columns that it lacks, and what the server cannot run."""
+    def version(self, card: DataCard) -> str:
+        """Of the server, as it says itself: 16.4, say."""
+        number = self.guarded(card.source, lambda connection: connection.info.server_version)
+        return f"{number // 10_000}.{number % 10_000}"
 
-    def run(connection: Any) -> None:
-        actual = _actual(connection, query, card, empty=True)
-        secret: Any = {"secret": _NO_SECRET, "dialect": POSTGRES, "actual": actual}
-        connection.execute(statement(query, card, measures, **secret).sql, prepare=False)
+    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
+        def run(connection: Any) -> None:
+            actual = _actual(connection, query, card, empty=True)
+            wanted = spelled(dialect=POSTGRES, actual=actual)
+            connection.execute(wanted.sql, prepare=False)
 
-    _guarded(card.source, run)
+        self.guarded(card.source, run)
 
+    def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
+        def run(connection: Any) -> RawRows:
+            actual = _actual(connection, query, card)
+            wanted = spelled(dialect=POSTGRES, actual=actual)
+            return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
 
-def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
+        return self.guarded(card.source, run)
 
-    def run(connection: Any) -> None:
-        actual = _actual(connection, query, card, empty=True)
-        wanted = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
-        connection.execute(wanted.sql, prepare=False)
+    def fingerprint(self, card: DataCard) -> bytes:
+        """Differs if a row of a table does, or its columns do (`sources.contents`).
 
-    _guarded(card.source, run)
+        Refuses, before anything is charged, what no question could be answered from.
+        """
 
+        def run(connection: Any) -> bytes:
+            found = tables(connection, card, [*card.public, *card.private])
+            places = [(name or "", there) for name, there in found.items()]
+            rows = contents(connection, [there for _, there in places])
+            seen = [
+                (name, sorted(there.tree), row)  # not what this user may read of it
+                for (name, there), row in zip(places, rows, strict=True)
+            ]
+            return hashlib.sha256(repr(seen).encode()).digest()
 
-def aggregates(
-    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> RawRows:
-    """The measures of the query, raw. What fails, fails before anything is released."""
+        return self.guarded(card.source, run)
 
-    def run(connection: Any) -> RawRows:
-        actual = _actual(connection, query, card)
-        wanted = statement(query, card, measures, secret=secret, dialect=POSTGRES, actual=actual)
-        return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
+    def guarded(self, source: Source, run: Callable[[Any], Result]) -> Result:
+        """What `run` gives; of the server's own errors no word, of any other no frame."""
+        address = _address(source)
 
-    return _guarded(card.source, run)
+        def caught() -> Result:
+            connection = self._transactions.get(str(address))
+            if connection is None:
+                connection = self.held.enter_context(transaction(address))
+                self._transactions[str(address)] = connection
+                self.held.callback(self._transactions.clear)
+            try:
+                return run(connection)
+            except BaseException:  # the transaction is over: the next call begins another
+                self._transactions.pop(str(address), None)
+                connection.close()
+                raise
 
+        def told() -> Result:
+            try:
+                return caught()
+            except psycopg.Error as error:  # its text may hold values: it must not be a cause
+                state, lost = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
+            raise EngineFailed(_told(state, lost=lost))
 
-def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
-
-    def run(connection: Any) -> RawRows:
-        actual = _actual(connection, query, card)
-        wanted = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
-        return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
-
-    return _guarded(card.source, run)
-
-
-def columns_of(source: Source) -> dict[str, ColumnType]:
-    """The names and types of the table's columns; no value is looked at."""
-    return _guarded(source, lambda connection: found(connection, source, {}).types())
-
-
-def public_values(
-    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
-
-    def run(connection: Any) -> tuple[Value, ...]:
-        there = _tables(connection, card, [table])[table]
-        own, family = there.columns[name.lower()]
-        read = POSTGRES.read(POSTGRES.identifier(own), kind, family)
-        cast = POSTGRES.nested(f"SELECT {read} AS c1 FROM {there.place}")
-        values = POSTGRES.nested(
-            f"SELECT DISTINCT {POSTGRES.checked('c1', kind)} AS c1 FROM {cast}"
-        )
-        sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
-        return tuple(row[0] for row in connection.execute(sql, prepare=False))
-
-    return _guarded(card.source, run)
-
-
-def fingerprint(card: DataCard) -> bytes:
-    """Differs if a row of a table does, or its columns do (`sources.contents`).
-
-    Refuses, before anything is charged, what no question could be answered from.
-    """
-
-    def run(connection: Any) -> bytes:
-        tables = _tables(connection, card, [*card.public, *card.private])
-        places = [(name or "", there) for name, there in tables.items()]
-        rows = contents(connection, [there for _, there in places])
-        seen = [
-            (name, sorted(there.tree), row)  # not what this user may read of it
-            for (name, there), row in zip(places, rows, strict=True)
-        ]
-        return hashlib.sha256(repr(seen).encode()).digest()
-
-    return _guarded(card.source, run)
+        return sealed(told, words=_told("", lost=False))
 
 
 def _actual(
@@ -141,12 +113,12 @@ def _actual(
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
     joined = dict.fromkeys(join.table for join in query.all_joins)
-    tables = _tables(connection, card, joined)
+    found_tables = tables(connection, card, joined)
     actual = {
         (private_relation(name) if name and name in card.private else relation(name)): there.shown(
             empty=empty and (name is None or name in card.private)
         )
-        for name, there in tables.items()
+        for name, there in found_tables.items()
         if name is None or name in joined
     }
     counts = matches(query, card, dialect=POSTGRES, actual=actual)
@@ -155,19 +127,19 @@ def _actual(
     return actual
 
 
-def _tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | None, Found]:
+def tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | None, Found]:
     """The table (None), all private ones and these public ones; a public one is none of the others.
 
     Joined or not, each private one is looked at for that.
     """
     own = {column.name: column.type for column in card.columns.values()}
-    tables: dict[str | None, Found] = {None: found(connection, card.source, own)}
+    known: dict[str | None, Found] = {None: found(connection, card.source, own)}
     for name, one in card.private.items():
         kinds = {column.name: column.type for column in one.columns.values()}
-        tables[name] = _beside(connection, card, one.source, f"private table {name}", kinds)
-    private = frozenset().union(*(there.tree for there in tables.values()))
+        known[name] = _beside(connection, card, one.source, f"private table {name}", kinds)
+    private = frozenset().union(*(there.tree for there in known.values()))
     for name in names:
-        if name not in tables:
+        if name not in known:
             public = card.public[name]
             what = f"public table {name}"
             there = _beside(connection, card, public.source, what, public.columns)
@@ -175,8 +147,8 @@ def _tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str |
                 problem = "is the table itself, a private one, or a part of one"
                 remedy = "name only what everybody may see"
                 raise InvalidParameter(what[:80], problem=problem, remedy=remedy)
-            tables[name] = there
-    return tables
+            known[name] = there
+    return known
 
 
 def _beside(
@@ -190,61 +162,6 @@ def _beside(
 
 def _address(source: Source) -> Address:
     return Address.read(source.paths[0], what="source")
-
-
-class _Kept(threading.local):
-    """What `one_database` keeps for the calls of its thread: a transaction for each database."""
-
-    until: ExitStack | None = None
-    transactions: dict[str, Any] = {}  # noqa: RUF012  a fresh one whenever `until` is set
-
-
-_KEPT = _Kept()
-
-
-@contextmanager
-def one_database() -> Iterator[None]:
-    """Inside, the calls of this thread share one transaction, begun when it is first needed."""
-    if _KEPT.until is not None:  # the outermost decides when it ends
-        yield
-        return
-    with ExitStack() as until:
-        _KEPT.until, _KEPT.transactions = until, {}
-        try:
-            yield
-        finally:
-            _KEPT.until = None
-
-
-def _guarded(source: Source, run: Callable[[Any], Result]) -> Result:
-    """What `run` gives; of the server's own errors no word, of any other no frame."""
-    address = _address(source)
-
-    def caught() -> Result:
-        if _KEPT.until is None:
-            with transaction(address) as connection:
-                return run(connection)
-        connection = _KEPT.transactions.get(str(address))
-        if connection is None:
-            connection = _KEPT.until.enter_context(transaction(address))
-            _KEPT.transactions[str(address)] = connection
-        try:
-            return run(connection)
-        except BaseException:  # the transaction is over: the next call begins another
-            _KEPT.transactions.pop(str(address), None)
-            connection.close()
-            raise
-
-    def told() -> Result:
-        try:
-            return caught()
-        except (
-            psycopg.Error
-        ) as error:  # its text may hold values, so it must not be seen as a cause
-            state, lost = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
-        raise EngineFailed(_told(state, lost=lost))
-
-    return sealed(told, words=_told("", lost=False))
 
 
 def _told(state: str, *, lost: bool) -> str:

@@ -32,8 +32,9 @@ from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.servers import unreached
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
+from lastbit.tables.compile.dialect import Family, Shown
 from lastbit.tables.compile.postgres import POSTGRES
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType
 
 _OLDEST = 15

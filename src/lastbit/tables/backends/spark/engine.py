@@ -1,7 +1,8 @@
 """Spark runs the statement: where the data are, on as many machines as they need.
 
 Every call works in a session of our own (`newSession`) beside the active one: it shares the
-application, its executors and its catalogs, but neither its settings nor its temporary views. If
+application, its executors and its catalogs, but neither its settings nor its temporary views. It is
+given back at the end, for the next question, and nobody else has it meanwhile. If
 no session is active, one is made, on this machine unless Spark's own configuration says otherwise.
 It needs Spark 4 and a session that is not Spark Connect, whose plans cannot be looked at.
 
@@ -25,11 +26,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from math import prod
 from types import MappingProxyType
@@ -40,7 +42,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.engines import Session, Spelled, names_in_statement, tables_of
+from lastbit.tables.backends.progress import told
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
@@ -49,20 +52,16 @@ from lastbit.tables.backends.spark.sources import (
     check_unit_in_folders,
     check_values,
     chosen,
-    columns_found,
     opened,
 )
-from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Shown
-from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.spark import SPARK
-from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import ColumnType, Value
-from lastbit.tables.query.scan import Marginal, Scan
+from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.scan import Scan
 
 SETTINGS = MappingProxyType(
     {
@@ -104,7 +103,6 @@ _OLDEST = 4
 _A_MOMENT = 0.1
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
-_NO_SECRET = "0" * 64
 _GROUPS = count(1)
 _CONNECT = "is reached by Spark Connect in this process, whose plans cannot be looked at"
 _NOT_REMOTE = (
@@ -114,110 +112,84 @@ _NOT_REMOTE = (
 Result = TypeVar("Result")
 
 
-def version(card: DataCard) -> str:
-    """Of Spark, as it says itself."""
-    del card
-    return _guarded(lambda session: str(session.version))
+class EngineSession(Session):
+    """One session of Spark, our own, taken when it is first needed."""
 
+    def __init__(self, *, units: str | None = None) -> None:
+        super().__init__(units=units)
+        self._own: Any = None
 
-def rehearse(query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
+    def version(self, card: DataCard) -> str:
+        """Of Spark, as it says itself."""
+        del card
+        return self.guarded(lambda session: str(session.version))
 
-    def spelled(actual: dict[str, Shown]) -> str:
-        return statement(query, card, measures, secret=_NO_SECRET, dialect=SPARK, actual=actual).sql
+    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
+        protected = {relation(), *map(private_relation, card.private)}
 
-    _rehearsed(query, card, spelled)
+        def run(session: Any) -> None:
+            asked = _asked(session, query, card)
+            actual = _shown(session, asked)
+            sql = spelled(dialect=SPARK, actual=actual).sql
+            _check_matches(session, query, card, actual)
+            _shown(session, asked, empty=protected)
+            _ran(session, sql)
 
+        words = "the source could not be read, or Spark cannot run this statement"
+        self.guarded(run, words=f"{words}; check the source; nothing was charged")
 
-def rehearse_marginals(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
+    def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
+        def run(session: Any) -> RawRows:
+            asked = _asked(session, query, card)
+            actual = _shown(session, asked)
+            wanted = spelled(dialect=SPARK, actual=actual)
+            _check_matches(session, query, card, actual)
+            return RawRows(wanted, _read(session, asked, wanted.sql))
 
-    def spelled(actual: dict[str, Shown]) -> str:
-        return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual).sql
+        return self.guarded(run)
 
-    _rehearsed(query, card, spelled)
+    def fingerprint(self, card: DataCard) -> bytes:
+        """Differs if the data do: of files their places, sizes and times, of frames the content.
 
+        Refuses, before anything is charged, what no question could be answered from.
+        """
 
-def _rehearsed(query: Scan, card: DataCard, spelled: Callable[[dict[str, Shown]], str]) -> None:
-    protected = {relation(), *map(private_relation, card.private)}
+        def run(session: Any) -> bytes:
+            found = {}
+            for table, there, columns in opened_all(session, card, [*card.public, *card.private]):
+                chosen(there, columns)
+                found[table or ""] = repr(there.state)
+            return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
-    def run(session: Any) -> None:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        sql = spelled(actual)
-        _check_matches(session, query, card, actual)
-        _shown(session, asked, empty=protected)
-        _ran(session, sql)
+        return self.guarded(run)
 
-    words = "the source could not be read, or Spark cannot run this statement"
-    _guarded(run, words=f"{words}; check the source; nothing was charged")
+    def connected(self) -> Any:
+        """A session of our own, with our settings, beside the active one."""
+        active = _active()
+        if self._own is None or self._own.sparkContext is not active.sparkContext:
+            self.close()
+            self._own = _IDLE.take(active)
+            self.held.callback(self._give_back)
+        return self._own
 
+    def _give_back(self) -> None:
+        own, self._own = self._own, None
+        _IDLE.give_back(own)
 
-def aggregates(
-    query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> RawRows:
-    """The measures of the query, raw. What fails, fails before anything is released."""
+    def guarded(self, run: Callable[[Any], Result], *, words: str = "") -> Result:
+        """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
-    def run(session: Any) -> RawRows:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
-        _check_matches(session, query, card, actual)
-        return RawRows(wanted, _read(session, asked, wanted.sql))
+        def caught() -> Result:
+            with unlogged():
+                try:
+                    return run(self.connected())
+                except (LastbitError, KeyboardInterrupt):
+                    raise
+                except Exception as error:  # its text may hold values, so it must not be a cause
+                    kind = _condition(error)
+            raise EngineFailed(words or _told(kind))
 
-    return _guarded(run)
-
-
-def marginal_counts(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> RawRows:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
-
-    def run(session: Any) -> RawRows:
-        asked = _asked(session, query, card)
-        actual = _shown(session, asked)
-        wanted = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
-        _check_matches(session, query, card, actual)
-        return RawRows(wanted, _read(session, asked, wanted.sql))
-
-    return _guarded(run)
-
-
-def columns_of(source: Source) -> dict[str, ColumnType]:
-    """The names and types of the source's columns; no value is looked at."""
-    return _guarded(lambda session: columns_found(opened(session, source)))
-
-
-def public_values(
-    card: DataCard, table: str, column: tuple[str, ColumnType], *, most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
-
-    def run(session: Any) -> tuple[Value, ...]:
-        there = _opened_all(session, card, [table])[1][1]
-        own, family = there.columns[name.lower()]
-        read = chosen(there, {name: kind}).selectExpr(
-            f"{SPARK.read(SPARK.identifier(own), kind, family)} AS c1"
-        )
-        values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
-        return tuple(row[0] for row in values.distinct().orderBy("c1").limit(most).collect())
-
-    return _guarded(run)
-
-
-def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data do: of files their places, sizes and times, of frames the content.
-
-    Refuses, before anything is charged, what no question could be answered from.
-    """
-
-    def run(session: Any) -> bytes:
-        found = {}
-        for table, there, columns in _opened_all(session, card, [*card.public, *card.private]):
-            chosen(there, columns)
-            found[table or ""] = repr(there.state)
-        return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
-
-    return _guarded(run)
+        return sealed(caught, words=words or _told(""))
 
 
 # sources
@@ -228,35 +200,15 @@ Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 def _asked(session: Any, query: Scan, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
-    joined = _opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
-    return [
-        (private_relation(name or "") if name in card.private else relation(name), there, columns)
-        for name, there, columns in joined
-    ]
+    joined = dict.fromkeys(join.table for join in query.all_joins)
+    return names_in_statement(card, opened_all(session, card, joined))
 
 
-def _opened_all(
-    session: Any, card: DataCard, names: Any
+def opened_all(
+    session: Any, card: DataCard, names: Iterable[str]
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others. A public table that is a protected one is refused."""
-    own = {column.name: column.type for column in card.columns.values()}
-    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
-    found.append((None, opened(session, card.source), own))
-    public: list[tuple[str, Opened]] = []
-    private = {name: opened(session, one.source) for name, one in card.private.items()}
-    for name in names:
-        if name in private:
-            columns = card.private[name].columns.values()
-            found.append((name, private[name], {column.name: column.type for column in columns}))
-        else:
-            there = opened(session, card.public[name].source)
-            public.append((name, there))
-            found.append((name, there, dict(card.public[name].columns)))
-    check_unit_in_folders(found[0][1], card.unit)
-    for name, there in private.items():
-        check_unit_in_folders(there, card.private[name].unit)
-    for protected in (found[0][1], *private.values()):
-        check_apart(protected, public)
+    """The table (None) and these others, in which no value stops Spark's own reader."""
+    found = tables_of(card, names, partial(opened, session), check_unit_in_folders, check_apart)
     for _, there, kinds in found:
         check_values(there, kinds, lambda sql: _ran(session, sql))
     return found
@@ -293,26 +245,26 @@ def _check_matches(session: Any, query: Scan, card: DataCard, actual: dict[str, 
 # sessions
 
 
-class _Kept(threading.local):
-    """The session of this thread, which nothing else uses."""
+class _IdleSessions:
+    """Sessions of ours that no question has now: each is taken out by one, and given back."""
 
-    session: Any = None
+    def __init__(self) -> None:
+        self._sessions: deque[Any] = deque(maxlen=16)
+
+    def take(self, active: Any) -> Any:
+        """One that was given back, or a new one; those of a Spark that stopped are dropped."""
+        with suppress(IndexError):  # there is none
+            while (own := self._sessions.pop()).sparkContext is not active.sparkContext:
+                pass
+            return own
+        return _session(active)
+
+    def give_back(self, own: Any) -> None:
+        """For the next question."""
+        self._sessions.append(own)
 
 
-_KEPT = _Kept()
-
-
-def one_database() -> AbstractContextManager[None]:
-    """Nothing to do: the calls of a thread share one session."""
-    return nullcontext()
-
-
-def connected() -> Any:
-    """A session of our own, with our settings, beside the active one."""
-    active = _active()
-    if _KEPT.session is None or _KEPT.session.sparkContext is not active.sparkContext:
-        _KEPT.session = _session(active)
-    return _KEPT.session
+_IDLE = _IdleSessions()
 
 
 def _active() -> Any:
@@ -401,22 +353,6 @@ def _share_done(tracker: Any, group: str) -> float:
             done += 0 if found is None else found.numCompletedTasks
             total += 0 if found is None else found.numTasks
     return done / total if total else 0.0
-
-
-def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
-    """What `run` gives; of the engine's own errors no word, of any other no frame."""
-
-    def caught() -> Result:
-        with unlogged():
-            try:
-                return run(connected())
-            except (LastbitError, KeyboardInterrupt):
-                raise
-            except Exception as error:  # its text may hold values, so it must not be a cause
-                kind = _condition(error)
-        raise EngineFailed(words or _told(kind))
-
-    return sealed(caught, words=words or _told(""))
 
 
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"

@@ -28,10 +28,12 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import functions, types
 
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends.engines import LookedThrough
 from lastbit.tables.backends.spark.snapshot import SparkSnapshot
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import READ_FROM, Family
+from lastbit.tables.compile.dialect import Family
 from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType
 
 _FAMILIES: tuple[tuple[Family, tuple[type, ...]], ...] = (
@@ -161,7 +163,7 @@ def check_values(
         for (name, family), kind in found
         if family in _STOPPING and family in READ_FROM[kind]
     )
-    if not reads or _LOOKED_THROUGH.holds(there.state, reads):
+    if not reads or _LOOKED_THROUGH.holds((there.state, reads)):
         return
     try:
         there.frame.createOrReplaceTempView("lastbit_values")
@@ -169,7 +171,7 @@ def check_values(
     except Exception:  # its words may hold values
         pass
     else:
-        _LOOKED_THROUGH.add(there.state, reads)
+        _LOOKED_THROUGH.add((there.state, reads))
         return
     problem = "has a time or decimal out of range, or a file that cannot be read"
     raise _refused(there.source, problem, "write it again, with times in microseconds")
@@ -178,20 +180,7 @@ def check_values(
 _STOPPING = ("decimal", "timestamp", "timestamptz")
 
 
-class _LookedThrough:
-    """States of files that were looked through in this process."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[object, ...]] = set()
-
-    def holds(self, *state: object) -> bool:
-        return state in self._seen
-
-    def add(self, *state: object) -> None:
-        self._seen.add(state)
-
-
-_LOOKED_THROUGH = _LookedThrough()
+_LOOKED_THROUGH = LookedThrough()
 
 
 def _is_wide(kind: Any) -> bool:

@@ -1,0 +1,50 @@
+"""What people are shown of sources before they ask: names and types of columns, public values.
+
+No question that is answered passes through here: it is for drafting cards and for keys that a
+public table lists. Every engine's folder has a `columns.py` with the same two functions.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from lastbit.errors import LastbitError
+from lastbit.tables.backends.engines import session_on
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.limits import nameable
+from lastbit.tables.query.expression import ColumnType, Value
+
+
+def _module_of(source: Source) -> Any:
+    return import_module(f"lastbit.tables.backends.{source.engine}.columns")
+
+
+def columns_of(source: Source) -> dict[str, ColumnType]:
+    """The names and types of the source's columns; no value is looked at."""
+    with session_on(source) as session:
+        columns: dict[str, ColumnType] = _module_of(source).columns_of(session, source)
+        return columns
+
+
+def public_values(
+    card: DataCard, table: str, column: str, *, most: int
+) -> tuple[Value, ...] | None:
+    """The different values of a public table's column, in order.
+
+    None if there are more than `most`, or some that no query can name, or the table cannot be read:
+    then it is refused where the question is rehearsed.
+
+    Theorem  they are a function of a public table, which is another file than the protected one
+             (`check_apart`): a query that names them as its keys has not looked at the data
+    """
+    kinds = card.public[table].columns
+    named = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
+    values: tuple[Value, ...]
+    try:
+        with session_on(card.source) as session:
+            found = _module_of(card.source).public_values
+            values = found(session, card, table, named, most + 1)
+    except LastbitError:
+        return None
+    return values if nameable(values, most=most) else None

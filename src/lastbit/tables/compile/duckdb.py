@@ -1,0 +1,245 @@
+"""DuckDB's text of a statement.
+
+Law      every method means what `dialect.py` says of it, to the last bit
+Theorem  no value of any row stops the statement: whole numbers are computed in 128 bits, which two
+         of 64 cannot outgrow, and brought back by TRY_CAST; doubles are IEEE 754's; arguments
+         outside of a domain are missing before the function sees them
+Checked  tests/tables/test_compile.py, tests/tables/test_values.py, tests/engines/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from lastbit.tables.compile import steps
+from lastbit.tables.compile.dialect import (
+    Dialect,
+    Family,
+    Grid,
+    Part,
+    materialized,
+    regular_expression,
+)
+from lastbit.tables.query.expression import ColumnType, Value
+
+_FEW = 16
+_DIGITS = 400
+_FURTHEST = 1 << 32  # where DuckDB's substring would raise
+_EXACT = 1 << 62
+_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "weekday": "dayofweek",
+        "day_of_year": "dayofyear",
+        "iso_weekday": "isodow",
+        "iso_year": "isoyear",
+    }
+)
+
+
+class DuckDBDialect(Dialect):
+    """DuckDB's text; its settings are those of `backends/duckdb/engine.py`."""
+
+    name: ClassVar[str] = "duckdb"
+    title: ClassVar[str] = "DuckDB"
+    version: ClassVar[int] = 1
+    types: ClassVar[Mapping[ColumnType, str]] = MappingProxyType(
+        {
+            "integer": "BIGINT",
+            "number": "DOUBLE",
+            "text": "VARCHAR",
+            "boolean": "BOOLEAN",
+            "date": "DATE",
+            "timestamp": "TIMESTAMP",
+        }
+    )
+    evens: ClassVar[bool] = True
+    bounding: ClassVar[Literal["join", "window"]] = "join"
+    nested_terms: ClassVar[int] = 32
+    unsupported: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    # names and values
+
+    def identifier(self, name: str) -> str:
+        return steps.identifier(name)
+
+    def text(self, value: str) -> str:
+        return steps.string(value)
+
+    def double(self, value: Fraction | int | float) -> str:
+        return steps.double(value)
+
+    def literal(self, value: Value) -> str:
+        return steps.literal(value)
+
+    # reading
+
+    def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
+        """As the base says; TRY_CAST reads any.
+
+        >>> DUCKDB.read('"age"', "integer", "text")
+        'TRY_CAST("age" AS BIGINT)'
+        """
+        del actual
+        return f"TRY_CAST({sql} AS {self.types[kind]})"
+
+    def not_nan(self, name: str) -> str:
+        return f"CASE WHEN NOT isnan({name}) THEN {name} END"
+
+    def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
+        del origin
+        return f"TRY_CAST({sql} AS {self.types[kind]})"
+
+    def widened(self, sql: str, kind: ColumnType, origin: ColumnType | None) -> str:
+        del origin
+        return f"CAST({sql} AS {self.types[kind]})"
+
+    # arithmetic
+
+    def whole(self, function: str, a: str, b: str) -> str:
+        if function == "%":
+            b = f"CASE WHEN {b} <> 0 THEN {b} END"
+        return f"TRY_CAST(CAST({a} AS HUGEINT) {function} CAST({b} AS HUGEINT) AS BIGINT)"
+
+    def whole_of_one(self, function: str, x: str) -> str:
+        name = "-" if function == "negate" else function
+        return f"TRY_CAST({name}(CAST({x} AS HUGEINT)) AS BIGINT)"
+
+    def number(self, function: str, a: str, b: str) -> str:
+        if function in ("/", "%"):
+            b = f"CASE WHEN {b} <> {self.double(0)} THEN {b} END"
+        return f"({a} {function} {b})"
+
+    def number_of_one(self, function: str, x: str) -> str:
+        return f"{'-' if function == 'negate' else function}({x})"
+
+    def real(self, function: str, x: str, second: str | None = None) -> str:
+        match function:
+            case "ln" | "sqrt":
+                test = ">" if function == "ln" else ">="
+                return f"{function}(CASE WHEN {x} {test} {self.double(0)} THEN {x} END)"
+            case "round" if second is not None:
+                inside = f"CAST(least(greatest({second}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
+                return f"round({x}, CASE WHEN {second} IS NOT NULL THEN {inside} END)"
+        return f"{function}({x})" if second is None else f"{function}({x}, {second})"
+
+    def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
+        del kind
+        quotient = f"(CAST({x} AS DOUBLE) - {self.double(grid.shift)}) / {self.double(grid.step)}"
+        whole = f"TRY_CAST({'round' if nearest else 'floor'}({quotient}) AS BIGINT)"
+        # missing if it is beyond 64 bits; to clamp doubles first takes longer than all the rest
+        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {grid.high} ELSE {grid.low} END"
+        return f"least(greatest(coalesce({whole}, {beyond}), {grid.low}), {grid.high})"
+
+    def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
+        listed = f"[{', '.join(values)}]"
+        return f"{listed if kind is None else f'CAST({listed} AS {self.types[kind]}[])'}[{index}]"
+
+    # dates
+
+    def date_part(self, function: str, x: str, kind: ColumnType) -> str:
+        del kind
+        return f"CAST({_PARTS.get(function, function)}({x}) AS BIGINT)"
+
+    def start_of(self, part: str, x: str) -> str:
+        kind: ColumnType = "timestamp" if part in ("hour", "minute") else "date"
+        return f"CAST(date_trunc('{part}', {x}) AS {self.types[kind]})"
+
+    def days_between(self, a: str, b: str) -> str:
+        return f"CAST(date_diff('day', {a}, {b}) AS BIGINT)"
+
+    def formatted(self, x: str, form: str) -> str:
+        return f"strftime({x}, {self.text(form)})"
+
+    # texts
+
+    def bytes_of(self, x: str) -> str:
+        return f"strlen({x})"
+
+    def length(self, x: str) -> str:
+        return f"length({x})"
+
+    def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
+        wanted = self.text(regular_expression(pattern))
+        return f"regexp_full_match({x}, {f'lower({wanted})' if lowered else wanted}, 's')"
+
+    def contains(self, function: str, x: str, y: str) -> str:
+        return f"{function}({x}, {y})"
+
+    def changed(self, function: str, x: str) -> str:
+        return f"{function}({x})"
+
+    def substring(self, x: str, places: Sequence[str]) -> str:
+        inside = f"BETWEEN {-_FURTHEST} AND {_FURTHEST - 1}"
+        near = [f"CASE WHEN {place} {inside} THEN {place} END" for place in places]
+        return f"substring({', '.join([x, *near])})"
+
+    def concat(self, values: Sequence[str]) -> str:
+        return self.concat_if_short(values)
+
+    # rows
+
+    def condition(self, tests: str) -> str:
+        return tests
+
+    def among(self, name: str, listed: Sequence[str]) -> str:
+        inner = ", ".join(listed)
+        return f"{name} IN ({f'SELECT unnest([{inner}])' if len(listed) > _FEW else inner})"
+
+    def keyed_hash(self, columns: Sequence[tuple[str, ColumnType]], secret: str) -> str:
+        parts = [self.text(f"{secret}:")]
+        for column, _ in columns:
+            value = f"CAST({column} AS VARCHAR)"
+            size = f"CAST({self.bytes_of(value)} AS VARCHAR)"
+            parts.append(f"coalesce({size} || ':' || {value}, '-')")
+        return f"md5(concat({', '.join(parts)}))"
+
+    def share(self, total: int, count: str) -> str:
+        return f"CAST({total} AS BIGINT) // {count}"
+
+    def part(self, name: str, body: str, how: Part = "inline") -> str:
+        return materialized(name, body, how)
+
+    def computed_early(self, body: str, place: str, columns: int) -> str:
+        del place, columns
+        return body
+
+    def nested(self, body: str) -> str:
+        return f"({body})"
+
+    def without(self, name: str, others: Sequence[str]) -> str:
+        del others
+        return f"* EXCLUDE ({name})"
+
+    # groups
+
+    def total(self, factors: Sequence[str], most: int) -> str:
+        kind = "BIGINT" if most < _EXACT else "HUGEINT"
+        return f"sum({' * '.join([f'CAST({factors[0]} AS {kind})', *factors[1:]])})"
+
+    def block(self, columns: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
+        spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
+        return f"CASE GROUPING({', '.join(columns)}) {spelled} END"
+
+    # rows of one unit
+
+    def unit_total(self, x: str) -> str:
+        return f"sum(CAST({x} AS HUGEINT))"
+
+    def total_as(self, total: str, kind: ColumnType) -> str:
+        return f"{'TRY_CAST' if kind == 'integer' else 'CAST'}({total} AS {self.types[kind]})"
+
+    def mean_of(self, total: str, count: str) -> str:
+        return f"{total} / CAST({count} AS DOUBLE)"
+
+    def scaled(self, x: str, step: Fraction) -> str:
+        return f"{x} * {self.double(step)}"
+
+    def extreme(self, function: str, x: str, kind: ColumnType | None) -> str:
+        del kind
+        return f"{function}({x})"
+
+
+DUCKDB = DuckDBDialect()
