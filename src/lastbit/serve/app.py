@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import TypeAlias
 
 from starlette.applications import Starlette
@@ -23,14 +24,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Served
 
-from lastbit.serve import api
+from lastbit.serve.api import Json
 from lastbit.serve.desk import Desk
+from lastbit.serve.handling import Call
 from lastbit.serve.identity import Gate, Identity
 from lastbit.serve.pages.signing import refused
 from lastbit.serve.problems import problem, refusal_of
-from lastbit.serve.questions import Refusal
+from lastbit.serve.questions import Refusal, not_allowed
 from lastbit.serve.routes import API, ROUTES, Route
-from lastbit.serve.safety import Rates, Safety
+from lastbit.serve.safety import SAFE_METHODS, Rates, Safety
 from lastbit.serve.settings import Settings
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -85,8 +87,7 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
                     rates.take(f"guess {address}", guesses)
                 raise _signed_out(route)
             if route.right not in identity.rights:
-                detail = "Your role, or your token, does not allow this; ask a steward."
-                raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
+                raise not_allowed("Your role, or your token, does not allow this; ask a steward.")
             _counted(route, identity, rates, settings)
             if identity.via == "token":
                 await run_in_threadpool(gate.seen, identity)
@@ -114,26 +115,30 @@ def _counted(route: Route, identity: Identity, rates: Rates, settings: Settings)
 
 def _signed_out(route: Route) -> Refusal:
     remedy = "Send a token as Authorization: Bearer." if route.is_api else "Sign in first."
-    return Refusal(
-        status=401,
-        title="Not signed in",
-        detail=remedy,
-        kind="not-signed-in",
-        headers={"www-authenticate": "Bearer"} if route.is_api else {},
-    )
+    headers = {"www-authenticate": "Bearer"} if route.is_api else {}
+    return Refusal(401, "Not signed in", remedy, "not-signed-in", headers)
 
 
 # ---------------------------------------------------------------- handlers
 
 
 def _handler(route: Route) -> Handler:
-    found: Handler
-    if route.is_api:
-        found = getattr(api, route.handler)
-    else:
-        file, _, name = route.handler.partition(".")
-        found = getattr(import_module(f"lastbit.serve.pages.{file}"), name)
-    return found
+    """The function that a route names, as an endpoint: a call comes in, a response goes out."""
+    file, _, name = f"{'api' if route.is_api else 'pages'}.{route.handler}".rpartition(".")
+    function = getattr(import_module(f"lastbit.serve.{file}"), name)
+
+    async def handler(request: Request) -> Response:
+        call = Call(request, b"" if request.method in SAFE_METHODS else await request.body())
+        if iscoroutinefunction(function):
+            found = await function(call)
+        else:
+            found = await run_in_threadpool(function, call)
+        if isinstance(found, Response):
+            return found
+        status = route.status
+        return Response(status_code=status) if found is None else Json(found, status_code=status)
+
+    return handler
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -153,11 +158,5 @@ def _not_there(error: HTTPException) -> Refusal:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         detail = "This address does not take that method."
-        return Refusal(status=405, title="Not so", detail=detail, kind="method", headers=headers)
-    return Refusal(
-        status=error.status_code,
-        title="Not found",
-        detail="There is no such page.",
-        kind="not-found",
-        headers=headers,
-    )
+        return Refusal(405, "Not so", detail, "method", headers)
+    return Refusal(error.status_code, "Not found", "There is no such page.", "not-found", headers)

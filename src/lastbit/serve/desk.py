@@ -512,7 +512,8 @@ class Desk:
         item = self._items.get(row["id"])
         if item is not None and not finished:
             line = self._lines[item.served.name]
-            state = "running" if line.running and line.running[0] is item else "waiting"
+            now = line.running  # once: the line goes on meanwhile
+            state = "running" if now is not None and now[0] is item else "waiting"
             end = line.due(item)
             due = None if end is None else self._wall + end
         table = self.catalogue.tables.get(row["table_name"])

@@ -10,14 +10,12 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Literal
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 
 from lastbit.errors import LastbitError
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
+    from lastbit.serve.handling import Call
     from lastbit.serve.identity import Gate
 
 LEAST_ROOM = 64 << 20
@@ -25,12 +23,12 @@ LEAST_ROOM = 64 << 20
 SECONDS = 1.0
 
 
-async def health(request: Request) -> PlainTextResponse:
+def health(call: Call) -> PlainTextResponse:
     """200 and "ok", or 503 and a word."""
-    state = request.app.state
+    state = call.request.app.state
     looked, word = getattr(state, "health", (0.0, None))
     if not looked or time.monotonic() - looked > SECONDS:
-        word = state.desk.unwell or await run_in_threadpool(trouble, state.gate)
+        word = state.desk.unwell or trouble(state.gate)
         state.health = (time.monotonic(), word)
     return PlainTextResponse(f"{word or 'ok'}\n", status_code=200 if word is None else 503)
 

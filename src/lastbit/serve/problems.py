@@ -24,10 +24,7 @@ from lastbit.serve.questions import LATER, Refusal, of_place
 
 MEDIA_TYPE = "application/problem+json"
 FAILED = Refusal(
-    status=500,
-    title="The server failed",
-    detail="this is not your fault; try again, or tell the steward",
-    kind="failed",
+    500, "The server failed", "this is not your fault; try again, or tell the steward", "failed"
 )
 _KINDS: Mapping[type[LastbitError], tuple[int, str, str]] = MappingProxyType(
     {
@@ -50,7 +47,7 @@ def refusal_of(error: Exception) -> Refusal:
     for kind, (status, name, title) in _KINDS.items():
         if isinstance(error, kind):
             detail = str(error) if status < 500 else LATER
-            return Refusal(status=status, title=title, detail=detail, kind=name)
+            return Refusal(status, title, detail, name)
     return FAILED
 
 
