@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
-
-from lastbit.errors import EngineFailed, LastbitError, LedgerDamaged
 
 State: TypeAlias = Literal["waiting", "running", "answered", "no answer", "refused"]
 FINISHED: tuple[State, ...] = ("answered", "no answer", "refused")
@@ -92,20 +89,6 @@ class Refusal(Exception):
 
     def __str__(self) -> str:
         return f"{self.title}: {self.detail}"
-
-
-LATER = "try again later, or tell the steward"
-"""Instead of words that may say where ledger and data are."""
-
-
-_PLACES: Mapping[str, type[LastbitError]] = MappingProxyType(
-    {"the ledger ": LedgerDamaged, "source ": EngineFailed}
-)
-
-
-def of_place(words: str) -> type[LastbitError] | None:
-    """What an error about a parameter is, if it says where the ledger or a file is; else None."""
-    return next((kind for start, kind in _PLACES.items() if words.startswith(start)), None)
 
 
 def not_allowed(detail: str) -> Refusal:
