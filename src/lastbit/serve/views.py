@@ -81,6 +81,7 @@ def _load(name: str) -> str:
 def _environment() -> Environment:
     environment = page_environment(_load)
     environment.globals.update(static=_static_address, to=path_to, version=__version__)
+    environment.filters.update(moment=moment, when=when_words, price=price)
     return environment
 
 
@@ -229,18 +230,6 @@ def may_words(rights: Iterable[Right], tables: Iterable[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- answers and entries
-
-
-def answer_line(line: Any) -> dict[str, Any]:
-    """An answer in a list."""
-    return {
-        "entry": line.entry,
-        "table": line.table or "",
-        "title": line.title,
-        "price": price(line.cost),
-        "when": when_words(line.when),
-        "principal": line.principal,
-    }
 
 
 def parts_of(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from lastbit.serve.handling import MOST_LINES, Call, released_as, see, unknown
 from lastbit.serve.questions import FINISHED
 from lastbit.serve.safety import attachment
 from lastbit.serve.views import (
-    answer_line,
     citation,
     file_name,
     moment,
@@ -70,7 +69,7 @@ def answers(call: Call) -> Response:
         if (not chosen or line.table == chosen) and (before is None or line.entry < before)
     ]
     waiting = [
-        {"id": one.id, "table": one.table, "state": one.state, "words": one.question.sql}
+        one
         for one in call.desk.jobs(call.who)
         if one.state not in FINISHED and (not chosen or one.table == chosen)
     ]
@@ -80,7 +79,7 @@ def answers(call: Call) -> Response:
         tables=[served.name for served in call.tables()],
         chosen=chosen,
         jobs=waiting[:MOST_LINES],
-        lines=[answer_line(line) for line in lines[:MOST_LINES]],
+        lines=lines[:MOST_LINES],
         older=lines[MOST_LINES - 1].entry if len(lines) > MOST_LINES else None,
     )
 
@@ -88,25 +87,26 @@ def answers(call: Call) -> Response:
 def answer(call: Call) -> Response:
     """An answer: its numbers, promise, proof and files."""
     number, record = int(call.path["entry"]), call.record()
-    lines = (line for line in call.desk.answers(call.who) if line.entry == number)
-    line = next(map(answer_line, lines), None)
+    line = next((line for line in call.desk.answers(call.who) if line.entry == number), None)
     if line is None:  # newer than the list
         entry = call.books.entry(number)
-        line = {"table": record["table"], "when": when_words(entry.when), "principal": entry.who}
+        when, principal = when_words(entry.when), entry.who
+    else:
+        when, principal = when_words(line.when), line.principal
     return call.page(
         "answer.html",
         title=title_of(record),
         made_up=False,
-        table=line["table"],
+        table=record["table"],
         entry=number,
-        when=line["when"],
-        principal=line["principal"],
+        when=when,
+        principal=principal,
         answer=parts_of(record),
         empty=EMPTY,
         files=_FILES,
         problem=_problem(record),
         saved_as=file_name(record, number, "json"),
-        citation=citation(record, number, line["when"][:10]),
+        citation=citation(record, number, when[:10]),
         address=f"{call.settings.address}/answers/{number}",
     )
 

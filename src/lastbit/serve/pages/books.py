@@ -13,7 +13,7 @@ from lastbit.report import account_json, budget_parts, register_csv, register_pa
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import MOST_LINES, Call, unknown
 from lastbit.serve.safety import attachment
-from lastbit.serve.views import allowance_parts, entry_line, moment
+from lastbit.serve.views import allowance_parts, entry_line
 
 _KEPT_BY: Mapping[str, str] = MappingProxyType(
     {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
@@ -97,16 +97,6 @@ def audit(call: Call) -> Response:
     """Who did what on this server."""
     call.check_all_rights()
     rows = call.gate.audit_lines(call.number("before"), MOST_LINES + 1)
-    lines = [
-        {
-            "at": moment(row["at"], exact=True),
-            "principal": row["principal"] or "the server",
-            "action": row["action"],
-            "subject": row["subject"] or "",
-            "words": row["words"] or "",
-        }
-        for row in rows[:MOST_LINES]
-    ]
     older = rows[MOST_LINES - 1]["sequence"] if len(rows) > MOST_LINES else None
-    told = {"lines": lines, "older": older, "keep_days": call.settings.keep_days}
+    told = {"lines": rows[:MOST_LINES], "older": older, "keep_days": call.settings.keep_days}
     return call.page("audit.html", title="Audit log", **told)

@@ -82,37 +82,17 @@ def _onward(path: str | None) -> str:
 
 def me(call: Call) -> Response:
     """One's own tokens and sessions."""
-    who, now = call.who, time()
-    lines = [
-        {
-            "id": line.id,
-            "name": line.name,
-            "may": may_words(line.rights & RIGHTS[who.role], line.tables),
-            "made": moment(line.made),
-            "ends": "revoked" if line.revoked else moment(line.expires),
-            "used": moment(line.used) if line.used else "never",
-            "over": bool(line.revoked) or line.expires <= now,
-        }
-        for line in call.gate.tokens(who.principal)
-    ]
-    sessions = [
-        {
-            "id": line.id,
-            "by": "a link" if line.token is None else f"the token {line.token}",
-            "made": moment(line.made),
-            "ends": moment(line.expires),
-            "current": line.current,
-        }
-        for line in call.gate.sessions(who)
-    ]
+    who = call.who
     choices = [(right, words) for right, words in MAY.items() if right in who.rights]
     return call.page(
         "me.html",
         title=who.principal,
         rights=[words for _, words in choices],
         choices=choices,
-        tokens=lines,
-        sessions=sessions,
+        tokens=call.gate.tokens(who.principal),
+        may=lambda token: may_words(token.rights & RIGHTS[who.role], token.tables),
+        now=time(),
+        sessions=call.gate.sessions(who),
         tables=[served.name for served in call.tables()],
         address=call.settings.address,
         said=call.said,

@@ -13,7 +13,6 @@ from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, see
 from lastbit.serve.views import (
     allowance_parts,
-    answer_line,
     card_columns,
     examples_of,
     path_to,
@@ -31,7 +30,7 @@ def catalogue(call: Call) -> Response:
         "catalogue.html",
         title="Tables",
         tables=[_table_line(call, served) for served in call.tables()],
-        answers=[answer_line(line) for line in call.desk.answers(call.who)[:_MOST_NEW]],
+        answers=call.desk.answers(call.who)[:_MOST_NEW],
         alone="users" in call.who.rights and len(call.books.principals()) == 1,
     )
 

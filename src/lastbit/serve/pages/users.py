@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rational
-from lastbit.ledger import PERIODS, ROLES, Limit
+from lastbit.ledger import PERIODS, ROLES, Limit, Principal
 from lastbit.serve.handling import Call, see
 from lastbit.serve.questions import wrong
 from lastbit.serve.views import CURRENCIES, allowance_parts
@@ -19,24 +19,16 @@ def users(call: Call) -> Response:
     """Principals and their allowances."""
     call.check_all_rights()
     allowances = call.books.allowances()
-    lines = [
-        {
-            "name": one.name,
-            "role": one.role,
-            "active": one.active,
-            "place": place,
-            "allowances": [
-                allowance_parts(each, f"Allowance on {each.account}")
-                for each in allowances
-                if each.principal == one.name
-            ],
-        }
-        for place, one in enumerate(call.books.principals())
-    ]
+
+    def allowances_of(user: Principal) -> list[dict[str, Any]]:
+        mine = (one for one in allowances if one.principal == user.name)
+        return [allowance_parts(one, f"Allowance on {one.account}") for one in mine]
+
     return call.page(
         "users.html",
         title="Users",
-        users=sorted(lines, key=lambda line: not line["active"]),
+        users=sorted(call.books.principals(), key=lambda user: not user.active),
+        allowances_of=allowances_of,
         roles=ROLES,
         accounts=sorted({served.account_name for served in call.tables()}),
         currencies=CURRENCIES,
