@@ -10,8 +10,7 @@ Checked  tests/serve/test_escalation.py: every route as each role, signed out, r
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import TypeAlias
@@ -27,7 +26,7 @@ from starlette.routing import Route as Served
 from lastbit.serve.api import Json
 from lastbit.serve.desk import Desk
 from lastbit.serve.handling import Call
-from lastbit.serve.identity import Gate, Identity
+from lastbit.serve.identity import Gate
 from lastbit.serve.pages.signing import refused
 from lastbit.serve.problems import problem, refusal_of
 from lastbit.serve.questions import Refusal, not_allowed
@@ -44,16 +43,7 @@ _LOG = logging.getLogger("lastbit.serve")
 
 
 def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
-    """The server's pages and its API; it starts and stops the desk."""
-
-    @asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
-        await desk.start()
-        try:
-            yield
-        finally:
-            await desk.stop()
-
+    """The server's pages and its API; who runs it starts and stops the desk."""
     rates = Rates()
     app = Starlette(
         routes=[
@@ -62,7 +52,6 @@ def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
         ],
         middleware=[Middleware(Safety, settings=settings, failed=_failed)],
         exception_handlers={HTTPException: _failed, Refusal: _failed},
-        lifespan=running,
     )
     app.router.redirect_slashes = False
     app.state.desk, app.state.gate, app.state.settings = desk, gate, settings
@@ -76,7 +65,9 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
         gate: Gate = request.app.state.gate
         settings: Settings = request.app.state.settings
         request.state.route = route
-        address, guesses = _asker(request, settings)
+        address, guesses = "proxy", _PROXIED_GUESSES_A_MINUTE
+        if request.client is not None and not settings.behind_proxy:
+            address, guesses = request.client.host, _GUESSES_A_MINUTE
         if route.path in _SIGN_INS and request.method == "POST":
             rates.take(f"sign-in {address}", guesses)
         identity = await run_in_threadpool(gate.identity_of, request.scope)
@@ -88,29 +79,16 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
                 raise _signed_out(route)
             if route.right not in identity.rights:
                 raise not_allowed("Your role, or your token, does not allow this; ask a steward.")
-            _counted(route, identity, rates, settings)
+            kind, most = {
+                "preview": ("preview", settings.previews_a_minute),
+                "ask": ("ask", settings.questions_a_minute),
+            }.get(route.right, ("other", _REQUESTS_A_MINUTE))
+            rates.take(f"{kind} {identity.principal}", most)  # anybody may make more tokens
             if identity.via == "token":
                 await run_in_threadpool(gate.seen, identity)
         return await handler(request)
 
     return guarded
-
-
-def _asker(request: Request, settings: Settings) -> tuple[str, int]:
-    """The address that a request came from, and how often it may guess."""
-    if request.client is None or settings.behind_proxy:
-        return "proxy", _PROXIED_GUESSES_A_MINUTE
-    return request.client.host, _GUESSES_A_MINUTE
-
-
-def _counted(route: Route, identity: Identity, rates: Rates, settings: Settings) -> None:
-    """By principal, since anybody may make more tokens."""
-    most = {
-        "preview": settings.previews_a_minute,
-        "ask": settings.questions_a_minute,
-    }.get(route.right, _REQUESTS_A_MINUTE)
-    kind = route.right if route.right in ("preview", "ask") else "other"
-    rates.take(f"{kind} {identity.principal}", most)
 
 
 def _signed_out(route: Route) -> Refusal:

@@ -30,7 +30,8 @@ def document() -> dict[str, Any]:
     """The whole document, OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for route in CALLS:
-        paths.setdefault(_path(route), {})[route.method.lower()] = _operation(route)
+        path = re.sub(r":[a-z]+\}", "}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,10 +47,6 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _path(route: Route) -> str:
-    return re.sub(r":[a-z]+\}", "}", route.path)
 
 
 def _summary(route: Route) -> str:

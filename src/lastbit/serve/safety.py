@@ -92,9 +92,7 @@ class Safety:
             self.headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             await self._answered(scope, receive, send)
         else:  # a web socket: there is none here
             await send({"type": "websocket.close", "code": 1008})
@@ -175,11 +173,10 @@ def _check(scope: Scope, settings: Settings) -> None:
         raise Refusal(421, "Another server", detail, "wrong-host")
     if _NOT_PLAIN.search(scope["path"]) or _ENCODED_SLASH.search(scope["raw_path"]):
         raise Refusal(404, "Not found", "There is no such page.", "not-found")
-    if (
-        scope["method"] not in SAFE_METHODS
-        and not scope["path"].startswith(f"{API}/")
-        and _forged(headers, {settings.address, _own(host.lower(), settings)})
-    ):
+    # a page may have been opened by another name of this computer
+    origins = {settings.address, settings.origin or f"http://{host.lower()}"}
+    is_unsafe = scope["method"] not in SAFE_METHODS and not scope["path"].startswith(f"{API}/")
+    if is_unsafe and _forged(headers, origins):
         detail = "The request was not sent by a page of this server; open the page and try again."
         raise Refusal(403, "Sent by another site", detail, "cross-site")
     length = _one(headers, b"content-length")
@@ -193,11 +190,6 @@ def _is_ours(host: str, settings: Settings) -> bool:
     if found is None:
         return False
     return host == urlsplit(settings.address).netloc or found[1].strip("[]") in LOOPBACK
-
-
-def _own(host: str, settings: Settings) -> str:
-    """The origin of a page that was opened by another name of this computer."""
-    return settings.address if settings.origin is not None else f"http://{host}"
 
 
 def _forged(headers: list[tuple[bytes, bytes]], origins: set[str]) -> bool:
@@ -280,15 +272,14 @@ class Rates:
 # ---------------------------------------------------------------- connections
 
 
-def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How uvicorn runs the application; who starts it passes the sockets."""
-    del settings  # nothing of them may loosen a limit
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn runs the application: no setting may loosen a limit."""
     return uvicorn.Config(
         app,
         http=PatientProtocol,
         ws="none",
         loop="asyncio",
-        lifespan="on",
+        lifespan="off",  # the desk is started where its errors are seen
         log_config=None,
         access_log=False,
         server_header=False,

@@ -60,6 +60,11 @@ def _open(required: Mapping[str, Any]) -> Schema:
     return _of("object", properties=dict(required), required=list(required))
 
 
+def _texts(names: str, *, or_null: bool = False) -> dict[str, Schema]:
+    """Any texts, under these names."""
+    return dict.fromkeys(names.split(), _of_type(str | None if or_null else str))
+
+
 def _list(of: Schema) -> Schema:
     return _of("array", items=of)
 
@@ -117,12 +122,11 @@ _EXACT_OR_NULL = _of("string", "null", **_SPELLED)
 _BY_NAME = _of("object", additionalProperties=_EXACT, maxProperties=100)
 _PRICES = ("epsilon", "delta", "rho")
 _RIGHT = _of("string", enum=sorted(RIGHTS["steward"]))
-_COST = _object(dict.fromkeys(_PRICES, _ANY))
+_COST = _object(_texts("epsilon delta rho"))
 _COST_OR_NULL = _or_null(_COST)
 _COLUMN = _object(
     {
-        "name": _ANY,
-        "type": _ANY,
+        **_texts("name type"),
         "bounds": _of("array", "null", items=_ANY),
         "step": _ANY_OR_NULL,
         "keys": _of("array", "null", items=_of("string", "number", "boolean", "null")),
@@ -136,21 +140,19 @@ _LIMIT: Mapping[str, Schema] = MappingProxyType(
 _AMOUNTS = _object(dict.fromkeys(_LIMIT, _ANY_OR_NULL))
 _TOKEN: Mapping[str, Schema] = MappingProxyType(
     {
-        "id": _ANY,
-        "name": _ANY,
+        **_texts("id name"),
         "made": _TIME,
         "expires": _TIME,
         "rights": _list(_RIGHT),
         "tables": _of("array", "null", items=_ANY),
-        "used": _ANY_OR_NULL,
-        "revoked": _ANY_OR_NULL,
+        **_texts("used revoked", or_null=True),
     }
 )
 _TABLE_LINE = MappingProxyType({"name": _ANY, "account": _ANY, "unit": _ANY_OR_NULL})
 
 SCHEMAS: Mapping[str, Schema] = MappingProxyType(
     {
-        "Problem": _open({"type": _ANY, "title": _ANY, "status": _WHOLE, "detail": _ANY}),
+        "Problem": _open({**_texts("type title detail"), "status": _WHOLE}),
         "Question": _object(
             {"sql": text_of("one SELECT", most=LONGEST_SQL)},
             {
@@ -178,17 +180,14 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                 "columns": _list(_COLUMN),
                 "budget": _or_null(
                     _object(
-                        {"kind": _ANY}
-                        | dict.fromkeys((*_PRICES, "order", "delta_kept"), _ANY_OR_NULL)
+                        {"kind": _ANY, **_texts("epsilon delta rho order delta_kept", or_null=True)}
                     )
                 ),
                 "public": _list(
                     _object({"name": _ANY, "columns": _of("object", additionalProperties=_ANY)})
                 ),
                 "private": _list(
-                    _object(
-                        {"name": _ANY, "unit": _ANY, "max_rows": _WHOLE, "columns": _list(_COLUMN)}
-                    )
+                    _object({**_texts("name unit"), "max_rows": _WHOLE, "columns": _list(_COLUMN)})
                 ),
                 "slot": {
                     **_SECONDS_OR_NULL,
@@ -217,13 +216,11 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Answer": _open({"table": _ANY, "cost": _COST, "guarantee": _ANY, "notes": _list(_ANY)}),
         "Certificate": _open(
             {
-                "lastbit": _ANY,
+                **_texts("lastbit kind digest"),
                 "version": _WHOLE,
-                "kind": _ANY,
                 "claim": _of("object"),
                 "assumptions": _list(_ANY),
                 "body": _of("object"),
-                "digest": _ANY,
             }
         ),
         "Account": _object(
@@ -239,7 +236,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Budget": _object(
             {"accounts": _list(ref("Account")), "allowances": _list(ref("Allowance"))}
         ),
-        "Entry": _open({"sequence": _WHOLE, "when": _ANY, "kind": _ANY, "hash": _ANY}),
+        "Entry": _open({"sequence": _WHOLE, **_texts("when kind hash")}),
         "Entries": _page("entries", ref("Entry"), _WHOLE_OR_NULL),
         "Role": _object({"role": _of("string", enum=sorted(RIGHTS))}),
         "User": _object(
@@ -256,8 +253,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Limit": _object({}, _LIMIT),
         "Allowance": _object(
             {
-                "account": _ANY,
-                "principal": _ANY,
+                **_texts("account principal"),
                 "limit": _AMOUNTS,
                 "used": _COST,
                 "left": _AMOUNTS,
@@ -279,10 +275,8 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
             {
                 "sequence": _WHOLE,
                 "at": _TIME,
-                "principal": _ANY_OR_NULL,
                 "action": _ANY,
-                "subject": _ANY_OR_NULL,
-                "words": _ANY_OR_NULL,
+                **_texts("principal subject words", or_null=True),
             }
         ),
         "Audit": _page("lines", ref("AuditLine"), _WHOLE_OR_NULL),
