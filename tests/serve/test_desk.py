@@ -312,7 +312,9 @@ def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
         job = desk.asked(f"{COUNT} WHERE cost < 1")
         while desk.desk.job(job.id, ANA).state == "waiting":
             time.sleep(0.005)
-        os.kill(desk.desk.pids["visits"], signal.SIGKILL)  # as a system without memory does
+        pid = desk.desk._stations["visits"].worker.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)  # as a system without memory does
         job = desk.finished(job)
         assert job.state == "no answer" and "charged again" in str(job.reason) and not job.entry
         assert desk.ledger.unanswered("patients") == () and spent(desk) == 1

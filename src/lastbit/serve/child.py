@@ -60,7 +60,6 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while there is one."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -135,7 +134,6 @@ class Child:
     # ------------------------------------------------------------ what is asked of it
 
     async def ask(self, request: Mapping[str, Any], within: float = _LATER) -> Message:
-        """What it says to a request."""
         if self._process is None or self._process.stdin is None:
             raise Gone
         try:

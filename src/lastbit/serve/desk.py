@@ -1,6 +1,6 @@
 """The desk: questions are priced, paid for, put into the line of their table, and answered.
 
-A question that is taken goes plan -> check -> reserve (`planner.py`) -> job (`jobs.py`) -> 202.
+A question that is taken goes plan -> check -> reserve (`planner.py`) -> job (`store.py`) -> 202.
 Then its line has it (`slots.py`), its table's process answers it (`station.py`, `tasks.py`), and
 the job says which entry of the ledger the answer is.
 
@@ -27,7 +27,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
@@ -38,13 +38,12 @@ from lastbit.release import record_problem
 from lastbit.serve.catalogue import AnswerLine, Catalogue, Served
 from lastbit.serve.child import Message
 from lastbit.serve.identity import Identity
-from lastbit.serve.jobs import Jobs, canonical
 from lastbit.serve.planner import Planner, Turns
 from lastbit.serve.questions import FINISHED, Job, Preview, Question, Refusal, State, not_allowed
 from lastbit.serve.settings import Settings
 from lastbit.serve.slots import either, until
 from lastbit.serve.station import AcceptanceItem, Station, now
-from lastbit.serve.store import Store
+from lastbit.serve.store import Jobs, Store, canonical
 from lastbit.tables import Cost
 
 _LOG = logging.getLogger("lastbit.serve")
@@ -75,7 +74,7 @@ class Desk:
     async def start(self) -> None:
         """Put what was not finished into its line again; children start while pages are shown."""
         self._take_lock()
-        self._jobs.forget_lost(self.catalogue.reading)
+        self._jobs.forget_lost(self.catalogue.reading.holds)
         measuring = asyncio.Lock()
         self._do(either(self._start_children(), self._stopped.wait()), self._sweep())
         for name, served in self.catalogue.tables.items():
@@ -115,11 +114,6 @@ class Desk:
             self._well_again = self._unwell = None
         failures = (station.worker.failures for station in self._stations.values())
         return "worker" if max(failures, default=0) >= _FAILURES else self._unwell
-
-    @property
-    def pids(self) -> Mapping[str, int | None]:
-        """The processes of the tables."""
-        return {name: station.worker.pid for name, station in self._stations.items()}
 
     def _take_lock(self) -> None:
         """One server for a folder of state: two would answer each job twice."""
@@ -161,7 +155,6 @@ class Desk:
     # ------------------------------------------------------------ before paying
 
     def table(self, table: str, who: Identity) -> Served:
-        """The table of this name, if they may see it."""
         for served in self.catalogue.seen_by(who):
             if served.name == table:
                 return served
@@ -171,13 +164,10 @@ class Desk:
     async def preview(self, table: str, question: Question, who: Identity) -> Preview:
         """What the answer would cost, how far off it would be, what would be left."""
         self._check_running()
-        served, data = await asyncio.to_thread(self._version, table, who)
+        served = await asyncio.to_thread(self.table, table, who)
+        data = await asyncio.to_thread(served.data)
         told = await self._planner.preview(table, question, data, who.principal)
         return await asyncio.to_thread(self._previewed, served, question, who, told)
-
-    def _version(self, table: str, who: Identity) -> tuple[Served, str | None]:
-        served = self.table(table, who)
-        return served, served.data()
 
     def _previewed(
         self, served: Served, question: Question, who: Identity, told: Message
@@ -222,8 +212,8 @@ class Desk:
     async def made_up(self, table: str, question: Question, who: Identity) -> dict[str, Any]:
         """The record of an answer on made-up rows: free, and of nothing that is there."""
         self._check_running()
-        served, _ = await asyncio.to_thread(self._version, table, who)
-        return await self._maker.made_up(served.name, question, who.principal)
+        await asyncio.to_thread(self.table, table, who)
+        return await self._maker.made_up(table, question, who.principal)
 
     # ------------------------------------------------------------ paying
 
@@ -323,23 +313,21 @@ class Desk:
     def answer(self, entry: int, who: Identity) -> dict[str, Any]:
         """The record of an answer, as `lastbit check` takes it."""
         seen = {served.name: served.account_name for served in self.catalogue.seen_by(who)}
-        found = None
-        if 0 < entry < 1 << 53:
-            try:
-                found = self.catalogue.ledger.entry(entry)
-            except InvalidParameter:
-                found = None
+        unknown = "there is no such answer about a table that you may see"
+        missing = Refusal(404, "No such answer", unknown, "unknown-answer")
+        try:
+            found = self.catalogue.ledger.entry(entry) if 0 < entry < 1 << 53 else None
+        except InvalidParameter:
+            raise missing from None
         if found is None or found.result is None or found.account not in seen.values():
-            raise _no_answer("there is no such answer about a table that you may see")
+            raise missing
         record = found.record or {}
         if record_problem(record) is not None:
-            raise _no_answer(
-                "what this entry holds is no answer of lastbit's; it stays charged; a steward can "
-                "withdraw it: lastbit ledger withdraw",
-                title="Unreadable entry",
-            )
+            detail = "what this entry holds is no answer of lastbit's; it stays charged; a steward "
+            detail += "can withdraw it: lastbit ledger withdraw"
+            raise Refusal(404, "Unreadable entry", detail, "unknown-answer")
         if seen.get(record["table"]) != found.account:
-            raise _no_answer("there is no such answer about a table that you may see")
+            raise missing
         return dict(record)
 
     async def accept(self, table: str, who: Identity) -> None:
@@ -353,10 +341,6 @@ class Desk:
         if not await asyncio.shield(item.done):
             detail = "the source could not be read in time; look whether it is there and whole"
             raise Refusal(503, "Not accepted", detail, "engine")
-
-
-def _no_answer(detail: str, title: str = "No such answer") -> Refusal:
-    return Refusal(404, title, detail, "unknown-answer")
 
 
 def _sees(who: Identity, row: sqlite3.Row) -> bool:

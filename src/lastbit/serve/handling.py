@@ -55,13 +55,11 @@ class Call:
 
     @property
     def books(self) -> Ledger:
-        """The server's one ledger."""
         return self.gate.ledger
 
     # ------------------------------------------------------------ what is sent
 
     def media_type(self) -> str:
-        """Of the body, as the request says."""
         return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def form(self) -> dict[str, str]:
@@ -100,7 +98,6 @@ class Call:
             )
 
     def tables(self) -> list[Served]:
-        """The tables that one may see."""
         return self.desk.catalogue.seen_by(self.who)
 
     def table(self) -> Served:
@@ -115,13 +112,11 @@ class Call:
         return name
 
     def record(self) -> dict[str, Any]:
-        """The record of the answer in the address."""
         return self.desk.answer(self.path["entry"], self.who)
 
     # ------------------------------------------------------------ what is done and said
 
     def note(self, action: Action, subject: str, words: str | None = None) -> None:
-        """Write it into the audit log."""
         self.gate.audit(self.who, action, subject, words)
 
     def set_allowance(self, account: str, name: str, limit: Limit | None) -> Allowance | None:
@@ -134,7 +129,6 @@ class Call:
         return found
 
     def page(self, name: str, **data: Any) -> HTMLResponse:
-        """The template of this name, filled in."""
         return render(self.request, name, **data)
 
     def secret_page(self, secret: str, *, heading: str, words: str, back: str) -> HTMLResponse:

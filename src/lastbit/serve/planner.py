@@ -67,13 +67,11 @@ class Planner:
         await asyncio.gather(*(child.start() for child in self._children))
 
     async def stop(self) -> None:
-        """End them."""
         await asyncio.gather(*(child.end() for child in self._children))
 
     async def preview(
         self, table: str, question: Question, data: str | None, principal: str
     ) -> Message:
-        """What `previewed` says."""
         request = {"do": "preview", "table": table, "question": question.to_json(), "data": data}
         key = json.dumps(request, sort_keys=True)
         found = self._kept.get(key)
@@ -85,7 +83,6 @@ class Planner:
         return found
 
     async def made_up(self, table: str, question: Question, principal: str) -> dict[str, Any]:
-        """The record of an answer on made-up rows."""
         request = {"do": "make up", "table": table, "question": question.to_json()}
         found = await self._asked(request, MOST_PLANNING, principal)
         record: dict[str, Any] = found["record"]

@@ -28,7 +28,6 @@ class Question:
     """Pay for new noise though an answer is recorded."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored and sent."""
         return asdict(self)
 
 

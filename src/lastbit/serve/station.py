@@ -20,9 +20,9 @@ from typing import Any
 from lastbit.serve.catalogue import Catalogue, Served, measured_rows
 from lastbit.serve.child import Gone
 from lastbit.serve.identity import Identity
-from lastbit.serve.jobs import Jobs
 from lastbit.serve.questions import Refusal, State
 from lastbit.serve.slots import Line, either, late, until
+from lastbit.serve.store import Jobs
 from lastbit.serve.tasks import task_child
 
 _LOG = logging.getLogger("lastbit.serve")
@@ -76,7 +76,6 @@ class Station:
             self.add(row)
 
     def add(self, row: sqlite3.Row) -> None:
-        """Put a job into the line."""
         assert self.line is not None
         item = self.questions[row["id"]] = QuestionItem(self, row)
         self.line.add(item)
@@ -91,7 +90,6 @@ class Station:
             await asyncio.gather(self.line.run(self._stopped, fault), self._watch(self.line, up))
 
     async def end(self) -> None:
-        """End the processes."""
         await asyncio.gather(self.worker.end(), self._looker.end())
 
     # ------------------------------------------------------------ how long a slot is
