@@ -10,7 +10,7 @@ Checked  tests/serve/test_openapi.py (against every keyword, and against jsonsch
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType, NoneType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -305,6 +305,17 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "null": (type(None),),
     }
 )
+_MOST: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "maxLength": ("string", "has more than {} letters"),
+        "maxItems": ("array", "has more than {} items"),
+        "maxProperties": ("object", "has more than {} names"),
+        "maximum": ("number", "is more than {}"),
+    }
+)
+_LEAST: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"minLength": ("string", "is empty"), "minimum": ("number", "is less than {}")}
+)
 _LONGEST_WHERE = 60
 
 
@@ -315,33 +326,33 @@ def problem_in(value: Any, schema: Schema, where: str = "the body") -> str | Non
     'epsilon is not a string or null'
     >>> problem_in({"sql": "SELECT 1", "epsilon": "1"}, SCHEMAS["Question"])
     """
+    return next(_problems_in(value, schema, where), None)
+
+
+def _problems_in(value: Any, schema: Schema, where: str) -> Iterator[str]:
     if "$ref" in schema:
-        return problem_in(value, SCHEMAS[schema["$ref"].rpartition("/")[2]], where)
-    if "anyOf" in schema:
-        found = [problem_in(value, one, where) for one in schema["anyOf"]]
-        if all(problem is not None for problem in found):
-            return found[0] if len(found) == 1 else f"{where} has none of the forms it may have"
+        yield from _problems_in(value, SCHEMAS[schema["$ref"].rpartition("/")[2]], where)
+    if "anyOf" in schema and all(problem_in(value, one) is not None for one in schema["anyOf"]):
+        yield f"{where} has none of the forms it may have"
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is_of(value, kind) for kind in kinds):
-        return f"{where} is not {'an' if kinds[0][0] in 'aeio' else 'a'} {' or '.join(kinds)}"
+        yield f"{where} is not {'an' if kinds[0][0] in 'aeio' else 'a'} {' or '.join(kinds)}"
     if "enum" in schema and not any(value is one or value == one for one in schema["enum"]):
-        return f"{where} is not one of {', '.join(str(one) for one in schema['enum'])}"
-    if isinstance(value, str):
-        return _problem_in_text(value, schema, where)
+        yield f"{where} is not one of {', '.join(str(one) for one in schema['enum'])}"
+    size = len(value) if isinstance(value, str | list | dict) else value
+    for bounds, sign in ((_MOST, 1), (_LEAST, -1)):
+        for keyword, (kind, words) in bounds.items():
+            if keyword in schema and _is_of(value, kind) and sign * (size - schema[keyword]) > 0:
+                yield f"{where} {words.format(schema[keyword])}"
+    pattern = schema.get("pattern") if isinstance(value, str) else None
+    if pattern is not None and not re.fullmatch(pattern, value, re.ASCII):
+        yield f'{where} is not an exact number: write "1", "0.5", "1/3" or "1e-9"'
     if isinstance(value, dict):
-        return _problem_in_object(value, schema, where)
+        yield from _problems_in_object(value, schema, where)
     if isinstance(value, list):
-        if len(value) > schema.get("maxItems", len(value)):
-            return f"{where} has more than {schema['maxItems']} items"
-        inner = (problem_in(one, schema.get("items", {}), f"an item of {where}") for one in value)
-        return next((problem for problem in inner if problem is not None), None)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if value < schema.get("minimum", value):
-            return f"{where} is less than {schema['minimum']}"
-        if value > schema.get("maximum", value):
-            return f"{where} is more than {schema['maximum']}"
-    return None
+        for one in value:
+            yield from _problems_in(one, schema.get("items", {}), f"an item of {where}")
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -350,32 +361,16 @@ def _is_of(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-def _problem_in_text(value: str, schema: Schema, where: str) -> str | None:
-    if len(value) < schema.get("minLength", 0):
-        return f"{where} is empty"
-    if len(value) > schema.get("maxLength", len(value)):
-        return f"{where} has more than {schema['maxLength']} letters"
-    if "pattern" in schema and not re.fullmatch(schema["pattern"], value, re.ASCII):
-        return f'{where} is not an exact number: write "1", "0.5", "1/3" or "1e-9"'
-    return None
-
-
-def _problem_in_object(value: dict[str, Any], schema: Schema, where: str) -> str | None:
-    known = schema.get("properties", {})
+def _problems_in_object(value: dict[str, Any], schema: Schema, where: str) -> Iterator[str]:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            return f"{name} is missing in {where}"
-    others = schema.get("additionalProperties", {})
-    if len(value) > schema.get("maxProperties", len(value)):
-        return f"{where} has more than {schema['maxProperties']} names"
+            yield f"{name} is missing in {where}"
     for name, part in value.items():
         if name not in known and others is False:
-            return f"{where} has a name that is not known; use {', '.join(known)}"
+            yield f"{where} has a name that is not known; use {', '.join(known)}"
         called = name[:_LONGEST_WHERE] if name in known else f"a part of {where}"
-        problem = problem_in(part, known.get(name, others), called)
-        if problem is not None:
-            return problem
-    return None
+        yield from _problems_in(part, known.get(name, others or {}), called)
 
 
 def question_of(data: object, *, most_sql: int = LONGEST_SQL) -> Question:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from lastbit.serve.catalogue import Catalogue, Served, measured_rows
-from lastbit.serve.child import Gone
+from lastbit.serve.child import Child, Gone
 from lastbit.serve.identity import Identity
 from lastbit.serve.questions import Refusal, State
 from lastbit.serve.slots import Line, either, late, until
@@ -61,12 +61,13 @@ class Station:
         """How many questions of a principal are being paid for."""
         self.wall = time.time() - now()  # the clock of lines is not set back
         self._catalogue, self._stopped, self._is_unmeasured = catalogue, stopped, False
-        self._memory = catalogue.settings.worker_memory
-        self.worker, self._looker = (
-            task_child("answering", served.path, memory=self._memory) for _ in range(2)
-        )
+        self.worker, self._looker = self._new_child(), self._new_child()
         if served.slots is not None:
             self._open()
+
+    def _new_child(self) -> Child:
+        memory = self._catalogue.settings.worker_memory
+        return task_child("answering", self.served.path, memory=memory)
 
     def _open(self) -> None:
         """Take questions: those that waited when the server ended come first."""
@@ -92,39 +93,28 @@ class Station:
     async def end(self) -> None:
         await asyncio.gather(self.worker.end(), self._looker.end())
 
-    # ------------------------------------------------------------ how long a slot is
-
     async def _measure(
         self, up: asyncio.Event, measuring: asyncio.Lock, fault: Callable[[Exception], None]
     ) -> None:
         """Find how long a slot must be, on made-up rows, once the other children are up."""
-        name = self.served.name
+        name, child = self.served.name, self._new_child()
+        request = {"do": "measure", "table": name, "rows": measured_rows(self.served.card)}
         try:
             await up.wait()
             async with measuring:  # one by one: two at once would take longer
-                slowest = await self._slowest()
-            if slowest is None:
-                self._is_unmeasured = True
-                _LOG.error("the slot of %s could not be measured; pass, say, --slot 2", name)
-                return
+                _LOG.info("measuring, once, how long a slot of %s must be, on made-up rows", name)
+                await child.start()
+                slowest = (await child.ask(request, _CALIBRATION)).get("slowest")
+            if slowest is None:  # an example failed
+                raise Gone
             self.served = await asyncio.to_thread(self._catalogue.measured, self.served, slowest)
             self._open()
             _LOG.info("a slot of %s is %g s long", name, self.served.slot)
+        except Gone:
+            self._is_unmeasured = True
+            _LOG.error("the slot of %s could not be measured; pass, say, --slot 2", name)
         except Exception as error:
             fault(error)
-
-    async def _slowest(self) -> float | None:
-        """Seconds that the slowest example takes; None if one fails, or takes far too long."""
-        name = self.served.name
-        _LOG.info("measuring, once, how long a slot of %s must be, on made-up rows", name)
-        child = task_child("answering", self.served.path, memory=self._memory)
-        try:
-            await child.start()
-            rows = measured_rows(self.served.card)
-            found = await child.ask({"do": "measure", "table": name, "rows": rows}, _CALIBRATION)
-            return float(found["slowest"])
-        except (Gone, LookupError):
-            return None
         finally:
             await child.end()
 
