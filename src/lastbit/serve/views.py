@@ -81,7 +81,8 @@ def _load(name: str) -> str:
 def _environment() -> Environment:
     environment = page_environment(_load)
     environment.globals.update(static=_static_address, to=path_to, version=__version__)
-    environment.filters.update(moment=moment, when=when_words, price=price)
+    environment.globals.update(card_columns=card_columns, unit_name=unit_name)
+    environment.filters.update(moment=moment, when=when_words, price=price, span=seconds_words)
     return environment
 
 
@@ -176,11 +177,11 @@ def protects(card: DataCard) -> list[str]:
     return sentences
 
 
-def card_columns(columns: Iterable[Any]) -> list[tuple[str, ...]]:
+def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """What a card declares of columns, under headings."""
     headings = ("column", "type", "within", "declared keys", "missing values")
     rows: list[tuple[str, ...]] = [headings]
-    for column in columns:
+    for column in columns.values():
         within = (
             ""
             if column.bounds is None

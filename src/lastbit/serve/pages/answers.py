@@ -10,18 +10,11 @@ from typing import Any
 from starlette.responses import Response
 
 from lastbit.checker import names_code, problem_of
-from lastbit.report import EMPTY, marginals_page, page as report_page, price, title_of
+from lastbit.report import EMPTY, marginals_page, page as report_page, title_of
 from lastbit.serve.handling import MOST_LINES, Call, released_as, see, unknown
 from lastbit.serve.questions import FINISHED
 from lastbit.serve.safety import attachment
-from lastbit.serve.views import (
-    citation,
-    file_name,
-    moment,
-    parts_of,
-    seconds_words,
-    when_words,
-)
+from lastbit.serve.views import citation, file_name, parts_of, when_words
 
 _FILES = (
     ("answer.csv", "CSV"),
@@ -53,10 +46,6 @@ def job(call: Call) -> Response:
         words=found.reason or words,
         wait=wait,
         span=max(wait or 1, ceil(found.slot or 1)),
-        due=moment(found.due, exact=True) if found.due else "the end of a slot",
-        cost="nothing: it is paid for already" if found.cost is None else price(found.cost),
-        submitted=moment(found.submitted),
-        slot=None if found.slot is None else seconds_words(found.slot),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -11,15 +10,8 @@ from starlette.responses import Response
 from lastbit.report import account_json, budget_parts
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, see
-from lastbit.serve.views import (
-    allowance_parts,
-    card_columns,
-    examples_of,
-    path_to,
-    protects,
-    timing,
-)
-from lastbit.tables import DataCard, unit_name
+from lastbit.serve.views import allowance_parts, examples_of, path_to, protects, timing
+from lastbit.tables import unit_name
 
 _MOST_NEW = 5
 
@@ -38,27 +30,12 @@ def catalogue(call: Call) -> Response:
 def table(call: Call) -> Response:
     """What is publicly known of a table."""
     served = call.table()
-    card: DataCard = served.card
-    joined: list[tuple[str, str, Sequence[tuple[str, ...]]]] = [
-        (name, "Public: join it freely.", [("column", "type"), *one.columns.items()])
-        for name, one in card.public.items()
-    ]
-    joined += [
-        (
-            name,
-            f"Private, joined on {unit_name(one.unit)}: at most {one.max_rows:,} rows of one "
-            f"{unit_name(card.unit or one.unit)} are used.",
-            card_columns(one.columns.values()),
-        )
-        for name, one in card.private.items()
-    ]
     return call.page(
         "table.html",
         title=served.name,
         one=_table_line(call, served),
-        protects=protects(card),
-        columns=card_columns(card.columns.values()),
-        joined=joined,
+        card=served.card,
+        protects=protects(served.card),
         data=served.data(),
         examples=examples_of(served),
         timing=timing(served.slot, strict=call.settings.strict),
