@@ -23,11 +23,10 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from lastbit.exact import rational
-from lastbit.ledger import Entry, Limit
+from lastbit.ledger import Entry
 from lastbit.reading import parse_json
 from lastbit.report import account_json, allowance_json
-from lastbit.serve.handling import Call, released_as
+from lastbit.serve.handling import Call, limit_of, released_as
 from lastbit.serve.openapi import document
 from lastbit.serve.questions import FINISHED, Job, Question, Refusal
 from lastbit.serve.routes import API
@@ -187,12 +186,7 @@ def allowances(call: Call) -> Data:
 
 def allowance_set(call: Call) -> Data:
     """Set one."""
-    sent = _sent(call)
-    exact = {
-        name: None if sent.get(name) is None else rational(sent[name], name)
-        for name in ("epsilon", "delta", "rho")
-    }
-    limit = Limit(**exact, period=sent.get("period"))
+    limit = limit_of(_sent(call))
     found = call.set_allowance(call.path["account"], call.user(), limit)
     assert found is not None  # it was set
     return allowance_json(found)

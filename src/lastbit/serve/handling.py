@@ -13,6 +13,8 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from lastbit.errors import InvalidParameter
+from lastbit.exact import rational
 from lastbit.ledger import Allowance, Ledger, Limit
 from lastbit.release import Answer, Marginals
 from lastbit.serve.catalogue import Served
@@ -21,7 +23,7 @@ from lastbit.serve.identity import Action, Gate, Identity
 from lastbit.serve.questions import Refusal, not_allowed
 from lastbit.serve.routes import RIGHTS, Route
 from lastbit.serve.settings import Settings
-from lastbit.serve.views import render
+from lastbit.serve.views import CURRENCIES, render
 
 _DONE: Mapping[str, str] = MappingProxyType(
     {
@@ -140,6 +142,20 @@ class Call:
     def said(self) -> str:
         """What was done just before, by the address."""
         return _DONE.get(self.query.get("done", ""), "")
+
+
+def limit_of(amounts: Mapping[str, str | None]) -> Limit:
+    """The allowance that these exact texts and a period are; what is missing or empty has none."""
+    exact = {}
+    for name, letter in CURRENCIES:
+        if text := (amounts.get(name) or "").strip():
+            try:
+                exact[name] = rational(text, letter)
+            except InvalidParameter:
+                detail = f"{letter} is not a number: write 0.5, 1/3 or 1e-9."
+                raise Refusal(422, "Not accepted", detail, "refused") from None
+    period: Any = amounts.get("period") or None
+    return Limit(**exact, period=period)
 
 
 def released_as(record: dict[str, Any]) -> Answer | Marginals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from fractions import Fraction
@@ -170,12 +169,13 @@ def _preview(
     errors = [(row[0], row[-1]) for row in seen.columns]
     cost = price(seen.cost)
     fields = [(name, text) for name, text in paid.items() if text]
+    key = secure_bits().fill(16).tobytes().hex()  # paying twice by one button is one payment
     return told | {
         "cost": cost,
         "errors": errors,
         "said": "; ".join([f"Price {cost}", *(" ".join(row) for row in errors[1:])]),
         "left": None if seen.left is None else _left(seen.left),
-        "pay": [*fields, ("key", _key())],
+        "pay": [*fields, ("key", key)],
         "same": [(name, text) for name, text in fields if name != currency],
     }
 
@@ -189,11 +189,6 @@ def _left(amounts: Mapping[str, str]) -> str:
 def _currency(served: Served) -> tuple[str, str]:
     budget = served.card.budget
     return ("rho", "ρ") if budget is not None and budget.kind == "zcdp" else ("epsilon", "ε")
-
-
-def _key() -> str:
-    """What makes paying twice by one button one payment."""
-    return base64.urlsafe_b64encode(secure_bits().fill(16).tobytes()).decode().rstrip("=")
 
 
 def _paid(cost: Mapping[str, str]) -> dict[str, str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from starlette.responses import Response
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import rational
-from lastbit.ledger import PERIODS, ROLES, Limit, Principal
-from lastbit.serve.handling import Call, see
+from lastbit.ledger import PERIODS, ROLES, Principal
+from lastbit.serve.handling import Call, limit_of, see
 from lastbit.serve.questions import wrong
 from lastbit.serve.views import CURRENCIES, allowance_parts
 
@@ -82,21 +79,7 @@ def user_removed(call: Call) -> Response:
 def allowance_set(call: Call) -> Response:
     """Sets or ends how much of an account somebody may spend."""
     call.check_all_rights()
-    form, limit = call.form(), None
-    if form.get("end") != "yes":
-        exact = {
-            currency: _exact(letter, text)
-            for currency, letter in CURRENCIES
-            if (text := form.get(currency, "").strip())
-        }
-        period: Any = form.get("period") or None
-        limit = Limit(**exact, period=period)
+    form = call.form()
+    limit = None if form.get("end") == "yes" else limit_of(form)
     call.set_allowance(form.get("account", ""), form.get("principal", ""), limit)
     return see(f"/users?done={'allowance' if limit else 'ended'}")
-
-
-def _exact(letter: str, text: str) -> Fraction:
-    try:
-        return rational(text, letter)
-    except InvalidParameter:
-        raise wrong(f"{letter} is not a number: write 0.5, 1/3 or 1e-9.") from None
