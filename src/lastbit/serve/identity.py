@@ -404,22 +404,20 @@ class Gate:
     def sessions(self, identity: Identity) -> list[SessionLine]:
         """One's own, the newest first."""
         rows = self.store.connection().execute(
-            "SELECT s.*, t.name FROM sessions AS s LEFT JOIN tokens AS t ON s.token = t.digest "
+            "SELECT substr(s.digest, 1, :letters) AS id, s.made, s.expires, t.name AS token, "
+            "s.digest = :own AS current "
+            "FROM sessions AS s LEFT JOIN tokens AS t ON s.token = t.digest "
             "WHERE s.principal = :whose AND s.expires > :now "
             "AND (s.token IS NULL OR (t.revoked IS NULL AND t.expires > :now)) "
             "ORDER BY s.made DESC, s.rowid DESC",
-            {"whose": identity.principal, "now": self._clock()},
+            {
+                "whose": identity.principal,
+                "own": identity.key,
+                "letters": _SESSION_ID,
+                "now": self._clock(),
+            },
         )
-        return [
-            SessionLine(
-                id=row["digest"][:_SESSION_ID],
-                made=row["made"],
-                expires=row["expires"],
-                token=row["name"],
-                current=row["digest"] == identity.key,
-            )
-            for row in rows
-        ]
+        return [SessionLine(**{**row, "current": bool(row["current"])}) for row in map(dict, rows)]
 
     def session_revoked(self, id: str, by: Identity) -> None:
         """End a session of one's own, by the name under which it is listed."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Mapping
-from time import time
+from time import monotonic, time
+from typing import Literal
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from lastbit.errors import LastbitError
 from lastbit.serve.handling import Call, see, unknown
-from lastbit.serve.health import health  # noqa: F401  # a handler of the list
-from lastbit.serve.identity import with_session, without_session
+from lastbit.serve.identity import Gate, with_session, without_session
 from lastbit.serve.questions import Refusal, wrong
 from lastbit.serve.routes import RIGHTS
 from lastbit.serve.views import MAY, STATIC, may_words, moment, render, static_text
+
+_LEAST_ROOM = 64 << 20
+"""Bytes that a disk must have left: a ledger that cannot be written charges nothing."""
+_LOOKED = 1.0  # seconds for which a look at the server's health counts
 
 
 def refused(request: Request, refusal: Refusal) -> HTMLResponse:
@@ -30,6 +37,33 @@ def static(call: Call) -> Response:
         raise unknown("file", "There is no such file.")
     kept = "public, max-age=31536000, immutable" if call.query else "no-cache"
     return Response(static_text(name), media_type=STATIC[name], headers={"cache-control": kept})
+
+
+def health(call: Call) -> PlainTextResponse:
+    """200 and "ok", or 503 and what is wrong in a word; open to all, so it says no more."""
+    state = call.request.app.state
+    looked, word = getattr(state, "health", (0.0, None))
+    if not looked or monotonic() - looked > _LOOKED:
+        word = state.desk.unwell or trouble(state.gate)
+        state.health = (monotonic(), word)
+    return PlainTextResponse(f"{word or 'ok'}\n", status_code=200 if word is None else 503)
+
+
+def trouble(gate: Gate) -> Literal["store", "disk", "ledger"] | None:
+    """What cannot be written or read; None if all can."""
+    try:
+        with gate.store.transaction() as rows:
+            rows.execute("SELECT count(*) FROM slots").fetchone()
+        room = os.statvfs(gate.store.path.parent)
+    except (sqlite3.Error, OSError):
+        return "store"
+    if room.f_bavail * room.f_frsize < _LEAST_ROOM:
+        return "disk"
+    try:
+        gate.ledger.head  # noqa: B018  # opens it and reads its last entry
+    except (LastbitError, OSError, sqlite3.Error):
+        return "ledger"
+    return None
 
 
 # ---------------------------------------------------------------- who signs in
