@@ -10,6 +10,7 @@ Checked  tests/serve/test_escalation.py: every route as each role, signed out, r
 from __future__ import annotations
 
 import logging
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from inspect import iscoroutinefunction
@@ -110,7 +111,7 @@ def _handler(route: Route) -> Handler:
         if iscoroutinefunction(function):
             found = await function(call)
         else:
-            found = await run_in_threadpool(function, call)
+            found = await to_thread(function, call)  # not where identities are looked up
         if isinstance(found, Response):
             return found
         status = route.status
