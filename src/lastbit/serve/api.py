@@ -79,7 +79,7 @@ async def asked(call: Call) -> Response:
     """Pay for an answer."""
     name, key = call.path["table"], call.request.headers.get("idempotency-key")
     if key is not None and problem_in(key, KEY, "Idempotency-Key") is not None:
-        raise _not_as_said("Idempotency-Key is not of 1 to 128 letters, digits, and _ . : -")
+        raise _against_schema("Idempotency-Key is not of 1 to 128 letters, digits, and _ . : -")
     job = await call.desk.submit(name, _question(call), call.who, key=key)
     await to_thread(call.note, "asked", name)
     headers = {"Location": f"{API}/jobs/{job.id}", **_retry(job)}
@@ -230,7 +230,7 @@ def audit(call: Call) -> Data:
 # ---------------------------------------------------------------- what is sent
 
 
-def _not_as_said(detail: str) -> Refusal:
+def _against_schema(detail: str) -> Refusal:
     detail = f"{detail}; GET /api/v1/openapi.json says what may be sent"
     return Refusal(422, "Not as the schema says", detail, "invalid")
 
@@ -246,7 +246,7 @@ def _sent(call: Call) -> Data:
     found = _parsed(call.body)
     problem = problem_in(found, SCHEMAS[call.route.body or ""])
     if problem is not None:
-        raise _not_as_said(problem)
+        raise _against_schema(problem)
     return found
 
 
@@ -260,7 +260,7 @@ def _parsed(body: bytes) -> Data:
     if not isinstance(found, dict):
         raise Refusal(400, "Not JSON", "send one JSON object in UTF-8", "not-json")
     if "\\u0000" in text.replace("\\\\", ""):
-        raise _not_as_said("a text holds a NUL; leave it out")
+        raise _against_schema("a text holds a NUL; leave it out")
     return found
 
 

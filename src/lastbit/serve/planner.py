@@ -92,7 +92,7 @@ class Planner:
         async def asked() -> Message:
             turn = self._turns.of(principal, most=_MOST_TURNS)
             async with turn, self._child() as child:
-                return await _free(child, request, patience)
+                return await _ask_before_paying(child, request, patience)
 
         # to the end, also if the client goes away: to end the child for it would cost more
         return await asyncio.shield(asyncio.ensure_future(asked()))
@@ -101,9 +101,9 @@ class Planner:
         """The reservation of a question, whose price is committed then; or what is recorded."""
         request = {"do": "reserve", "table": table, "question": question.to_json()}
         async with self._turns.of(principal), self._child() as child:
-            await _free(child, {**request, "principal": principal}, PATIENCE_CHECKED)
+            await _ask_before_paying(child, {**request, "principal": principal}, PATIENCE_CHECKED)
             try:
-                return _unless_error(await child.ask(SETTLE))
+                return _refuse_errors(await child.ask(SETTLE))
             except Gone:
                 detail = "the server was interrupted while the price was written down; ask the "
                 detail += "same again: if it was charged, it is not charged again"
@@ -126,17 +126,17 @@ class Planner:
             self._idle.put_nowait(child)
 
 
-async def _free(child: Child, request: Message, patience: float) -> Message:
+async def _ask_before_paying(child: Child, request: Message, patience: float) -> Message:
     """What a child says before anything is charged."""
     try:
-        return _unless_error(await child.ask(request, patience))
+        return _refuse_errors(await child.ask(request, patience))
     except Gone:
         detail = "the question takes too long, or too much memory, to be planned; nothing was "
         detail += "charged; ask for less at once"
         raise Refusal(422, "Too complicated", detail, "too-complicated") from None
 
 
-def _unless_error(message: Message) -> Message:
+def _refuse_errors(message: Message) -> Message:
     """What a child says; an error of its becomes a refusal."""
     if "error" not in message:
         return message
