@@ -190,12 +190,18 @@ def served(
     with pytest.MonkeyPatch.context() as patch:
         if handler is not None:
             patch.setattr("lastbit.serve.app._handler", handler)
-        config = server_config(application(server.desk, gate, told), told)
+        config = server_config(application(server.desk, gate, told))
     config.http = protocol
     runner = uvicorn.Server(config)
-    thread = threading.Thread(
-        target=lambda: asyncio.run(runner.serve(sockets=[listening])), daemon=True
-    )
+
+    async def run() -> None:
+        await server.desk.start()
+        try:
+            await runner.serve(sockets=[listening])
+        finally:
+            await server.desk.stop()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
     try:
         while not runner.started:

@@ -8,9 +8,9 @@ import pytest
 
 import lastbit as lb
 from lastbit.checker import check
-from lastbit.serve.openapi import SCHEMAS, problem_in
 from lastbit.serve.questions import FINISHED
 from lastbit.serve.routes import CALLS, RIGHTS
+from lastbit.serve.schemas import SCHEMAS, problem_in
 from tests.serve.asking import asking
 from tests.serve.serving import Serving
 

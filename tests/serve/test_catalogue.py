@@ -14,7 +14,7 @@ from lastbit.serve.questions import Refusal
 from lastbit.serve.settings import Settings
 from lastbit.serve.slots import DECLARED
 from lastbit.serve.store import Store
-from lastbit.serve.worker import slowest, within_memory
+from lastbit.serve.tasks import measure, within_memory
 from lastbit.tables import Cost, read_card
 from tests.serve.desks import ANA, BEN, COUNT, STELLA, running, written
 from tests.tables import cards
@@ -85,7 +85,7 @@ def test_a_calibration_asks_all_examples(tmp_path):
     (path,) = written(tmp_path)
     card = within_memory(read_card(path), 4 << 30)
     assert card.engine_limits.max_memory == "2147MB"
-    assert 0 < slowest(card, rows=100) < 60 and DECLARED == 10**6
+    assert 0 < measure(card, {"rows": 100}, lambda: None)["slowest"] < 60 and DECLARED == 10**6
 
 
 def test_reading_follows_the_ledger(tmp_path):

@@ -30,8 +30,10 @@ def answer(request):
         case "print": print("a secret"); os.write(1, b"a secret\\\\n"); sys.stderr.write("a secret")
         case "fail": raise ValueError("a secret")
         case "exit": os._exit(3)
+        case "pause": parent.pause()
     return {"pid": os.getpid(), "said": request["do"]}
-Parent().serve(answer)
+parent = Parent()
+parent.serve(answer)
 """
 
 
@@ -50,8 +52,7 @@ def asked(*requests, within=60.0):
         for request in requests:
             await child.start()
             try:
-                await child.say(request)
-                found.append(await child.heard(within))
+                found.append(await child.ask(request, within))
             except Gone:
                 found.append(Gone)
         await child.end()
@@ -92,8 +93,7 @@ async def main():
     child = Child("echoing_child")
     await child.start()
     print(child.pid, flush=True)
-    await child.say({"do": "sleep"})
-    await child.heard()
+    await child.ask({"do": "sleep"})
 asyncio.run(main())
 """
     with subprocess.Popen(
@@ -113,9 +113,26 @@ def test_who_pays_has_the_processor_for_as_long_as_it_takes(folder):
     async def paid():
         child = Child("echoing_child")
         await child.start()
-        await child.say({"do": "pay"})
-        found = await child.heard(60)
+        found = await child.ask({"do": "pay"}, 60)
         await child.end()
         return found
 
     assert asyncio.run(paid())["said"] == "pay"
+
+
+def test_what_pauses_goes_on_when_it_is_told_to_and_ends_at_any_other_word(folder):
+    """A request that comes in its place must not write down what nobody waits for."""
+
+    async def paused():
+        child = Child("echoing_child")
+        await child.start()
+        ready = await child.ready({"do": "pause"}), await child.settle()
+        assert await child.ready({"do": "pause"})
+        with pytest.raises(Gone):
+            await child.ask({"do": "hello"}, 60)
+        failed = await child.settle()
+        await child.end()
+        return *ready, failed
+
+    ready, settled, failed = asyncio.run(paused())
+    assert ready and settled["said"] == "pause" and failed == {"failed": "failed"}

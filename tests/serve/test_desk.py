@@ -287,8 +287,8 @@ def test_changed_data_stop_answers_until_a_steward_accepts_them(tmp_path):
 
 
 def test_changed_data_are_noticed_before_somebody_pays(tmp_path, monkeypatch):
-    monkeypatch.setattr("lastbit.serve.desk._LOOKING", 4.0)
-    monkeypatch.setattr("lastbit.serve.desk._EVERY", 0.0)
+    monkeypatch.setattr("lastbit.serve.station._LOOKING", 4.0)
+    monkeypatch.setattr("lastbit.serve.station._EVERY", 0.0)
     with running(written(tmp_path)) as desk:
         table = desk.desk.catalogue.tables["visits"]
 
@@ -312,7 +312,9 @@ def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
         job = desk.asked(f"{COUNT} WHERE cost < 1")
         while desk.desk.job(job.id, ANA).state == "waiting":
             time.sleep(0.005)
-        os.kill(desk.desk.pids["visits"], signal.SIGKILL)  # as a system without memory does
+        pid = desk.desk._stations["visits"].worker.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)  # as a system without memory does
         job = desk.finished(job)
         assert job.state == "no answer" and "charged again" in str(job.reason) and not job.entry
         assert desk.ledger.unanswered("patients") == () and spent(desk) == 1
@@ -323,7 +325,7 @@ def test_a_worker_that_dies_gives_no_answer_and_the_next_one_is_fine(tmp_path):
 
 def test_what_takes_too_long_is_ended_charged_and_closed(tmp_path):
     with running(written(tmp_path), strict=True) as desk:
-        worker = desk.desk._workers["visits"]
+        worker = desk.desk._stations["visits"].worker
         old = worker.pid
         assert old is not None
         os.kill(old, signal.SIGSTOP)  # a statement that does not end

@@ -225,7 +225,7 @@ def test_a_route_without_a_right_cannot_be_made(right: Any) -> None:
     with pytest.raises(InvalidParameter, match="right"):
         replace(ROUTES[0], right=right)
     with pytest.raises(TypeError, match="right"):
-        Route(method="GET", path="/x", handler="x", summary="x")  # type: ignore[call-arg]
+        Route(method="GET", path="/x", handler="x")  # type: ignore[call-arg]
 
 
 def test_what_is_open_is_little() -> None:

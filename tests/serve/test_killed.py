@@ -52,8 +52,8 @@ def one_round(folder: Path, questions: int, choice: random.Random) -> int:
             server.stdout.readline()
         for _ in range(A_ROUND - 1):
             time.sleep(choice.random() * 0.7)
-            module = "serve.worker" if choice.random() < 0.8 else "serve.planning"
-            for child in list(children(server.pid, module))[:1]:
+            kind = "answering" if choice.random() < 0.8 else "planning"
+            for child in list(children(server.pid, f"lastbit.serve.tasks\0{kind}"))[:1]:
                 kills += killed(child)
         time.sleep(choice.random() * 0.9)
         orphans = list(children(server.pid, "lastbit.serve"))

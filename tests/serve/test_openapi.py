@@ -2,15 +2,15 @@
 
 import json
 import re
-from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.serve import api
-from lastbit.serve.openapi import KEY, KEYWORDS, PAGED, SCHEMAS, document, problem_in
+from lastbit.serve.openapi import document
 from lastbit.serve.routes import CALLS, RIGHTS
+from lastbit.serve.schemas import KEY, KEYWORDS, PAGED, SCHEMAS, problem_in
 
 QUESTION = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}
 GOOD = {
@@ -126,8 +126,8 @@ def test_every_call_has_a_handler_and_is_in_the_document():
     names = [operation["operationId"] for operation in found.values()]
     assert len(set(names)) == len(names)
     for route in CALLS:
-        assert iscoroutinefunction(getattr(api, route.handler))
         operation = found[route.method, re.sub(r":[a-z]+", "", route.path)]
+        assert f"{operation['summary']}." == getattr(api, route.handler).__doc__
         assert str(route.status) in operation["responses"]
         assert ("requestBody" in operation) == (route.body is not None)
         assert (operation.get("security") == []) == (route.right == "open")

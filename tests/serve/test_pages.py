@@ -21,7 +21,7 @@ from lastbit.ledger import ROLES, Ledger, Limit
 from lastbit.report.charts import PALETTE
 from lastbit.serve.questions import Job, Preview, Question, Refusal
 from lastbit.serve.routes import PAGES, RIGHTS
-from lastbit.tables import Budget, Column, DataCard, Source
+from lastbit.tables import Budget, Column, DataCard, PrivateTable, PublicTable, Source
 from lastbit.tables.query.query import Query
 from tests.report.answer_records import STEERING, by_region, cell, count, mean, record
 from tests.report.test_answers import VOID
@@ -33,6 +33,7 @@ NOTHING = {"epsilon": "0", "delta": "0", "rho": "0"}
 HALF = {**NOTHING, "epsilon": "1/2"}
 ENTRY = 7  # of the answer, in the ledger of `site`
 PLACES = Path("src/lastbit/serve")
+CSV = Source(kind="csv", paths=("visits.csv",))
 
 
 class Table:
@@ -48,15 +49,18 @@ class Table:
             Column(name=f"region {words}", type="text", keys=(words, "south")),
             Column(name="cost", type="number", bounds=(0, 500), nullable=False),
         ]
+        whose: Any = {"unit": "patient", "max_rows": 3, "columns": {"patient": columns[0]}}
         self.card = DataCard(
             name=name,
-            source=Source(kind="csv", paths=("visits.csv",)),
+            source=CSV,
             unit="patient",
             max_rows=20,
             max_groups=5,
             columns={column.name: column for column in columns},
             budget=budget,
             account="patients" if budget.kind == "approx" else None,
+            public={"regions": PublicTable(name="regions", source=CSV, columns={words: "text"})},
+            private={"stays": PrivateTable(name="stays", source=CSV, **whose)},
         )
         self.account_name = self.card.account_name
         price = {"epsilon": "1/2", "delta": None, "rho": None}

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from lastbit.serve.planning import Turns, plan_of, previewed
+from lastbit.serve.planner import Turns
+from lastbit.serve.planning import plan_of, previewed
 from lastbit.serve.questions import Question, Refusal
 from lastbit.tables import read_card
 from tests.serve.desks import ANA, BY_REGION, COUNT, running, written
@@ -61,11 +62,11 @@ def test_a_child_that_is_gone_while_it_pays_is_said_to_be_and_asking_again_heals
         child = planner._children[1]
         heard = child.heard
 
-        async def lost(within: float = 60.0):
+        async def lost(within: float):
             found = await heard(within)
             if "reservation" in found:  # it was written down, and nobody is told
                 child.kill()
-                return await heard()
+                return await heard(within)
             return found
 
         for one in planner._children:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit import ledger, tables
-from lastbit.serve.questions import Question, Refusal, asked, of_place
+from lastbit.serve.problems import of_place
+from lastbit.serve.questions import Question, Refusal
+from lastbit.serve.schemas import question_of as asked
 
 SQL = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}
 WRONG: list[Any] = [

@@ -20,8 +20,8 @@ import pytest
 from lastbit.ledger import Ledger
 from lastbit.ledger.principals import Limit
 from lastbit.ledger.safekeeping import restored
-from lastbit.serve.health import trouble
 from lastbit.serve.identity import Gate
+from lastbit.serve.pages.signing import trouble
 from lastbit.serve.run import _logging
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store

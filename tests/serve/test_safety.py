@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from lastbit.errors import InvalidParameter
 from lastbit.serve import app, safety
+from lastbit.serve.handling import Call
 from lastbit.serve.identity import COOKIE
 from lastbit.serve.questions import Refusal
 from lastbit.serve.routes import API, ROUTES, Route
@@ -49,7 +50,7 @@ def _told(route: Route) -> Any:
 
     async def handler(request: Request) -> Response:
         if name == "preview":
-            return JSONResponse(await safety.form_of(request))
+            return JSONResponse(Call(request, await request.body()).form())
         if name == "register":
             return PlainTextResponse("x", headers={"x-kind": request.path_params["kind"]})
         if name == "made_up":

@@ -10,19 +10,18 @@ from typing import Any
 
 import pytest
 
-from lastbit.serve.child import Message
+from lastbit.serve.child import Child, Message
 from lastbit.serve.questions import FINISHED, Job
-from lastbit.serve.worker import Worker
 from tests.serve.desks import ANA, COUNT, Running, running, written
 
 ONE_MORE = "UNION ALL SELECT 1000000, 'north', 99.0"
 SLOT = 2.0
 
 
-class Slow(Worker):
+class Slow(Child):
     """A worker whose statements run longer than they do."""
 
-    def __init__(self, worker: Worker, seconds: list[float]) -> None:
+    def __init__(self, worker: Child, seconds: list[float]) -> None:
         self.__dict__ = worker.__dict__
         self.seconds = seconds
 
@@ -35,7 +34,8 @@ class Slow(Worker):
 def schedule(folder: Path, seconds: list[float], *, also: str = "", turns: int = 1) -> list[Any]:
     """The slots of questions, when they appeared and when the ledger had them, for each turn."""
     with running(written(folder, also=also), slot=SLOT) as desk:
-        desk.desk._workers["visits"] = Slow(desk.desk._workers["visits"], list(seconds))
+        station = desk.desk._stations["visits"]
+        station.worker = Slow(station.worker, list(seconds))
         return [asked(desk, len(seconds)) for _ in range(turns)]
 
 
@@ -49,7 +49,9 @@ def asked(desk: Running, number: int) -> list[Any]:
     async def seen(job: Job) -> tuple[Job, float]:
         while (found := desk.desk.job(job.id, ANA)).state not in FINISHED:
             await asyncio.sleep(0.02)
-        return found, round((asyncio.get_running_loop().time() + desk.desk._wall - begin) / SLOT)
+        return found, round(
+            (asyncio.get_running_loop().time() + desk.desk._stations["visits"].wall - begin) / SLOT
+        )
 
     found = desk.all(*(seen(job) for job in jobs))
     ks = [job.slots for job, _ in found]

@@ -9,10 +9,11 @@ from lastbit.ledger import Ledger
 from lastbit.release import reserved
 from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
-from lastbit.serve.worker import Worker
+from lastbit.serve.tasks import task_child
 from tests.serve.desks import COUNT, write_rows, written
 
 MEMORY = 4 << 30
+ACCEPT = {"do": "accept", "table": "visits", "principal": "stella"}
 
 
 @pytest.fixture
@@ -28,13 +29,18 @@ def paid(place, number):
     books = Ledger.existing(place / "hospital.ledger")
     found = reserved(plan, books=books, who="ana", principal="ana", sql=question.sql)
     assert found.entry is not None
-    request = {"do": "answer", "question": question.to_json(), "principal": "ana"}
+    request = {
+        "do": "answer",
+        "table": "visits",
+        "question": question.to_json(),
+        "principal": "ana",
+    }
     return {**request, "reservation": found.entry.hash}
 
 
 @asynccontextmanager
 async def working(place):
-    worker = Worker(place / "visits.toml", memory=MEMORY)
+    worker = task_child("answering", place / "visits.toml", memory=MEMORY)
     await worker.up()
     try:
         yield worker
@@ -73,23 +79,24 @@ def test_failures_have_one_word_and_other_data_another(place):
     requests = [paid(place, number) for number in range(3)]
     ledger = Ledger.existing(place / "hospital.ledger")
     accepted = ledger.accepted_data("patients", "visits")
+    look = {"do": "look", "table": "visits", "data": accepted}
 
     async def asking():
         async with working(place) as worker:
-            assert await said(worker, {"do": "look", "data": accepted}) == (
+            assert await said(worker, look) == (
                 True,
                 {"changed": False},
             )
             write_rows(place, units=30)
             assert await said(worker, requests[0]) == (True, {"failed": "changed"})
-            assert await said(worker, {"do": "look", "data": accepted}) == (True, {"changed": True})
+            assert await said(worker, look) == (True, {"changed": True})
             (place / "visits.parquet").write_bytes(b"PAR1 48613.0771 PAR1")
             assert (await said(worker, requests[1]))[1].keys() == {"failed"}
-            assert await said(worker, {"do": "look", "data": accepted}) == (True, {"changed": True})
-            refused = await said(worker, {"do": "accept", "who": "stella"})
+            assert await said(worker, look) == (True, {"changed": True})
+            refused = await said(worker, ACCEPT)
             assert refused == (True, {"accepted": False})
             write_rows(place, units=30)
-            taken = await said(worker, {"do": "accept", "who": "stella"})
+            taken = await said(worker, ACCEPT)
             assert taken == (True, {"accepted": True})
 
     asyncio.run(asking())

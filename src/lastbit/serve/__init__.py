@@ -5,10 +5,12 @@
 | settings | what the command line says |
 | store | tokens, sessions, jobs and the audit log; money and answers are the ledger's |
 | routes | the one list: path, right, handler. Application, OpenAPI and tests are made of it |
-| identity, safety, app | who asks, what a browser may do, the application |
-| catalogue, planning, desk | the tables, previews in a child process, questions that are paid for |
-| slots, worker | when answers appear; the process that reads a table |
-| api, openapi, problems | JSON |
+| identity, safety, app, handling | who asks, what a browser may do, the application, a call |
+| catalogue, questions | the tables; what is asked, previewed and taken, and what is refused |
+| child, tasks | the one kind of child process; what children do: plan, pay, read rows |
+| planning, planner | what is said of a question before it is paid; the children that say it |
+| desk, station, slots | questions that are paid for; a table at work; when its answers appear |
+| api, schemas, openapi, problems | JSON |
 | pages, views, templates, static | HTML: handlers, and what they say |
 | run, units | start and stop; texts for systemd, Caddy and containers |
 

@@ -10,9 +10,10 @@ Checked  tests/serve/test_escalation.py: every route as each role, signed out, r
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import TypeAlias
 
 from starlette.applications import Starlette
@@ -23,14 +24,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Served
 
-from lastbit.serve import api
+from lastbit.serve.api import Json
 from lastbit.serve.desk import Desk
-from lastbit.serve.identity import Gate, Identity
+from lastbit.serve.handling import Call
+from lastbit.serve.identity import Gate
 from lastbit.serve.pages.signing import refused
 from lastbit.serve.problems import problem, refusal_of
-from lastbit.serve.questions import Refusal
+from lastbit.serve.questions import Refusal, not_allowed
 from lastbit.serve.routes import API, ROUTES, Route
-from lastbit.serve.safety import Rates, Safety
+from lastbit.serve.safety import SAFE_METHODS, Rates, Safety
 from lastbit.serve.settings import Settings
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -42,16 +44,7 @@ _LOG = logging.getLogger("lastbit.serve")
 
 
 def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
-    """The server's pages and its API; it starts and stops the desk."""
-
-    @asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
-        await desk.start()
-        try:
-            yield
-        finally:
-            await desk.stop()
-
+    """The server's pages and its API; who runs it starts and stops the desk."""
     rates = Rates()
     app = Starlette(
         routes=[
@@ -60,7 +53,6 @@ def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
         ],
         middleware=[Middleware(Safety, settings=settings, failed=_failed)],
         exception_handlers={HTTPException: _failed, Refusal: _failed},
-        lifespan=running,
     )
     app.router.redirect_slashes = False
     app.state.desk, app.state.gate, app.state.settings = desk, gate, settings
@@ -74,7 +66,9 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
         gate: Gate = request.app.state.gate
         settings: Settings = request.app.state.settings
         request.state.route = route
-        address, guesses = _asker(request, settings)
+        address, guesses = "proxy", _PROXIED_GUESSES_A_MINUTE
+        if request.client is not None and not settings.behind_proxy:
+            address, guesses = request.client.host, _GUESSES_A_MINUTE
         if route.path in _SIGN_INS and request.method == "POST":
             rates.take(f"sign-in {address}", guesses)
         identity = await run_in_threadpool(gate.identity_of, request.scope)
@@ -85,9 +79,12 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
                     rates.take(f"guess {address}", guesses)
                 raise _signed_out(route)
             if route.right not in identity.rights:
-                detail = "Your role, or your token, does not allow this; ask a steward."
-                raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
-            _counted(route, identity, rates, settings)
+                raise not_allowed("Your role, or your token, does not allow this; ask a steward.")
+            kind, most = {
+                "preview": ("preview", settings.previews_a_minute),
+                "ask": ("ask", settings.questions_a_minute),
+            }.get(route.right, ("other", _REQUESTS_A_MINUTE))
+            rates.take(f"{kind} {identity.principal}", most)  # anybody may make more tokens
             if identity.via == "token":
                 await run_in_threadpool(gate.seen, identity)
         return await handler(request)
@@ -95,45 +92,32 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
     return guarded
 
 
-def _asker(request: Request, settings: Settings) -> tuple[str, int]:
-    """The address that a request came from, and how often it may guess."""
-    if request.client is None or settings.behind_proxy:
-        return "proxy", _PROXIED_GUESSES_A_MINUTE
-    return request.client.host, _GUESSES_A_MINUTE
-
-
-def _counted(route: Route, identity: Identity, rates: Rates, settings: Settings) -> None:
-    """By principal, since anybody may make more tokens."""
-    most = {
-        "preview": settings.previews_a_minute,
-        "ask": settings.questions_a_minute,
-    }.get(route.right, _REQUESTS_A_MINUTE)
-    kind = route.right if route.right in ("preview", "ask") else "other"
-    rates.take(f"{kind} {identity.principal}", most)
-
-
 def _signed_out(route: Route) -> Refusal:
     remedy = "Send a token as Authorization: Bearer." if route.is_api else "Sign in first."
-    return Refusal(
-        status=401,
-        title="Not signed in",
-        detail=remedy,
-        kind="not-signed-in",
-        headers={"www-authenticate": "Bearer"} if route.is_api else {},
-    )
+    headers = {"www-authenticate": "Bearer"} if route.is_api else {}
+    return Refusal(401, "Not signed in", remedy, "not-signed-in", headers)
 
 
 # ---------------------------------------------------------------- handlers
 
 
 def _handler(route: Route) -> Handler:
-    found: Handler
-    if route.is_api:
-        found = getattr(api, route.handler)
-    else:
-        file, _, name = route.handler.partition(".")
-        found = getattr(import_module(f"lastbit.serve.pages.{file}"), name)
-    return found
+    """The function that a route names, as an endpoint: a call comes in, a response goes out."""
+    file, _, name = f"{'api' if route.is_api else 'pages'}.{route.handler}".rpartition(".")
+    function = getattr(import_module(f"lastbit.serve.{file}"), name)
+
+    async def handler(request: Request) -> Response:
+        call = Call(request, b"" if request.method in SAFE_METHODS else await request.body())
+        if iscoroutinefunction(function):
+            found = await function(call)
+        else:
+            found = await to_thread(function, call)  # not where identities are looked up
+        if isinstance(found, Response):
+            return found
+        status = route.status
+        return Response(status_code=status) if found is None else Json(found, status_code=status)
+
+    return handler
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -153,11 +137,5 @@ def _not_there(error: HTTPException) -> Refusal:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         detail = "This address does not take that method."
-        return Refusal(status=405, title="Not so", detail=detail, kind="method", headers=headers)
-    return Refusal(
-        status=error.status_code,
-        title="Not found",
-        detail="There is no such page.",
-        kind="not-found",
-        headers=headers,
-    )
+        return Refusal(405, "Not so", detail, "method", headers)
+    return Refusal(error.status_code, "Not found", "There is no such page.", "not-found", headers)

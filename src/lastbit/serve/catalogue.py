@@ -72,7 +72,6 @@ class Example:
 
     @property
     def question(self) -> Question:
-        """As it would be asked."""
         return Question(sql=self.sql, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
 
@@ -221,7 +220,6 @@ class Reading:
         self._looked, self._stamp = 0.0, None
 
     def account(self, name: str) -> Account | None:
-        """The account as it is."""
         with self._lock:
             self._read()
             return self._accounts.get(name)
@@ -333,18 +331,13 @@ class Served:
         return self.card.account_name
 
     @property
-    def ledger(self) -> Ledger:
-        return self.reading.ledger
-
-    @property
     def slot(self) -> float | None:
         """Seconds of a slot, once they are known."""
         return None if self.slots is None else self.slots.seconds
 
     def account(self) -> Account:
-        """The account as the ledger has it now."""
         found = self.reading.account(self.account_name)
-        return found or self.ledger.account(
+        return found or self.reading.ledger.account(
             self.account_name, self.card.budget, neighbours_of(self.card)
         )
 
@@ -396,7 +389,6 @@ class Catalogue:
 
     @property
     def ledger(self) -> Ledger:
-        """The one ledger of all tables."""
         return self.reading.ledger
 
     def _known_slots(self, card: DataCard) -> Slots | None:

@@ -1,22 +1,29 @@
-"""What handlers of pages and of the API share: who asks, what they may see, where a page leads."""
+"""What handlers of pages and of the API are given: a call, with who asks and what they may see.
+
+A handler is a function of a `Call`, run in a thread, or a coroutine where it waits for the desk.
+"""
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from lastbit.ledger import Ledger
+from lastbit.errors import InvalidParameter
+from lastbit.exact import rational
+from lastbit.ledger import Allowance, Ledger, Limit
 from lastbit.release import Answer, Marginals
 from lastbit.serve.catalogue import Served
-from lastbit.serve.identity import Action, Identity
-from lastbit.serve.questions import Refusal
-from lastbit.serve.routes import RIGHTS
-from lastbit.serve.views import render
+from lastbit.serve.desk import Desk
+from lastbit.serve.identity import Action, Gate, Identity
+from lastbit.serve.questions import Refusal, not_allowed
+from lastbit.serve.routes import RIGHTS, Route
+from lastbit.serve.settings import Settings
+from lastbit.serve.views import CURRENCIES, render
 
 _DONE: Mapping[str, str] = MappingProxyType(
     {
@@ -32,66 +39,123 @@ _DONE: Mapping[str, str] = MappingProxyType(
 """What is said after something was done; an address names it by its key."""
 MOST_LINES = 100
 """Of a list on one page."""
+_MOST_FIELDS = 100
 
 
-# ---------------------------------------------------------------- who asks, about what
+class Call:
+    """A request whose identity has the right of its route, and the body that came with it."""
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.request, self.body = request, body
+        self.who: Identity = request.state.identity
+        """In whose name it is asked; None, whatever the type says, only where a route is open."""
+        self.route: Route = request.state.route
+        self.desk: Desk = request.app.state.desk
+        self.gate: Gate = request.app.state.gate
+        self.settings: Settings = request.app.state.settings
+        self.path, self.query = request.path_params, request.query_params
+
+    @property
+    def books(self) -> Ledger:
+        return self.gate.ledger
+
+    # ------------------------------------------------------------ what is sent
+
+    def media_type(self) -> str:
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def form(self) -> dict[str, str]:
+        """The fields of a form: URL-encoded, each once, in UTF-8."""
+        if self.media_type() != "application/x-www-form-urlencoded":
+            detail = "Send the form as application/x-www-form-urlencoded."
+            raise Refusal(415, "Not a form", detail, "bad-request")
+        try:
+            fields = parse_qsl(
+                self.body.decode("ascii"),
+                keep_blank_values=True,
+                strict_parsing=bool(self.body),
+                errors="strict",
+                max_num_fields=_MOST_FIELDS,
+            )
+        except ValueError:  # also what bytes that are not UTF-8 raise
+            raise Refusal(400, "Not a form", "The form cannot be read.", "bad-request") from None
+        form = dict(fields)
+        if len(form) < len(fields):
+            raise Refusal(400, "Not a form", "The form has a field twice.", "bad-request")
+        return form
+
+    def number(self, name: str) -> int | None:
+        """The whole number that the address says under a name; None if it says none."""
+        text = self.query.get(name)
+        is_number = text and text.isascii() and text.isdigit() and len(text) <= 12
+        return int(text) if text and is_number else None
+
+    # ------------------------------------------------------------ who asks, about what
+
+    def check_all_rights(self) -> None:
+        """Refuse who acts by a part of the rights of their role."""
+        if self.who.tables is not None or self.who.rights != RIGHTS[self.who.role]:
+            raise not_allowed(
+                "This session was begun by a restricted token; sign in by a link, or another token."
+            )
+
+    def tables(self) -> list[Served]:
+        return self.desk.catalogue.seen_by(self.who)
+
+    def table(self) -> Served:
+        """The table of the address; one that may not be seen is as unknown as one not there."""
+        return self.desk.table(self.path["table"], self.who)
+
+    def user(self) -> str:
+        """The name in the address, of a principal that there is."""
+        name: str = self.path["name"]
+        if self.books.principal(name) is None:
+            raise unknown("user", "There is no such user; look at the list of users.")
+        return name
+
+    def record(self) -> dict[str, Any]:
+        return self.desk.answer(self.path["entry"], self.who)
+
+    # ------------------------------------------------------------ what is done and said
+
+    def note(self, action: Action, subject: str, words: str | None = None) -> None:
+        self.gate.audit(self.who, action, subject, words)
+
+    def set_allowance(self, account: str, name: str, limit: Limit | None) -> Allowance | None:
+        """Set how much of a table's account somebody may spend; None: end that."""
+        if account not in {served.account_name for served in self.tables()}:
+            detail = "No table of this server has such an account; look at the list of budgets."
+            raise unknown("account", detail)
+        found = self.books.set_allowance(account, name, limit, by=self.who.principal)
+        self.note("allowance set" if limit else "allowance ended", name, account)
+        return found
+
+    def page(self, name: str, **data: Any) -> HTMLResponse:
+        return render(self.request, name, **data)
+
+    def secret_page(self, secret: str, *, heading: str, words: str, back: str) -> HTMLResponse:
+        """The page of a secret that the server does not keep."""
+        words_of = {"heading": heading, "words": words, "back": back}
+        return self.page("secret.html", title=heading, secret=secret, **words_of)
+
+    @property
+    def said(self) -> str:
+        """What was done just before, by the address."""
+        return _DONE.get(self.query.get("done", ""), "")
 
 
-def who_asks(request: Request) -> Identity:
-    """The principal in whose name it is asked, who has the right of the route."""
-    who: Identity = request.state.identity
-    return who
-
-
-def with_all_rights(request: Request) -> Identity:
-    """Who acts with all rights of their role."""
-    who = who_asks(request)
-    if who.tables is not None or who.rights != RIGHTS[who.role]:
-        detail = (
-            "This session was begun by a restricted token; sign in by a link, or another token."
-        )
-        raise Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
-    return who
-
-
-def books_of(request: Request) -> Ledger:
-    """The server's one ledger."""
-    books: Ledger = request.app.state.gate.ledger
-    return books
-
-
-async def noted(request: Request, action: Action, subject: str, words: str | None = None) -> None:
-    """Write it into the audit log."""
-    await to_thread(request.app.state.gate.audit, who_asks(request), action, subject, words)
-
-
-async def tables_seen(request: Request) -> list[Served]:
-    """The tables that one may see."""
-    seen_by = request.app.state.desk.catalogue.seen_by
-    found: list[Served] = await to_thread(seen_by, who_asks(request))
-    return found
-
-
-async def table_asked(request: Request) -> Served:
-    """The table of the address; one that may not be seen is as unknown as one that is not there."""
-    name = request.path_params["table"]
-    found: Served = await to_thread(request.app.state.desk.table, name, who_asks(request))
-    return found
-
-
-async def user_named(request: Request) -> str:
-    """The name in the address, of a principal that there is."""
-    name: str = request.path_params["name"]
-    if await to_thread(books_of(request).principal, name) is None:
-        raise unknown("user", "There is no such user; look at the list of users.")
-    return name
-
-
-async def record_asked(request: Request) -> dict[str, Any]:
-    """The record of the answer in the address."""
-    answer, entry = request.app.state.desk.answer, request.path_params["entry"]
-    found: dict[str, Any] = await to_thread(answer, entry, who_asks(request))
-    return found
+def limit_of(amounts: Mapping[str, str | None]) -> Limit:
+    """The allowance that these exact texts and a period are; what is missing or empty has none."""
+    exact = {}
+    for name, letter in CURRENCIES:
+        if text := (amounts.get(name) or "").strip():
+            try:
+                exact[name] = rational(text, letter)
+            except InvalidParameter:
+                detail = f"{letter} is not a number: write 0.5, 1/3 or 1e-9."
+                raise Refusal(422, "Not accepted", detail, "refused") from None
+    period: Any = amounts.get("period") or None
+    return Limit(**exact, period=period)
 
 
 def released_as(record: dict[str, Any]) -> Answer | Marginals:
@@ -99,37 +163,11 @@ def released_as(record: dict[str, Any]) -> Answer | Marginals:
     return (Marginals if "marginals" in record["plan"] else Answer)(record)
 
 
-# ---------------------------------------------------------------- what is said
-
-
 def see(path: str) -> RedirectResponse:
     """Go on to a page."""
     return RedirectResponse(path, 303)
 
 
-def said(request: Request) -> str:
-    """What was done just before, by the address."""
-    return _DONE.get(request.query_params.get("done", ""), "")
-
-
-def digits(text: str | None) -> int | None:
-    """The whole number that a text is; None if it is none."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 12 else None
-
-
-def shown_once(
-    request: Request, secret: str, *, heading: str, words: str, back: str
-) -> HTMLResponse:
-    """The page of a secret that the server does not keep."""
-    told: dict[str, Any] = {"secret": secret, "heading": heading, "words": words, "back": back}
-    return render(request, "secret.html", title=heading, **told)
-
-
 def unknown(what: str, detail: str) -> Refusal:
     """There is no such thing."""
-    return Refusal(status=404, title="Not found", detail=detail, kind=f"unknown-{what}")
-
-
-def wrong(detail: str) -> Refusal:
-    """What was sent cannot be meant."""
-    return Refusal(status=422, title="Not accepted", detail=detail, kind="invalid")
+    return Refusal(404, "Not found", detail, f"unknown-{what}")

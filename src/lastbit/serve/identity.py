@@ -46,7 +46,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from starlette.responses import Response
@@ -54,7 +54,7 @@ from starlette.responses import Response
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import Entry, Ledger, Principal, Role
 from lastbit.sampling import secure_bits
-from lastbit.serve.questions import Refusal
+from lastbit.serve.questions import Refusal, not_allowed, wrong
 from lastbit.serve.routes import API, RIGHTS, Right
 from lastbit.serve.settings import Settings
 from lastbit.serve.store import Store
@@ -159,8 +159,8 @@ class Gate:
     def identity_of(self, scope: Mapping[str, Any]) -> Identity | None:
         """Whom a request acts as; None: nobody. Nothing is written."""
         if scope["path"].startswith(f"{API}/"):
-            header = _only(scope, "authorization")
-            scheme, _, token = (header or "").partition(" ")
+            sent = _headers(scope, "authorization")
+            scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
             return self._by_token(token.strip(" ")) if scheme.lower() == "bearer" else None
         if self.settings.trusted_header is not None:
             named = _headers(scope, self.settings.trusted_header)
@@ -191,7 +191,7 @@ class Gate:
         is_proxy = scope.get("state", {}).get("unix", False) and self.settings.socket is not None
         if not is_proxy or len(named) > 1:
             detail = "The header that names who signed in is believed from the proxy alone, once."
-            raise Refusal(status=400, title="Not from the proxy", detail=detail, kind="bad-request")
+            raise Refusal(400, "Not from the proxy", detail, "bad-request")
         known = self._principal(named[0])
         return None if known is None else _cut(known, None, via="proxy", key=known.name)
 
@@ -234,7 +234,7 @@ class Gate:
         known = self._principal(name)
         if known is None:
             detail = "The ledger has no such principal; a steward adds one."
-            raise Refusal(status=404, title="No such user", detail=detail, kind="unknown-user")
+            raise Refusal(404, "No such user", detail, "unknown-user")
         return known
 
     def seen(self, identity: Identity) -> None:
@@ -264,12 +264,14 @@ class Gate:
         within = most.tables if tables is None else frozenset(tables)
         if within is not None:
             wanted &= OF_TABLES
-        name = _words(name, "A token's name")
+        name = name.strip()
+        if not 1 <= len(name) <= 100 or not name.isprintable():
+            raise wrong("A token's name has 1 to 100 printable characters.")
         if not 1 <= days <= _MOST_DAYS:
-            raise _wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
+            raise wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
         beyond = most.tables is not None and within is not None and not within <= most.tables
         if beyond or not wanted <= most.rights:
-            raise _not_allowed("A token has rights and tables that its maker has, or fewer.")
+            raise not_allowed("A token has rights and tables that its maker has, or fewer.")
         token, now = f"lbt_{_secret()}", int(self._clock())
         with self.store.transaction() as rows:
             parent = _parent(rows, maker, known)
@@ -279,7 +281,7 @@ class Gate:
             alive = "principal = ? AND revoked IS NULL AND expires > ?"
             alive = f"SELECT COUNT(*) FROM tokens WHERE {alive}"
             if rows.execute(alive, (owner, now)).fetchone()[0] >= _MOST_TOKENS:
-                raise _wrong(f"There are {_MOST_TOKENS} tokens already; revoke one that is unused.")
+                raise wrong(f"There are {_MOST_TOKENS} tokens already; revoke one that is unused.")
             # who makes and revokes tokens all day must not fill the disk: the audit log has them
             rows.execute(
                 "DELETE FROM tokens WHERE digest IN (SELECT digest FROM tokens WHERE principal = ? "
@@ -317,8 +319,7 @@ class Gate:
         with self.store.transaction() as rows:
             row = rows.execute("SELECT * FROM tokens WHERE id = ?", (id,)).fetchone()
             if row is None or not (row["principal"] == by.principal or "users" in by.rights):
-                detail = "You have no such token."
-                raise Refusal(status=404, title="No such token", detail=detail, kind="unknown")
+                raise Refusal(404, "No such token", "You have no such token.", "unknown")
             rows.execute(
                 "WITH RECURSIVE made (digest) AS (VALUES (?) UNION SELECT tokens.digest "
                 "FROM tokens JOIN made ON tokens.parent = made.digest) "
@@ -378,7 +379,7 @@ class Gate:
             identity = self._by_token(token)
             if identity is None:
                 detail = "This is not a token, or it has expired or was revoked."
-                raise Refusal(status=401, title="Not signed in", detail=detail, kind="bad-token")
+                raise Refusal(401, "Not signed in", detail, "bad-token")
             return self._session(rows, self._there(identity.principal), token=identity.key)
 
     def _session(self, rows: sqlite3.Connection, known: Principal, *, token: str | None) -> str:
@@ -403,22 +404,20 @@ class Gate:
     def sessions(self, identity: Identity) -> list[SessionLine]:
         """One's own, the newest first."""
         rows = self.store.connection().execute(
-            "SELECT s.*, t.name FROM sessions AS s LEFT JOIN tokens AS t ON s.token = t.digest "
+            "SELECT substr(s.digest, 1, :letters) AS id, s.made, s.expires, t.name AS token, "
+            "s.digest = :own AS current "
+            "FROM sessions AS s LEFT JOIN tokens AS t ON s.token = t.digest "
             "WHERE s.principal = :whose AND s.expires > :now "
             "AND (s.token IS NULL OR (t.revoked IS NULL AND t.expires > :now)) "
             "ORDER BY s.made DESC, s.rowid DESC",
-            {"whose": identity.principal, "now": self._clock()},
+            {
+                "whose": identity.principal,
+                "own": identity.key,
+                "letters": _SESSION_ID,
+                "now": self._clock(),
+            },
         )
-        return [
-            SessionLine(
-                id=row["digest"][:_SESSION_ID],
-                made=row["made"],
-                expires=row["expires"],
-                token=row["name"],
-                current=row["digest"] == identity.key,
-            )
-            for row in rows
-        ]
+        return [SessionLine(**{**row, "current": bool(row["current"])}) for row in map(dict, rows)]
 
     def session_revoked(self, id: str, by: Identity) -> None:
         """End a session of one's own, by the name under which it is listed."""
@@ -429,7 +428,7 @@ class Gate:
             )
             if not ended.rowcount:
                 detail = "You have no such session; it may have ended."
-                raise Refusal(status=404, title="No such session", detail=detail, kind="unknown")
+                raise Refusal(404, "No such session", detail, "unknown")
             self._note(rows, by.principal, "session ended", id)
 
     def all_ended(self, principal: str, *, by: Identity | None = None) -> None:
@@ -523,11 +522,6 @@ def _headers(scope: Mapping[str, Any], name: str) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
 
 
-def _only(scope: Mapping[str, Any], name: str) -> str | None:
-    found = _headers(scope, name)
-    return found[0] if len(found) == 1 else None
-
-
 # ---------------------------------------------------------------- small parts
 
 
@@ -562,17 +556,10 @@ def _insert(rows: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> Non
 
 
 def _line(row: sqlite3.Row | dict[str, Any]) -> TokenLine:
-    return TokenLine(
-        id=row["id"],
-        principal=row["principal"],
-        name=row["name"],
-        made=row["made"],
-        expires=row["expires"],
-        rights=frozenset(json.loads(row["rights"])),
-        tables=None if row["tables"] is None else frozenset(json.loads(row["tables"])),
-        used=row["used"],
-        revoked=row["revoked"],
-    )
+    line = {field.name: row[field.name] for field in fields(TokenLine)}
+    for listed in ("rights", "tables"):
+        line[listed] = None if row[listed] is None else frozenset(json.loads(row[listed]))
+    return TokenLine(**line)
 
 
 def _parent(
@@ -592,16 +579,9 @@ def _parent(
     return None if token is None else found("tokens", token)
 
 
-def _words(text: str, what: str) -> str:
-    text = text.strip()
-    if not 1 <= len(text) <= 100 or not text.isprintable():
-        raise _wrong(f"{what} has 1 to 100 printable characters.")
-    return text
-
-
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise _wrong(
+        raise wrong(
             "A user's name has 1 to 64 letters, digits or . _ @ + -, and begins with a letter or "
             "digit."
         )
@@ -612,22 +592,14 @@ def _check_gives(by: Identity | None, role: Role | None) -> None:
     if by is None or role is None:  # the server itself, or nothing is given
         return
     if by.tables is not None or not RIGHTS.get(role, frozenset()) <= by.rights:
-        raise _not_allowed("A token that is restricted does not make users of more rights.")
-
-
-def _not_allowed(detail: str) -> Refusal:
-    return Refusal(status=403, title="Not allowed", detail=detail, kind="not-allowed")
-
-
-def _wrong(detail: str) -> Refusal:
-    return Refusal(status=422, title="Not accepted", detail=detail, kind="invalid")
+        raise not_allowed("A token that is restricted does not make users of more rights.")
 
 
 def _signed_out() -> Refusal:
     detail = "Your session or token has ended; sign in again."
-    return Refusal(status=401, title="Not signed in", detail=detail, kind="not-signed-in")
+    return Refusal(401, "Not signed in", detail, "not-signed-in")
 
 
 def _bad_link() -> Refusal:
     detail = "This link was used, has expired, or never was one; ask a steward for another."
-    return Refusal(status=404, title="No such link", detail=detail, kind="bad-link")
+    return Refusal(404, "No such link", detail, "bad-link")

@@ -20,14 +20,25 @@ from lastbit.errors import (
     LedgerDamaged,
     NotAllowed,
 )
-from lastbit.serve.questions import LATER, Refusal, of_place
+from lastbit.serve.questions import Refusal
+
+LATER = "try again later, or tell the steward"
+"""Instead of words that may say where ledger and data are."""
+
+
+_PLACES: Mapping[str, type[LastbitError]] = MappingProxyType(
+    {"the ledger ": LedgerDamaged, "source ": EngineFailed}
+)
+
+
+def of_place(words: str) -> type[LastbitError] | None:
+    """What an error about a parameter is, if it says where the ledger or a file is; else None."""
+    return next((kind for start, kind in _PLACES.items() if words.startswith(start)), None)
+
 
 MEDIA_TYPE = "application/problem+json"
 FAILED = Refusal(
-    status=500,
-    title="The server failed",
-    detail="this is not your fault; try again, or tell the steward",
-    kind="failed",
+    500, "The server failed", "this is not your fault; try again, or tell the steward", "failed"
 )
 _KINDS: Mapping[type[LastbitError], tuple[int, str, str]] = MappingProxyType(
     {
@@ -45,13 +56,17 @@ def refusal_of(error: Exception) -> Refusal:
     """What is told of an error: its own words if the asker can do something about it."""
     if isinstance(error, Refusal):
         return error
-    if type(error) is InvalidParameter and (place := of_place(str(error))) is not None:
-        error = place("")  # it is gone, or cannot be read: not of the asker's making
-    for kind, (status, name, title) in _KINDS.items():
-        if isinstance(error, kind):
-            detail = str(error) if status < 500 else LATER
-            return Refusal(status=status, title=title, detail=detail, kind=name)
-    return FAILED
+    return refusal_for(type(error), str(error)) or FAILED
+
+
+def refusal_for(kind: type[Exception], words: str) -> Refusal | None:
+    """What is told of an error of this kind; None: nothing but that there was one."""
+    if kind is InvalidParameter and (place := of_place(words)) is not None:
+        kind = place  # it is gone, or cannot be read: not of the asker's making
+    for known, (status, name, title) in _KINDS.items():
+        if issubclass(kind, known):
+            return Refusal(status, title, words if status < 500 else LATER, name)
+    return None
 
 
 def problem(refusal: Refusal) -> Response:

@@ -8,7 +8,7 @@ principal, never more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
@@ -30,37 +30,29 @@ RIGHTS: Mapping[str, frozenset[Right]] = MappingProxyType(
     {
         "analyst": frozenset({"open", "self", "browse", "preview", "ask"}),
         "auditor": frozenset({"open", "self", "browse", "ledger", "audit"}),
-        "steward": frozenset(
-            {
-                "open",
-                "self",
-                "browse",
-                "preview",
-                "ask",
-                "ledger",
-                "audit",
-                "users",
-                "allowances",
-                "data",
-            }
-        ),
+        "steward": frozenset(get_args(Right)),
     }
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+API = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
-    """A method and path, the right it needs, and the function of `api.py` or of a file of pages."""
+    """A method and path, the right it needs, and the function of `api.py` or of a file of pages.
+
+    What it does is said once, by the first line of that function.
+    """
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     handler: str
     right: Right
-    summary: str
     body: str | None = None
-    """The schema of what is sent: a name in `openapi.py`; of a page, None: forms are read there."""
+    """The schema of what is sent: a name in `schemas.py`; of a page, None: forms are read there."""
     gives: str | None = None
-    """The schema of a good answer; None: a page, or a file."""
+    """The schema of a good answer; None: a page, a file, or nothing."""
     status: int = 200
 
     def __post_init__(self) -> None:
@@ -74,166 +66,76 @@ class Route:
         return self.path.startswith(API)
 
 
-API = "/api/v1"
-
-
-def _page(method: str, path: str, handler: str, right: Right, summary: str) -> Route:
-    return Route(
-        method=method,  # type: ignore[arg-type]  # written below, all four
-        path=path,
-        handler=handler,
-        right=right,
-        summary=summary,
-    )
-
-
 PAGES: tuple[Route, ...] = (
-    _page("GET", "/", "tables.catalogue", "browse", "Tables and their budgets"),
-    _page("GET", "/sign-in", "signing.sign_in", "open", "Sign in by a token"),
-    _page("POST", "/sign-in", "signing.signed_in", "open", "Begin a session"),
-    _page("GET", "/link/{code}", "signing.link", "open", "A one-time link: shows a button"),
-    _page("POST", "/link/{code}", "signing.link_used", "open", "Use a one-time link"),
-    _page("POST", "/sign-out", "signing.signed_out", "self", "End the session"),
-    _page("GET", "/me", "signing.me", "self", "One's own tokens and sessions"),
-    _page("POST", "/me/tokens", "signing.token_made", "self", "Make a token, shown once"),
-    _page("POST", "/me/tokens/{token}/revoke", "signing.token_revoked", "self", "Revoke a token"),
-    _page("POST", "/me/sessions/{session}/end", "signing.session_ended", "self", "End a session"),
-    _page("GET", "/tables/{table}", "tables.table", "browse", "Columns, bounds, keys, examples"),
-    _page("POST", "/tables/{table}/accept", "tables.data_accepted", "data", "Accept the data"),
-    _page("GET", "/tables/{table}/ask", "asking.ask", "preview", "The editor"),
-    _page("POST", "/tables/{table}/preview", "asking.preview", "preview", "Price and error"),
-    _page("POST", "/tables/{table}/made-up", "asking.made_up", "preview", "A made-up answer"),
-    _page("POST", "/tables/{table}/ask", "asking.asked", "ask", "Pay, and wait for the answer"),
-    _page("GET", "/jobs/{job}", "answers.job", "browse", "A question that is waiting"),
-    _page("GET", "/answers", "answers.answers", "browse", "All answers"),
-    _page("GET", "/answers/{entry:int}", "answers.answer", "browse", "An answer"),
-    _page("GET", "/answers/{entry:int}/{file}", "answers.answer_file", "browse", "As a file"),
-    _page("GET", "/budget", "books.budget", "browse", "What is spent and what is left"),
-    _page("GET", "/ledger", "books.ledger", "ledger", "All entries"),
-    _page("GET", "/ledger/register.{kind}", "books.register", "ledger", "The register of releases"),
-    _page("GET", "/users", "users.users", "users", "Principals and allowances"),
-    _page("POST", "/users", "users.user_set", "users", "Add a principal, or change its role"),
-    _page("POST", "/users/{name}/link", "users.user_link", "users", "A one-time link to sign in"),
-    _page("POST", "/users/{name}/revoke", "users.user_revoked", "users", "End all sign-ins"),
-    _page("POST", "/users/{name}/remove", "users.user_removed", "users", "Remove a principal"),
-    _page("POST", "/allowances", "users.allowance_set", "allowances", "Set or end an allowance"),
-    _page("GET", "/audit", "books.audit", "audit", "Who did what"),
-    _page("GET", "/static/{file}", "signing.static", "open", "Style and script"),
-    _page("GET", "/healthz", "signing.health", "open", "Whether the server is well"),
+    Route("GET", "/", "tables.catalogue", "browse"),
+    Route("GET", "/sign-in", "signing.sign_in", "open"),
+    Route("POST", "/sign-in", "signing.signed_in", "open"),
+    Route("GET", "/link/{code}", "signing.link", "open"),
+    Route("POST", "/link/{code}", "signing.link_used", "open"),
+    Route("POST", "/sign-out", "signing.signed_out", "self"),
+    Route("GET", "/me", "signing.me", "self"),
+    Route("POST", "/me/tokens", "signing.token_made", "self"),
+    Route("POST", "/me/tokens/{token}/revoke", "signing.token_revoked", "self"),
+    Route("POST", "/me/sessions/{session}/end", "signing.session_ended", "self"),
+    Route("GET", "/tables/{table}", "tables.table", "browse"),
+    Route("POST", "/tables/{table}/accept", "tables.data_accepted", "data"),
+    Route("GET", "/tables/{table}/ask", "asking.ask", "preview"),
+    Route("POST", "/tables/{table}/preview", "asking.preview", "preview"),
+    Route("POST", "/tables/{table}/made-up", "asking.made_up", "preview"),
+    Route("POST", "/tables/{table}/ask", "asking.asked", "ask"),
+    Route("GET", "/jobs/{job}", "answers.job", "browse"),
+    Route("GET", "/answers", "answers.answers", "browse"),
+    Route("GET", "/answers/{entry:int}", "answers.answer", "browse"),
+    Route("GET", "/answers/{entry:int}/{file}", "answers.answer_file", "browse"),
+    Route("GET", "/budget", "books.budget", "browse"),
+    Route("GET", "/ledger", "books.ledger", "ledger"),
+    Route("GET", "/ledger/register.{kind}", "books.register", "ledger"),
+    Route("GET", "/users", "users.users", "users"),
+    Route("POST", "/users", "users.user_set", "users"),
+    Route("POST", "/users/{name}/link", "users.user_link", "users"),
+    Route("POST", "/users/{name}/revoke", "users.user_revoked", "users"),
+    Route("POST", "/users/{name}/remove", "users.user_removed", "users"),
+    Route("POST", "/allowances", "users.allowance_set", "allowances"),
+    Route("GET", "/audit", "books.audit", "audit"),
+    Route("GET", "/static/{file}", "signing.static", "open"),
+    Route("GET", "/healthz", "signing.health", "open"),
 )
-
-
-def _api(
-    method: str,
-    path: str,
-    handler: str,
-    right: Right,
-    summary: str,
-    body: str | None = None,
-    gives: str | None = None,
-    status: int = 200,
-) -> Route:
-    return Route(
-        method=method,  # type: ignore[arg-type]  # written below, all four
-        path=f"{API}{path}",
-        handler=handler,
-        right=right,
-        summary=summary,
-        body=body,
-        gives=gives,
-        status=status,
-    )
-
-
-CALLS: tuple[Route, ...] = (
-    _api("GET", "/openapi.json", "openapi", "open", "This document"),
-    _api("GET", "/tables", "tables", "browse", "Tables that may be asked", gives="Tables"),
-    _api("GET", "/tables/{table}", "table", "browse", "What its card declares", gives="Table"),
-    _api(
-        "POST",
-        "/tables/{table}/preview",
-        "preview",
-        "preview",
-        "Price and error",
-        "Question",
-        "Preview",
-    ),
-    _api(
-        "POST",
-        "/tables/{table}/made-up",
-        "made_up",
-        "preview",
-        "An answer on made-up rows",
-        "Question",
-        "Answer",
-    ),
-    _api(
-        "POST",
-        "/tables/{table}/questions",
-        "asked",
-        "ask",
-        "Pay for an answer",
-        "Question",
-        "Job",
-        202,
-    ),
-    _api(
-        "POST",
-        "/tables/{table}/data",
-        "data_accepted",
-        "data",
-        "Accept the data as they are",
-        None,
-        "Accepted",
-    ),
-    _api("GET", "/jobs", "jobs", "browse", "One's own questions, the newest first", gives="Jobs"),
-    _api("GET", "/jobs/{job}", "job", "browse", "A question that was paid for", gives="Job"),
-    _api("GET", "/answers", "answers", "browse", "All answers", gives="Answers"),
-    _api("GET", "/answers/{entry:int}", "answer", "browse", "An answer", gives="Answer"),
-    _api("GET", "/answers/{entry:int}/csv", "answer_csv", "browse", "An answer as CSV"),
-    _api(
+_CALLS = (
+    Route("GET", "/openapi.json", "openapi", "open"),
+    Route("GET", "/tables", "tables", "browse", gives="Tables"),
+    Route("GET", "/tables/{table}", "table", "browse", gives="Table"),
+    Route("POST", "/tables/{table}/preview", "preview", "preview", "Question", "Preview"),
+    Route("POST", "/tables/{table}/made-up", "made_up", "preview", "Question", "Answer"),
+    Route("POST", "/tables/{table}/questions", "asked", "ask", "Question", "Job", 202),
+    Route("POST", "/tables/{table}/data", "data_accepted", "data", gives="Accepted"),
+    Route("GET", "/jobs", "jobs", "browse", gives="Jobs"),
+    Route("GET", "/jobs/{job}", "job", "browse", gives="Job"),
+    Route("GET", "/answers", "answers", "browse", gives="Answers"),
+    Route("GET", "/answers/{entry:int}", "answer", "browse", gives="Answer"),
+    Route("GET", "/answers/{entry:int}/csv", "answer_csv", "browse"),
+    Route(
         "GET",
         "/answers/{entry:int}/certificate",
         "answer_certificate",
         "browse",
-        "Its certificate",
         gives="Certificate",
     ),
-    _api("GET", "/budget", "budget", "browse", "Accounts and one's own allowances", gives="Budget"),
-    _api("GET", "/ledger", "ledger", "ledger", "All entries", gives="Entries"),
-    _api("GET", "/users", "users", "users", "Principals", gives="Users"),
-    _api("PUT", "/users/{name}", "user_set", "users", "Add or change one", "Role", "User"),
-    _api("DELETE", "/users/{name}", "user_removed", "users", "Remove one", None, "User"),
-    _api("POST", "/users/{name}/link", "user_link", "users", "A one-time link", None, "Link", 201),
-    _api(
-        "POST",
-        "/users/{name}/revoke",
-        "user_revoked",
-        "users",
-        "End sessions and tokens",
-        status=204,
+    Route("GET", "/budget", "budget", "browse", gives="Budget"),
+    Route("GET", "/ledger", "ledger", "ledger", gives="Entries"),
+    Route("GET", "/users", "users", "users", gives="Users"),
+    Route("PUT", "/users/{name}", "user_set", "users", "Role", "User"),
+    Route("DELETE", "/users/{name}", "user_removed", "users", gives="User"),
+    Route("POST", "/users/{name}/link", "user_link", "users", gives="Link", status=201),
+    Route("POST", "/users/{name}/revoke", "user_revoked", "users", status=204),
+    Route("GET", "/allowances", "allowances", "allowances", gives="Allowances"),
+    Route(
+        "PUT", "/allowances/{account}/{name}", "allowance_set", "allowances", "Limit", "Allowance"
     ),
-    _api("GET", "/allowances", "allowances", "allowances", "All allowances", gives="Allowances"),
-    _api(
-        "PUT",
-        "/allowances/{account}/{name}",
-        "allowance_set",
-        "allowances",
-        "Set one",
-        "Limit",
-        "Allowance",
-    ),
-    _api(
-        "DELETE",
-        "/allowances/{account}/{name}",
-        "allowance_ended",
-        "allowances",
-        "End one",
-        status=204,
-    ),
-    _api("GET", "/tokens", "tokens", "self", "One's own tokens", gives="Tokens"),
-    _api("POST", "/tokens", "token_made", "self", "Make a token", "TokenWish", "Token", 201),
-    _api("DELETE", "/tokens/{token}", "token_revoked", "self", "Revoke a token", status=204),
-    _api("GET", "/audit", "audit", "audit", "Who did what", gives="Audit"),
+    Route("DELETE", "/allowances/{account}/{name}", "allowance_ended", "allowances", status=204),
+    Route("GET", "/tokens", "tokens", "self", gives="Tokens"),
+    Route("POST", "/tokens", "token_made", "self", "TokenWish", "Token", 201),
+    Route("DELETE", "/tokens/{token}", "token_revoked", "self", status=204),
+    Route("GET", "/audit", "audit", "audit", gives="Audit"),
 )
+CALLS = tuple(replace(route, path=API + route.path) for route in _CALLS)
 ROUTES = (*PAGES, *CALLS)

@@ -136,8 +136,7 @@ def serve(
                 )
             )
 
-        config = server_config(application(desk, gate, settings), settings)
-        config.lifespan = "off"  # the desk is started here, where its errors are seen
+        config = server_config(application(desk, gate, settings))
         asyncio.run(_until_told(_Server(config, started), listener, desk, run))
 
 

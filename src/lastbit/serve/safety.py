@@ -36,7 +36,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import h11
 import uvicorn
@@ -67,7 +67,6 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 16 << 10
-MOST_FIELDS = 100
 MOST_CONNECTIONS = 512
 REQUEST_SECONDS = 20.0
 DRAIN_SECONDS = 30.0
@@ -93,9 +92,7 @@ class Safety:
             self.headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             await self._answered(scope, receive, send)
         else:  # a web socket: there is none here
             await send({"type": "websocket.close", "code": 1008})
@@ -167,22 +164,21 @@ def _check(scope: Scope, settings: Settings) -> None:
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     size = sum(len(name) + len(value) for name, value in headers)
     if len(headers) > MOST_HEADERS or size > MOST_HEADER_BYTES:
-        raise _no(431, "Too many headers", "Send fewer and shorter headers.")
+        raise Refusal(431, "Too many headers", "Send fewer and shorter headers.", "bad-request")
     if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_HEADER_BYTES:
-        raise _no(414, "Too long", "Send a shorter address.")
+        raise Refusal(414, "Too long", "Send a shorter address.", "bad-request")
     host = _one(headers, b"host")
     if host is None or not _is_ours(host.lower(), settings):
         detail = "This server is not known by the name in the Host header."
-        raise _no(421, "Another server", detail, kind="wrong-host")
+        raise Refusal(421, "Another server", detail, "wrong-host")
     if _NOT_PLAIN.search(scope["path"]) or _ENCODED_SLASH.search(scope["raw_path"]):
-        raise _no(404, "Not found", "There is no such page.", kind="not-found")
-    if (
-        scope["method"] not in SAFE_METHODS
-        and not scope["path"].startswith(f"{API}/")
-        and _forged(headers, {settings.address, _own(host.lower(), settings)})
-    ):
+        raise Refusal(404, "Not found", "There is no such page.", "not-found")
+    # a page may have been opened by another name of this computer
+    origins = {settings.address, settings.origin or f"http://{host.lower()}"}
+    is_unsafe = scope["method"] not in SAFE_METHODS and not scope["path"].startswith(f"{API}/")
+    if is_unsafe and _forged(headers, origins):
         detail = "The request was not sent by a page of this server; open the page and try again."
-        raise _no(403, "Sent by another site", detail, kind="cross-site")
+        raise Refusal(403, "Sent by another site", detail, "cross-site")
     length = _one(headers, b"content-length")
     if length is not None and (len(length) > 9 or int(length) > settings.most_body):
         raise too_large(settings.most_body)
@@ -194,11 +190,6 @@ def _is_ours(host: str, settings: Settings) -> bool:
     if found is None:
         return False
     return host == urlsplit(settings.address).netloc or found[1].strip("[]") in LOOPBACK
-
-
-def _own(host: str, settings: Settings) -> str:
-    """The origin of a page that was opened by another name of this computer."""
-    return settings.address if settings.origin is not None else f"http://{host}"
 
 
 def _forged(headers: list[tuple[bytes, bytes]], origins: set[str]) -> bool:
@@ -232,33 +223,7 @@ def _counted(receive: Receive, most: int) -> Receive:
 
 def too_large(most: int) -> Refusal:
     """The refusal of a body; what still comes of it is thrown away, for `REQUEST_SECONDS`."""
-    return _no(413, "Too large", f"A request has at most {most} bytes.", kind="too-large")
-
-
-def _no(status: int, title: str, detail: str, kind: str = "bad-request") -> Refusal:
-    return Refusal(status=status, title=title, detail=detail, kind=kind)
-
-
-async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form: URL-encoded, each once, in UTF-8."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise _no(415, "Not a form", "Send the form as application/x-www-form-urlencoded.")
-    body = await request.body()
-    try:
-        fields = parse_qsl(
-            body.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=bool(body),
-            errors="strict",
-            max_num_fields=MOST_FIELDS,
-        )
-    except ValueError:  # also what bytes that are not UTF-8 raise
-        raise _no(400, "Not a form", "The form cannot be read.") from None
-    form = dict(fields)
-    if len(form) < len(fields):
-        raise _no(400, "Not a form", "The form has a field twice.")
-    return form
+    return Refusal(413, "Too large", f"A request has at most {most} bytes.", "too-large")
 
 
 def attachment(name: str) -> dict[str, str]:
@@ -299,27 +264,22 @@ class Rates:
                 self._left.popitem(last=False)
         if left < 1:
             wait = math.ceil((1 - left) * 60 / a_minute)
-            raise Refusal(
-                status=429,
-                title="Too many requests",
-                detail=f"At most {a_minute} a minute; try again in {wait} s.",
-                kind="too-many",
-                headers={"retry-after": str(wait)},
-            )
+            detail = f"At most {a_minute} a minute; try again in {wait} s."
+            later = {"retry-after": str(wait)}
+            raise Refusal(429, "Too many requests", detail, "too-many", later)
 
 
 # ---------------------------------------------------------------- connections
 
 
-def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How uvicorn runs the application; who starts it passes the sockets."""
-    del settings  # nothing of them may loosen a limit
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn runs the application: no setting may loosen a limit."""
     return uvicorn.Config(
         app,
         http=PatientProtocol,
         ws="none",
         loop="asyncio",
-        lifespan="on",
+        lifespan="off",  # the desk is started where its errors are seen
         log_config=None,
         access_log=False,
         server_header=False,

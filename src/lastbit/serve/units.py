@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lastbit.addresses import is_address
+from lastbit.doors import content
 from lastbit.errors import InvalidParameter
 from lastbit.serve.settings import LOOPBACK, Settings
 from lastbit.tables import read_card
@@ -25,88 +26,10 @@ from lastbit.tables import read_card
 SLACK = 1 << 30
 """Bytes beside the workers: the server itself, the child that plans, SQLite."""
 SOCKET = Path("/run/lastbit/socket")
-
-_SYSTEMD = """\
-# /etc/systemd/system/lastbit.service
-#   useradd --system --home-dir {state} --shell /usr/sbin/nologin lastbit
-#   install --directory --owner lastbit --group lastbit --mode 0700 {state}
-#   usermod --append --groups lastbit caddy     (so that the proxy may open the socket)
-#   systemctl daemon-reload && systemctl enable --now lastbit
-[Unit]
-Description=lastbit serve: private answers about {tables}
-After=network.target
-
-[Service]
-Type=exec
-User=lastbit
-Group=lastbit
-ExecStart={command}
-Restart=on-failure
-RestartSec=5
-# Questions that run may end, at most four slots. One that is killed runs again at the next start.
-KillMode=mixed
-TimeoutStopSec={patience}
-{folders}
-UMask=0077
-MemoryMax={memory}
-TasksMax=256
-LimitCORE=0
-
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome={home}
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-CapabilityBoundingSet=
-AmbientCapabilities=
-LockPersonality=yes
-RemoveIPC=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged
-SystemCallErrorNumber=EPERM
-{network}
-[Install]
-WantedBy=multi-user.target
-"""
 _LOOPBACK_ONLY = """\
 # Where a table or the ledger is on a database server, allow its address too.
 IPAddressDeny=any
 IPAddressAllow=localhost
-"""
-
-_CADDY = """\
-# /etc/caddy/Caddyfile
-{{
-	servers {{
-		max_header_size 16KiB
-		timeouts {{
-			read_header 10s
-			read_body 10s
-			idle 2m
-		}}
-	}}
-}}
-
-# No log of requests here: the server writes its own, without one-time codes.
-{site} {{
-	header Strict-Transport-Security "max-age=31536000"
-	request_body {{
-		max_size {body}KiB
-	}}
-{sign_on}	reverse_proxy {upstream}
-}}
 """
 _SIGN_ON = """\
 	# Your single sign-on says who it is. What a browser sends under this name is dropped first.
@@ -117,26 +40,6 @@ _SIGN_ON = """\
 			copy_headers Remote-User>{header}
 		}}
 	}}
-"""
-
-_CONTAINER = """\
-# Containerfile: podman build --tag lastbit-serve .
-# Cards, data and state stay outside of the image; a proxy of the host opens the socket:
-#   podman run --rm --read-only --cap-drop all --security-opt no-new-privileges \\
-#     --memory {memory} --tmpfs /tmp --userns keep-id:uid=10001,gid=10001 \\
-#     --volume ./cards:/cards:ro --volume ./state:/state --volume ./socket:{run} \\
-#     lastbit-serve
-# The ledger must not be in the image or on /cards: say path = "/state/NAME.ledger" on the cards.
-FROM python:3.12-slim
-RUN pip install --no-cache-dir "lastbit[serve]" \\
- && useradd --system --uid 10001 --home-dir /state --shell /usr/sbin/nologin lastbit \\
- && install --directory --owner lastbit --group lastbit --mode 0750 /state {run}
-USER lastbit
-WORKDIR /cards
-VOLUME /state
-STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=5s CMD {health}
-ENTRYPOINT {entrypoint}
 """
 _HEALTH = """\
 import http.client, socket
@@ -157,7 +60,7 @@ def systemd(settings: Settings) -> str:
         folders += ["RuntimeDirectory=lastbit", "RuntimeDirectoryMode=0750"]
     command = [sys.executable, "-m", "lastbit", *arguments(settings)]
     at_home = any(word.startswith(("/home/", "/root/")) for word in (*command, *map(str, written)))
-    return _SYSTEMD.format(
+    return content("lastbit.serve", "templates/lastbit.service").format(
         tables=", ".join(card.stem for card in settings.cards).replace("%", "%%"),
         state=_quoted(str(settings.state.absolute())),
         # of a command, systemd takes $ for a variable
@@ -177,7 +80,7 @@ def caddy(settings: Settings) -> str:
     if settings.socket is not None:
         upstream = f"unix/{settings.socket.absolute()}"
     header = settings.trusted_header
-    return _CADDY.format(
+    return content("lastbit.serve", "templates/Caddyfile").format(
         site=_origin(settings),
         body=max(settings.most_body >> 10, 1),
         sign_on="" if header is None else _SIGN_ON.format(header=header),
@@ -191,7 +94,7 @@ def container(settings: Settings) -> str:
     cards = tuple(Path("/cards") / card.name for card in settings.cards)
     inside = replace(settings, cards=cards, state=Path("/state"), socket=SOCKET)
     health = _HEALTH.format(socket=SOCKET, host=host).replace("\n", "; ")
-    return _CONTAINER.format(
+    return content("lastbit.serve", "templates/Containerfile").format(
         memory=_memory(settings).lower(),
         run=SOCKET.parent,
         health=json.dumps(["python", "-c", health]),

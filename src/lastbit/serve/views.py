@@ -81,6 +81,8 @@ def _load(name: str) -> str:
 def _environment() -> Environment:
     environment = page_environment(_load)
     environment.globals.update(static=_static_address, to=path_to, version=__version__)
+    environment.globals.update(card_columns=card_columns, unit_name=unit_name)
+    environment.filters.update(moment=moment, when=when_words, price=price, span=seconds_words)
     return environment
 
 
@@ -175,11 +177,11 @@ def protects(card: DataCard) -> list[str]:
     return sentences
 
 
-def card_columns(columns: Iterable[Any]) -> list[tuple[str, ...]]:
+def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """What a card declares of columns, under headings."""
     headings = ("column", "type", "within", "declared keys", "missing values")
     rows: list[tuple[str, ...]] = [headings]
-    for column in columns:
+    for column in columns.values():
         within = (
             ""
             if column.bounds is None
@@ -229,18 +231,6 @@ def may_words(rights: Iterable[Right], tables: Iterable[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- answers and entries
-
-
-def answer_line(line: Any) -> dict[str, Any]:
-    """An answer in a list."""
-    return {
-        "entry": line.entry,
-        "table": line.table or "",
-        "title": line.title,
-        "price": price(line.cost),
-        "when": when_words(line.when),
-        "principal": line.principal,
-    }
 
 
 def parts_of(record: Mapping[str, Any]) -> dict[str, Any]:

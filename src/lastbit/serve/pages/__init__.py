@@ -8,7 +8,7 @@ Law      a page is a function of the question, the card, the ledger and released
          has drawn and escaped, are put in as they are. No page has a script, style or address
          within, nor anything from elsewhere: the policy of `safety.py` forbids them
 Law      who acts by a part of their rights gives no rights: users, allowances and the audit log are
-         for sessions without restrictions (`with_all_rights`)
+         for sessions without restrictions (`Call.check_all_rights`)
 Law      what is paid is what was previewed: the button that names a price sends the question of the
          preview, not what has been typed since
 Checked  tests/serve/test_pages.py

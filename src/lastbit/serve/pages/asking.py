@@ -2,64 +2,62 @@
 
 from __future__ import annotations
 
-import base64
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from lastbit.errors import LastbitError
 from lastbit.report import EMPTY, amount, price
 from lastbit.sampling import secure_bits
-from lastbit.serve.handling import digits, noted, see, table_asked, who_asks, wrong
+from lastbit.serve.catalogue import Served
+from lastbit.serve.handling import Call, see
 from lastbit.serve.problems import refusal_of
-from lastbit.serve.questions import Preview, Question, Refusal, asked as question_of
-from lastbit.serve.safety import form_of
-from lastbit.serve.views import CURRENCIES, examples_of, parts_of, path_to, render, timing
+from lastbit.serve.questions import Preview, Question, Refusal, wrong
+from lastbit.serve.schemas import question_of
+from lastbit.serve.views import CURRENCIES, examples_of, parts_of, path_to, timing
+
+_KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
 
 
-async def ask(request: Request) -> Response:
+def ask(call: Call) -> Response:
     """The editor; by its address with an example, or a question that was asked before."""
-    served, who = await table_asked(request), who_asks(request)
-    told = request.query_params
+    served = call.table()
     start: Mapping[str, Any] = {}
-    examples = examples_of(served)
-    if digits(told.get("example")) is not None and int(told["example"]) < len(examples):
-        start = dict(examples[int(told["example"])]["fields"])
-    elif (number := digits(told.get("answer"))) is not None:
-        record = await to_thread(request.app.state.desk.answer, number, who)
+    examples, place = examples_of(served), call.number("example")
+    if place is not None and place < len(examples):
+        start = dict(examples[place]["fields"])
+    elif (number := call.number("answer")) is not None:
+        record = call.desk.answer(number, call.who)
         start = {"sql": record["asked"].get("sql") or "", **_paid(record["cost"])}
-    elif told.get("job"):
-        start = request.app.state.desk.job(told["job"], who).question.to_json()
-    return await _editor(request, served, start)
+    elif call.query.get("job"):
+        start = call.desk.job(call.query["job"], call.who).question.to_json()
+    return _editor(call, served, start)
 
 
-async def preview(request: Request) -> Response:
+async def preview(call: Call) -> Response:
     """Price and error; as a part of the page if the script asks for it."""
-    served, form = await table_asked(request), await form_of(request)
-    work = partial(request.app.state.desk.preview, served.name, who=who_asks(request))
-    seen, problem, status = await _tried(request, form, work)
+    served, form = await to_thread(call.table), call.form()
+    seen, problem, status = await _tried(
+        call, lambda question: call.desk.preview(served.name, question, call.who)
+    )
     if form.get("part") != "preview":
-        return await _editor(request, served, form, problem, status, seen=seen)
-    part = render(request, "preview.html", **_preview(request, served, form, seen, problem))
+        return _editor(call, served, form, problem, status, seen=seen)
+    part = call.page("preview.html", **_preview(call, served, form, seen, problem))
     return HTMLResponse(b"<section>" + bytes(part.body) + b"</section>")
 
 
-async def made_up(request: Request) -> Response:
+async def made_up(call: Call) -> Response:
     """An answer on rows that were made up from the card: free, and about no real person."""
-    served, form = await table_asked(request), await form_of(request)
-    desk, who = request.app.state.desk, who_asks(request)
+    served, form = await to_thread(call.table), call.form()
     record, problem, status = await _tried(
-        request, form, lambda q: desk.made_up(served.name, q, who)
+        call, lambda question: call.desk.made_up(served.name, question, call.who)
     )
     if record is None:
-        return await _editor(request, served, form, problem, status)
-    return render(
-        request,
+        return _editor(call, served, form, problem, status)
+    return call.page(
         "answer.html",
         title=f"Made-up rows of {served.name}",
         made_up=True,
@@ -70,25 +68,25 @@ async def made_up(request: Request) -> Response:
     )
 
 
-async def asked(request: Request) -> Response:
+async def asked(call: Call) -> Response:
     """Pays for the question of the preview, and shows where the answer will be."""
-    served, form = await table_asked(request), await form_of(request)
-    desk, who, key = request.app.state.desk, who_asks(request), form.get("key") or None
+    served, form = await to_thread(call.table), call.form()
+    key = form.get("key") or None
     job, problem, status = await _tried(
-        request, form, lambda q: desk.submit(served.name, q, who, key=key)
+        call, lambda question: call.desk.submit(served.name, question, call.who, key=key)
     )
     if job is None:
-        return await _editor(request, served, form, problem, status)
-    await noted(request, "asked", served.name)
+        return _editor(call, served, form, problem, status)
+    await to_thread(call.note, "asked", served.name)
     return see(path_to("jobs", job.id))
 
 
 async def _tried(
-    request: Request, form: Mapping[str, str], work: Callable[[Question], Awaitable[Any]]
+    call: Call, work: Callable[[Question], Awaitable[Any]]
 ) -> tuple[Any, str | None, int]:
     """What the desk gives; or why not, and the status of that, where the asker can mend it."""
     try:
-        return await work(_question(request, form)), None, 200
+        return await work(_question(call)), None, 200
     except (Refusal, LastbitError) as error:
         found = refusal_of(error)
         if found.status in (401, 404, 429) or (found is not error and found.status >= 500):
@@ -96,11 +94,9 @@ async def _tried(
         return None, found.detail, found.status
 
 
-_KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
-
-
-def _question(request: Request, form: Mapping[str, str]) -> Question:
+def _question(call: Call) -> Question:
     """The question of a form; by its ± if that is chosen, else by its price."""
+    form = call.form()
     by_error = form.get("by") == "error"
     names = ("sql", "delta", "weights", *(("within",) if by_error else ("epsilon", "rho")))
     data: dict[str, Any] = {
@@ -112,12 +108,12 @@ def _question(request: Request, form: Mapping[str, str]) -> Question:
         raise wrong("Say what you pay, a number above 0.")
     if form.get("fresh") == "yes":
         data["fresh"] = True
-    return question_of(data, most_sql=request.app.state.settings.most_sql)
+    return question_of(data, most_sql=call.settings.most_sql)
 
 
-async def _editor(
-    request: Request,
-    served: Any,
+def _editor(
+    call: Call,
+    served: Served,
     start: Mapping[str, Any],
     problem: str | None = None,
     status: int = 200,
@@ -136,22 +132,21 @@ async def _editor(
         "delta": start.get("delta") or "",
         "balanced": start.get("weights") == "balanced",
     }
-    return render(
-        request,
+    return call.page(
         "ask.html",
         status=status,
         title=f"Ask {served.name}",
         question=question,
         names=list(served.card.columns),
         examples=examples,
-        most_sql=request.app.state.settings.most_sql,
-        **_preview(request, served, start, seen, problem),
+        most_sql=call.settings.most_sql,
+        **_preview(call, served, start, seen, problem),
     )
 
 
 def _preview(
-    request: Request,
-    served: Any,
+    call: Call,
+    served: Served,
     form: Mapping[str, Any],
     seen: Preview | None,
     problem: str | None,
@@ -164,7 +159,7 @@ def _preview(
         "letter": letter,
         "preview": seen,
         "problem": problem,
-        "timing": timing(served.slot, strict=request.app.state.settings.strict),
+        "timing": timing(served.slot, strict=call.settings.strict),
     }
     if seen is None:
         return told
@@ -174,12 +169,13 @@ def _preview(
     errors = [(row[0], row[-1]) for row in seen.columns]
     cost = price(seen.cost)
     fields = [(name, text) for name, text in paid.items() if text]
+    key = secure_bits().fill(16).tobytes().hex()  # paying twice by one button is one payment
     return told | {
         "cost": cost,
         "errors": errors,
         "said": "; ".join([f"Price {cost}", *(" ".join(row) for row in errors[1:])]),
         "left": None if seen.left is None else _left(seen.left),
-        "pay": [*fields, ("key", _key())],
+        "pay": [*fields, ("key", key)],
         "same": [(name, text) for name, text in fields if name != currency],
     }
 
@@ -190,14 +186,9 @@ def _left(amounts: Mapping[str, str]) -> str:
     return ", ".join(part for part in parts if part != "ρ = 0")
 
 
-def _currency(served: Any) -> tuple[str, str]:
+def _currency(served: Served) -> tuple[str, str]:
     budget = served.card.budget
     return ("rho", "ρ") if budget is not None and budget.kind == "zcdp" else ("epsilon", "ε")
-
-
-def _key() -> str:
-    """What makes paying twice by one button one payment."""
-    return base64.urlsafe_b64encode(secure_bits().fill(16).tobytes()).decode().rstrip("=")
 
 
 def _paid(cost: Mapping[str, str]) -> dict[str, str]:

@@ -1,21 +1,26 @@
-"""Sign-in, links, one's own tokens and sessions; refusals, style and script."""
+"""Sign-in, links, one's own tokens and sessions; refusals, style and script, and health."""
 
 from __future__ import annotations
 
-from asyncio import to_thread
+import os
+import sqlite3
 from collections.abc import Mapping
-from time import time
+from time import monotonic, time
+from typing import Literal
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from lastbit.serve.handling import said, see, shown_once, tables_seen, unknown, who_asks, wrong
-from lastbit.serve.health import health  # noqa: F401  # a handler of the list
-from lastbit.serve.identity import with_session, without_session
-from lastbit.serve.questions import Refusal
+from lastbit.errors import LastbitError
+from lastbit.serve.handling import Call, see, unknown
+from lastbit.serve.identity import Gate, with_session, without_session
+from lastbit.serve.questions import Refusal, wrong
 from lastbit.serve.routes import RIGHTS
-from lastbit.serve.safety import form_of
 from lastbit.serve.views import MAY, STATIC, may_words, moment, render, static_text
+
+_LEAST_ROOM = 64 << 20
+"""Bytes that a disk must have left: a ledger that cannot be written charges nothing."""
+_LOOKED = 1.0  # seconds for which a look at the server's health counts
 
 
 def refused(request: Request, refusal: Refusal) -> HTMLResponse:
@@ -25,59 +30,81 @@ def refused(request: Request, refusal: Refusal) -> HTMLResponse:
     return render(request, "refused.html", status=refusal.status, title=refusal.title, **words)
 
 
-async def static(request: Request) -> Response:
+def static(call: Call) -> Response:
     """Style sheet, script and icon."""
-    name = request.path_params["file"]
+    name = call.path["file"]
     if name not in STATIC:
         raise unknown("file", "There is no such file.")
-    kept = "public, max-age=31536000, immutable" if request.query_params else "no-cache"
-    headers = {"cache-control": kept}
-    return Response(static_text(name), media_type=STATIC[name], headers=headers)
+    kept = "public, max-age=31536000, immutable" if call.query else "no-cache"
+    return Response(static_text(name), media_type=STATIC[name], headers={"cache-control": kept})
+
+
+def health(call: Call) -> PlainTextResponse:
+    """200 and "ok", or 503 and what is wrong in a word; open to all, so it says no more."""
+    state = call.request.app.state
+    looked, word = getattr(state, "health", (0.0, None))
+    if not looked or monotonic() - looked > _LOOKED:
+        word = state.desk.unwell or trouble(state.gate)
+        state.health = (monotonic(), word)
+    return PlainTextResponse(f"{word or 'ok'}\n", status_code=200 if word is None else 503)
+
+
+def trouble(gate: Gate) -> Literal["store", "disk", "ledger"] | None:
+    """What cannot be written or read; None if all can."""
+    try:
+        with gate.store.transaction() as rows:
+            rows.execute("SELECT count(*) FROM slots").fetchone()
+        room = os.statvfs(gate.store.path.parent)
+    except (sqlite3.Error, OSError):
+        return "store"
+    if room.f_bavail * room.f_frsize < _LEAST_ROOM:
+        return "disk"
+    try:
+        gate.ledger.head  # noqa: B018  # opens it and reads its last entry
+    except (LastbitError, OSError, sqlite3.Error):
+        return "ledger"
+    return None
 
 
 # ---------------------------------------------------------------- who signs in
 
 
-async def sign_in(request: Request) -> Response:
+def sign_in(call: Call) -> Response:
     """The form for a token."""
-    return _sign_in(request, onward=_onward(request.query_params.get("next")))
+    return _sign_in(call, _onward(call.query.get("next")))
 
 
-def _sign_in(
-    request: Request, *, onward: str = "", problem: str = "", status: int = 200
-) -> Response:
+def _sign_in(call: Call, onward: str, problem: str = "", status: int = 200) -> Response:
     words = {"onward": onward, "problem": problem}
-    return render(request, "sign-in.html", status=status, title="Sign in", **words)
+    return call.page("sign-in.html", status=status, title="Sign in", **words)
 
 
-async def signed_in(request: Request) -> Response:
+def signed_in(call: Call) -> Response:
     """A session, by a token."""
-    form = await form_of(request)
+    form = call.form()
     onward = _onward(form.get("next"))
     try:
-        secret = await to_thread(request.app.state.gate.session_of, form.get("token", "").strip())
+        secret = call.gate.session_of(form.get("token", "").strip())
     except Refusal as refusal:
-        return _sign_in(request, onward=onward, problem=refusal.detail, status=refusal.status)
+        return _sign_in(call, onward, refusal.detail, refusal.status)
     return with_session(see(onward or "/"), secret)
 
 
-async def link(request: Request) -> Response:
+def link(call: Call) -> Response:
     """A button: looking at a link does not use it up."""
-    code = request.path_params["code"]
-    whom = await to_thread(request.app.state.gate.link_found, code)
-    return render(request, "link.html", title="Sign in", code=code, whom=whom)
+    code = call.path["code"]
+    return call.page("link.html", title="Sign in", code=code, whom=call.gate.link_found(code))
 
 
-async def link_used(request: Request) -> Response:
+def link_used(call: Call) -> Response:
     """A session, by a link."""
-    name = (await form_of(request)).get("name", "").strip() or None
-    secret = await to_thread(request.app.state.gate.link_used, request.path_params["code"], name)
-    return with_session(see("/"), secret)
+    name = call.form().get("name", "").strip() or None
+    return with_session(see("/"), call.gate.link_used(call.path["code"], name))
 
 
-async def signed_out(request: Request) -> Response:
+def signed_out(call: Call) -> Response:
     """The end of the session."""
-    await to_thread(request.app.state.gate.session_ended, who_asks(request))
+    call.gate.session_ended(call.who)
     return without_session(see("/sign-in"))
 
 
@@ -87,83 +114,51 @@ def _onward(path: str | None) -> str:
     return path if plain and path is not None and path[:1] == "/" and path[1:2] != "/" else ""
 
 
-async def me(request: Request) -> Response:
+def me(call: Call) -> Response:
     """One's own tokens and sessions."""
-    gate, who = request.app.state.gate, who_asks(request)
-    now = time()
-    lines = [
-        {
-            "id": line.id,
-            "name": line.name,
-            "may": may_words(line.rights & RIGHTS[who.role], line.tables),
-            "made": moment(line.made),
-            "ends": "revoked" if line.revoked else moment(line.expires),
-            "used": moment(line.used) if line.used else "never",
-            "over": bool(line.revoked) or line.expires <= now,
-        }
-        for line in await to_thread(gate.tokens, who.principal)
-    ]
-    sessions = [
-        {
-            "id": line.id,
-            "by": "a link" if line.token is None else f"the token {line.token}",
-            "made": moment(line.made),
-            "ends": moment(line.expires),
-            "current": line.current,
-        }
-        for line in await to_thread(gate.sessions, who)
-    ]
+    who = call.who
     choices = [(right, words) for right, words in MAY.items() if right in who.rights]
-    return render(
-        request,
+    return call.page(
         "me.html",
         title=who.principal,
         rights=[words for _, words in choices],
         choices=choices,
-        tokens=lines,
-        sessions=sessions,
-        tables=[served.name for served in await tables_seen(request)],
-        address=request.app.state.settings.address,
-        said=said(request),
+        tokens=call.gate.tokens(who.principal),
+        may=lambda token: may_words(token.rights & RIGHTS[who.role], token.tables),
+        now=time(),
+        sessions=call.gate.sessions(who),
+        tables=[served.name for served in call.tables()],
+        address=call.settings.address,
+        said=call.said,
     )
 
 
-async def token_made(request: Request) -> Response:
+def token_made(call: Call) -> Response:
     """A token, shown this once."""
-    form, gate, who = await form_of(request), request.app.state.gate, who_asks(request)
+    form, who = call.form(), call.who
     days = form.get("days", "")
     if not (days.isascii() and days.isdigit() and len(days) <= 4):
         raise wrong("The number of days is not a whole number.")
-    chosen = _named(form, "right:")
+    chosen, tables = _named(form, "right:"), _named(form, "table:")
     rights = {right for right in who.rights if right in chosen or right in ("open", "self")}
-    tables = _named(form, "table:")
-    secret, line = await to_thread(
-        lambda: gate.token_made(
-            who, name=form.get("name", ""), days=int(days), rights=rights, tables=tables or None
-        )
+    secret, line = call.gate.token_made(
+        who, name=form.get("name", ""), days=int(days), rights=rights, tables=tables or None
     )
-    return shown_once(
-        request,
-        secret,
-        heading="Your new token",
-        words=f"For {line.name}, until {moment(line.expires)}.",
-        back="/me",
-    )
+    words = f"For {line.name}, until {moment(line.expires)}."
+    return call.secret_page(secret, heading="Your new token", words=words, back="/me")
 
 
 def _named(form: Mapping[str, str], prefix: str) -> frozenset[str]:
     return frozenset(name.removeprefix(prefix) for name in form if name.startswith(prefix))
 
 
-async def token_revoked(request: Request) -> Response:
+def token_revoked(call: Call) -> Response:
     """It works no more."""
-    gate = request.app.state.gate
-    await to_thread(gate.token_revoked, request.path_params["token"], who_asks(request))
+    call.gate.token_revoked(call.path["token"], call.who)
     return see("/me?done=token")
 
 
-async def session_ended(request: Request) -> Response:
+def session_ended(call: Call) -> Response:
     """Signs out wherever this session is."""
-    gate = request.app.state.gate
-    await to_thread(gate.session_revoked, request.path_params["session"], who_asks(request))
+    call.gate.session_revoked(call.path["session"], call.who)
     return see("/me?done=session")
