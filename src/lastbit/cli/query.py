@@ -198,8 +198,8 @@ def query(
         _show_remote_plan(question, asked, as_json=as_json)
         return
     if print_sql or explain or dry_run or made_up:
+        assert isinstance(question, Table | MarginalsQuestion)  # of servers these are refused
         plan = question.plan(**asked)
-        assert plan is not None  # made here
         if print_sql:
             _show_statement(plan, dialect, as_json=as_json)
         elif made_up and not (explain or dry_run):
