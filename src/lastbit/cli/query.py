@@ -197,10 +197,13 @@ def query(
         _show_remote_plan(question, asked, as_json=as_json)
         return
     if print_sql or explain or dry_run or made_up:
+        assert isinstance(question, Table | MarginalsQuestion)  # of servers these are refused
         plan = question.plan(**asked)
-        assert plan is not None  # made here
         if print_sql:
-            _show_statement(plan, dialect, as_json=as_json)
+            written = printed_statement(plan, dialect)
+            engine = dialect or plan.card.source.engine
+            said = {"dialect": engine, "certified": True, "sql": written}
+            show_json(said) if as_json else click.echo(written)
         elif made_up and not (explain or dry_run):
             made = made_up_answer(plan, table.card, sql=statement)
             whole = consistent and isinstance(plan, Plan)  # marginals agree already
@@ -360,15 +363,6 @@ def _by_name(text: str, option: str, remedy: str) -> dict[str, Fraction]:
             raise refusal(option, "is not a list of names and numbers", remedy)
         found[name.strip()] = exact_number(number.strip(), option)
     return found
-
-
-def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json: bool) -> None:
-    written = printed_statement(plan, dialect)
-    if as_json:
-        name = dialect or plan.card.source.engine
-        show_json({"dialect": name, "certified": True, "sql": written})
-    else:
-        click.echo(written)
 
 
 def _show_plan(

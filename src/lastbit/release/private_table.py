@@ -16,7 +16,7 @@ from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.question import Question, texts_by_name
 from lastbit.release.release import released
 from lastbit.release.within import Within, explanation_within, planned_within
-from lastbit.tables import PrivateTable, SelectedRows, all_of, marginals_query
+from lastbit.tables import Plan, PrivateTable, SelectedRows, all_of, marginals_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -82,6 +82,10 @@ class Table(Question):
         )
         return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
 
+    def plan(self, *, within: Within | None = None, **price: Any) -> Plan:
+        """The mechanisms and the price, by what `explain` takes; nothing is read."""
+        return planned_within(self.query, self.card, within, **price)
+
     def explain(
         self,
         *,
@@ -142,7 +146,7 @@ class Table(Question):
 
 def as_private(other: Table) -> PrivateTable:
     """Another table of the same units, to be joined; it must have no account of its own."""
-    if type(other) is not Table:  # one of a server has no rows here
+    if not isinstance(other, Table):
         raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
     card = other.card
     if not other.is_new:

@@ -14,7 +14,6 @@ from typing import Any, Self, cast, get_args
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.exact import whole
-from lastbit.release.within import Within, planned_within
 from lastbit.tables import (
     AggregateSpec,
     ColumnName,
@@ -24,7 +23,6 @@ from lastbit.tables import (
     GroupKey,
     PairSpec,
     PerUnit,
-    Plan,
     Query,
     Released,
     SelectedRows,
@@ -299,10 +297,6 @@ class Question:
         """The question as a value."""
         query = self._steps_query() if self.sql_text is None else parsed(self.sql_text, self.card)
         return query if self.intervals else query.without_intervals()
-
-    def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
-        """The plan at this price; nothing is read. None where only a server can make it."""
-        return planned_within(self.query, self.card, within, **price)
 
     def _steps_query(self) -> Query:
         if not self.asked:

@@ -52,9 +52,9 @@ from lastbit.tables import (
     told,
 )
 
-_MOST_ANSWER = MOST_BYTES
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASK_AGAIN = "ask again: an answer that is on record is free"
+_DISTRUST = "do not use it, and tell the server's steward"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -135,7 +135,8 @@ class RemoteTable(Question):
         left = shown.get("left")
         if isinstance(left, Mapping):
             amounts = {name: left.get(name) for name in _AMOUNTS}
-            parts = [f"{n} = {_amount(text)}" for n, text in amounts.items() if text not in _NONE]
+            said = {name: text for name, text in amounts.items() if text not in (None, "0")}
+            parts = [f"{name} = {_amount(text)}" for name, text in said.items()]
             lines.append(("left after it", ", ".join(parts) or "nothing"))
         return [(name, self.server.words(words)) for name, words in lines]
 
@@ -176,7 +177,7 @@ class RemoteTable(Question):
         if type(number) is not int or number < 1:
             raise ServerFailed(f"{self.server} names no answer; {_ASK_AGAIN}")
         answers = f"/answers/{number}"
-        record, _ = self._take_reply(lambda: self.server.get(answers, most=_MOST_ANSWER))
+        record, _ = self._take_reply(lambda: self.server.get(answers, most=MOST_BYTES))
         shown = _check_record(record, self.card, plan, cost=cost, charged=charged, sql=body["sql"])
         if (record["entry"] or {}).get("sequence") != number:
             raise ServerFailed(f"the server shows another entry than it names; {_DISTRUST}")
@@ -361,12 +362,6 @@ def _check_record(
         other = "has another price than was asked" if asked else "is to another question"
         raise ServerFailed(f"the server's answer {other}; {_DISTRUST}")
     return shown
-
-
-_DISTRUST = "do not use it, and tell the server's steward"
-
-
-_NONE = (None, "0")
 
 
 def _amount(amount: object) -> str:
