@@ -52,6 +52,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -99,6 +100,7 @@ NEIGHBOURS = tuple(
     for unit in ("rows", "units")
 )
 """What an account may sum up prices of."""
+_DECIDING = "lastbit.ledger.deciding"
 LONGEST_ENTRY = 1 << 21
 """Letters of an entry's text: those of the longest question, and its amounts."""
 _KINDS = get_args(Kind)
@@ -219,6 +221,16 @@ class Account:
             words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
             words += f", or rho = {rounded_down(left.rho)}, for one answer"
         raise BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
+
+    # found by name: a charge needs neither of the rules of stewards and auditors
+
+    def with_budget(self, budget: Budget | None) -> Account:
+        """The account with another budget, by the rules of `deciding.py`."""
+        return cast(Account, import_module(_DECIDING).with_budget(self, budget))
+
+    def leads_to(self, after: Account, cost: Cost) -> bool:
+        """Whether this charge makes the account what `after` says, by the rules there."""
+        return cast(bool, import_module(_DECIDING).leads_to(self, after, cost))
 
     def with_neighbours(self, neighbours: str | None) -> Account:
         """The account, stated to be of these neighbours; None leaves it as it is.
