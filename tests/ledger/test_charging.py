@@ -24,8 +24,8 @@ def overridden(above: type, below: type) -> set[str]:
 def test_a_ledger_overrides_nothing_of_what_charges():
     assert overridden(Ledger, ChargingLedger) - {"__replace__", "__class_getitem__"} == set()
 
-    Forgetful = type("Forgetful", (ChargingLedger,), {"settle": lambda *_: None})  # the mutant
-    assert overridden(Forgetful, ChargingLedger) == {"settle"}
+    forgetful = type("Forgetful", (ChargingLedger,), {"settle": lambda *_: None})  # the mutant
+    assert overridden(forgetful, ChargingLedger) == {"settle"}
 
 
 def test_what_charges_needs_no_steward(tmp_path):
