@@ -34,7 +34,7 @@ Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of th
          whose prices in rho are those of Gaussian noise, as the caller says: what is spent is the
          exact sum of the filter's prices, which are a function of the charges and of the order;
          `charged` refuses what the filter does; kind, order and delta_kept never change.
-         `deciding.reopened` counts the charges of plain sums again: the same theorem holds if the
+         `with_budget` counts the charges of plain sums again: the same theorem holds if the
          answers until then had no say in whether and how the account was reopened
 Theorem  (one promise) once an account states its neighbours, a charge that says it is of others is
          refused
@@ -144,7 +144,7 @@ class Account:
         if self.spent == NOTHING:
             object.__setattr__(self, "spent", counted_by(self.budget)())
         if not isinstance(self.spent, counted_by(self.budget)):
-            problem, remedy = "is counted in another way than the budget", "call reopened"
+            problem, remedy = "is counted in another way than the budget", "call with_budget"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
