@@ -24,11 +24,8 @@ def overridden(above: type, below: type) -> set[str]:
 def test_a_ledger_overrides_nothing_of_what_charges():
     assert overridden(Ledger, ChargingLedger) - {"__replace__", "__class_getitem__"} == set()
 
-    class Forgetful(ChargingLedger):
-        def settle(self, *_):
-            """The mutant."""
-
-    assert overridden(Forgetful, ChargingLedger) == {"settle"}
+    forgetful = type("Forgetful", (ChargingLedger,), {"settle": lambda *_: None})  # the mutant
+    assert overridden(forgetful, ChargingLedger) == {"settle"}
 
 
 def test_what_charges_needs_no_steward(tmp_path):
@@ -52,7 +49,12 @@ def test_a_charge_names_its_account(tmp_path):
 
 def test_ledgers_share_the_connection_of_a_session(tmp_path, monkeypatch):
     path, count, connect = small_ledger(tmp_path).path, [], sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: count.append(a) or connect(*a, **k))
+
+    def counted(*given, **others):
+        count.append(given)
+        return connect(*given, **others)
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
     with Session().lasting() as session:
         for _ in range(3):
             assert Ledger.existing(path, session=session).spent("visits") == price("3/4")

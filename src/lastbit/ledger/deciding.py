@@ -47,20 +47,22 @@ from lastbit.tables import FILTERS, Budget, Cost, check_admitted
 # ---------------------------------------------------------------- budgets
 
 
-def with_budget(account: Account, budget: Budget | None) -> Account:
+def with_budget(
+    account: Account, budget: Budget | None, charges: Iterable[Cost] | None = None
+) -> Account:
     """The account with another budget; refused if more than that is spent already.
 
     Under a filter, order and delta_kept stay as they are, whatever else changes: the proof
-    needs them fixed before the first answer.
+    needs them fixed before the first answer. A filter that takes an account of plain sums over
+    counts all its `charges` so far again.
     """
     if isinstance(account.spent, FILTERED):
         return _with_filter(account, account.spent, budget)
     if budget is not None and opens_filter(account, budget):
-        if not account.unused:
-            raise InvalidParameter(
-                "budget", problem="needs the charges so far", remedy="call reopened"
-            )
-        return reopened(account, budget, ())
+        if charges is None and not account.unused:
+            problem, remedy = "needs the charges so far", "pass them"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        return _reopened(account, budget, charges or ())
     if budget is not None and not account.spent.within(budget):
         problem = f"is less than what {account.name} has spent: {in_words(account.spent)}"
         remedy = "set it to that to close the account, or higher; spent stays spent"
@@ -91,7 +93,7 @@ def opens_filter(account: Account, budget: Budget) -> bool:
     return budget.kind in FILTERS and not isinstance(account.spent, FILTERED)
 
 
-def reopened(account: Account, budget: Budget, charges: Iterable[Cost]) -> Account:
+def _reopened(account: Account, budget: Budget, charges: Iterable[Cost]) -> Account:
     """The account under the filter; `charges`, all of its own so far, are counted again."""
     fixed: Budget = budget.fixed()
     kept: Any = fixed.filter()

@@ -35,7 +35,7 @@ Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of th
          whose prices in rho are those of Gaussian noise, as the caller says: what is spent is the
          exact sum of the filter's prices, which are a function of the charges and of the order;
          `charged` refuses what the filter does; kind, order and delta_kept never change.
-         `deciding.reopened` counts the charges of plain sums again: the same theorem holds if the
+         `with_budget` counts the charges of plain sums again: the same theorem holds if the
          answers until then had no say in whether and how the account was reopened
 Theorem  (one promise) once an account states its neighbours, a charge that says it is of others is
          refused
@@ -53,6 +53,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -101,6 +102,7 @@ NEIGHBOURS = tuple(
     for unit in ("rows", "units")
 )
 """What an account may sum up prices of."""
+_DECIDING = "lastbit.ledger.deciding"
 LONGEST_ENTRY = 1 << 21
 """Letters of an entry's text: those of the longest question, and its amounts."""
 _KINDS = get_args(Kind)
@@ -144,7 +146,7 @@ class Account:
         if self.spent == NOTHING:
             object.__setattr__(self, "spent", counted_by(self.budget)())
         if not isinstance(self.spent, counted_by(self.budget)):
-            problem, remedy = "is counted in another way than the budget", "call reopened"
+            problem, remedy = "is counted in another way than the budget", "call with_budget"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
@@ -221,6 +223,16 @@ class Account:
             words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
             words += f", or rho = {rounded_down(left.rho)}, for one answer"
         raise BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
+
+    # found by name: a charge needs neither of the rules of stewards and auditors
+
+    def with_budget(self, budget: Budget | None) -> Account:
+        """The account with another budget, by the rules of `deciding.py`."""
+        return cast(Account, import_module(_DECIDING).with_budget(self, budget))
+
+    def leads_to(self, after: Account, cost: Cost) -> bool:
+        """Whether this charge makes the account what `after` says, by the rules there."""
+        return cast(bool, import_module(_DECIDING).leads_to(self, after, cost))
 
     def with_neighbours(self, neighbours: str | None) -> Account:
         """The account, stated to be of these neighbours; None leaves it as it is.

@@ -27,8 +27,6 @@ from lastbit.ledger.deciding import (
     check_role,
     counted,
     leads_to,
-    opens_filter,
-    reopened,
     with_budget,
 )
 from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
@@ -115,11 +113,8 @@ def _account_problems(
     if entry.kind == "budget":
         try:
             opened = before or Account(name=entry.account, budget=None)
-            if entry.budget is not None and opens_filter(opened, entry.budget):
-                expected = reopened(opened, entry.budget, charges.get(entry.account, []))
-            else:
-                expected = with_budget(opened, entry.budget)
-            expected = expected.with_neighbours(entry.neighbours)
+            after = with_budget(opened, entry.budget, charges.get(entry.account, []))
+            expected = after.with_neighbours(entry.neighbours)
         except LastbitError:
             yield f"entry {entry.sequence} exceeds the budget, or is of other neighbours"
     elif entry.kind in ("charge", "reserved"):

@@ -44,7 +44,6 @@ from lastbit.ledger.deciding import (
     counted,
     opens_filter,
     principals_of,
-    reopened,
     with_budget,
 )
 from lastbit.ledger.entry import Account, Entry
@@ -117,19 +116,17 @@ class Ledger(ChargingLedger):
             if account.neighbours is None:
                 self._check_claims(books, account, neighbours)
             account = account.with_neighbours(neighbours)
-            if agrees:
-                after = account
-            elif budget is not None and opens_filter(account, budget):
-                charges = self._charges(books, name)
-                after = reopened(account, budget, charges)
-                if charges:
+            if not agrees:
+                charges: list[Cost] = []
+                if budget is not None and opens_filter(account, budget):
+                    charges = self._charges(books, name)
+                if budget is not None and charges:
                     which = "moment" if budget.kind == "filter" else "Gaussian"
                     words = f"kept by the {which} filter from here on; charges before it: "
                     words += str(len(charges))
-            else:
-                after = with_budget(account, budget)
-            chain.append(books, replace(budget_entry(after, who=who), words=words))
-        return after
+                account = with_budget(account, budget, charges)
+            chain.append(books, replace(budget_entry(account, who=who), words=words))
+        return account
 
     def accept_data(
         self, account: str, table: str, fingerprint: str, *, who: str | None = None
