@@ -6,7 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongTy
 from lastbit.exact import Number, arb_of, ends, positive, rational, upper, whole, working_precision
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.sampling import discrete_laplace, uniform_below
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.language.expressions import (
     Add,
     Constant,
@@ -289,7 +289,7 @@ class _Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coupling:
+class Coupling(Certified):
     """A proof by couplings: for each end of a program, how far each draw is shifted.
 
     Law      (`epsilon`, `delta`) for every two inputs that are neighbours, `delta` being the
@@ -317,6 +317,7 @@ class Coupling:
     cost: Fraction
     code: Mapping[str, str] | None = None
     function: Program | None = field(default=None, repr=False, compare=False)
+    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def cap(self) -> Fraction:
@@ -372,8 +373,7 @@ class Coupling:
             lines += [f"    EMIT: {text(one)} stays" for one in leaf.emitted]
         return "\n".join(lines)
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         claim = {
             "code": None if self.code is None else dict(self.code),
             "tree": _written(self.program),
@@ -387,12 +387,12 @@ class Coupling:
             },
         }
         if self.values is not None:
-            return certify("coupling", claim, {})
+            return "coupling", claim, {}
         shifts = [
             {name: {k: str(x) for k, x in form.items()} for name, form in one.items() if form}
             for one in self.shifts
         ]
-        return certify("coupling", claim, {"cap": str(self.cap), "shifts": shifts})
+        return "coupling", claim, {"cap": str(self.cap), "shifts": shifts}
 
 
 def _spelled(form: Form) -> str:
@@ -485,16 +485,10 @@ def coupled(
         _check_laws(found)
     else:
         search = [_Search(found, leaf, way) for way, leaf in product(_WAYS[neighbours], leaves)]
-        found = _with(found, tuple(one.shifts() for one in search), search)
+        shifts = tuple(one.shifts() for one in search)
+        found = replace(found, shifts=shifts, cost=max(one.best for one in search))
     found.certificate()  # the checker is asked before any figure is seen
     return found
-
-
-def _with(
-    found: Coupling, shifts: tuple[Mapping[str, Form], ...], search: Sequence[_Search]
-) -> Coupling:
-    kept = {name: getattr(found, name) for name in Coupling.__slots__}
-    return Coupling(**{**kept, "shifts": shifts, "cost": max(one.best for one in search)})
 
 
 def _named(program: Program) -> dict[str, str] | None:

@@ -14,7 +14,7 @@ from flint import arb
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, arb_of, ends, positive, root_bounds, upper, working_precision
 from lastbit.privacy import ApproxDP
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import Errors, analyse
@@ -69,7 +69,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianAnalysis(Setting):
+class GaussianAnalysis(Setting, Certified):
     """What rounded and truncated Gaussian float noise loses at most; every figure rounded up.
 
     Law      (`epsilon`, `delta`) for every two values of the region at most `sensitivity` apart
@@ -165,8 +165,7 @@ class GaussianAnalysis(Setting):
     def guarantee(self) -> ApproxDP:
         return ApproxDP(self.epsilon, self.delta)
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         accepted = self.accepted
         wanted = 1 if accepted is None else 2
         named = self.code if len(self.code) == wanted else ()
@@ -189,7 +188,7 @@ class GaussianAnalysis(Setting):
                 for part in self.parts
             ],
         }
-        return certify("gaussian", claim, {**body, **more})
+        return "gaussian", claim, {**body, **more}
 
     def _proved(self, derivation: Derivation, errors: Errors) -> dict[str, Any]:
         proof = self.proof(derivation, errors)
@@ -246,12 +245,11 @@ def gaussian_certificate(
     asked, distance = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
     sampler = recognised(total, test[0].expression if test else None)
     inputs = tuple(_coordinates(sampler, setting))
-    kept = {name: getattr(setting, name) for name in Setting.__slots__}
     found = None
     for caution in (1.0, 2.0, 4.0):  # the cuts are guessed, and may turn out too far out
         low, high = _cuts(sampler, setting, asked, distance, caution)
         found = GaussianAnalysis(
-            **kept,
+            **setting.fields(),
             sampler=sampler,
             accepted=test[0].expression if test else None,
             sum=total,
