@@ -64,8 +64,6 @@ from lastbit.verify.tracing.steps import (
     Rows,
     Step,
     Typed,
-    branch_step,
-    case_step,
     constant_step,
     failing_on,
     rows_of,
@@ -280,12 +278,13 @@ class _Tracer:
             then, yes = self.from_((*known, (condition, True)))
             otherwise, no = self.from_((*known, (condition, False)))
             if isinstance(condition, Condition):
-                return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+                rest = (condition.name, condition.relation, str(condition.bound))
+                return Piecewise(condition, then, otherwise), Step("case", (yes, no), rest)
             clamped = clamp_of_cases(condition.expression, condition.bound, then, otherwise)
             if clamped is None:
                 raise condition.refusal()
-            asked = condition.step, condition.relation, condition.bound
-            return clamped, branch_step(*asked, yes, no)
+            below = (condition.relation, str(condition.bound))
+            return clamped, Step("branch", (yes, no, condition.step), below)
         self.paths.append(known)
         if type(result) is Fails:
             return result, Step("raise", rest=(result.name,))
