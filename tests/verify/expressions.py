@@ -18,6 +18,7 @@ from lastbit.verify.language.expressions import (
     Cos,
     Divide,
     Exp,
+    Expression,
     Ln,
     Multiply,
     Negate,
@@ -28,6 +29,7 @@ from lastbit.verify.language.expressions import (
     Subtract,
     Variable,
 )
+from lastbit.verify.rounding import followed_code
 
 FORMATS = (BINARY16, BINARY32, BINARY64, Binary(4, -6, 7), Fixed(6, 8), Fixed(20, 20))
 CONSTANTS = [
@@ -60,6 +62,11 @@ IN_FLOATS = {
     Sqrt: math.sqrt,
     Cos: math.cos,
 }
+
+
+def traced(code: Any, *data: str) -> tuple[Expression, ...]:
+    """Code of these inputs as one expression, or as one for each value of its input `sign`."""
+    return tuple(one.expression for one in followed_code(code, *data))
 
 
 def float_value(expression: Any, values: Mapping[str, float]) -> float:

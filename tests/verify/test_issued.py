@@ -25,11 +25,12 @@ from lastbit.release.release import certificate_of
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.plan.plan import planned
 from lastbit.verify.certificate import issued, save, text_of
-from lastbit.verify.rounding import certified_sums, traced
+from lastbit.verify.rounding import certified_sums
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.snapping import SnappingBound
 from tests.release.pretend import card_of, part, query_of
+from tests.verify.expressions import traced
 
 sealing = import_module("lastbit.verify.certificate")  # the room shows the function
 SOURCE = Path(lastbit.__file__).parent

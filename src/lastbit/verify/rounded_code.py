@@ -119,7 +119,7 @@ def _refuse_telling(
     """Refuse code whose results tell more than their number does: by a sign, a type or an error."""
     types = [one.typed() for one in code]
     indices = [int(end / found.cell) for end in found.region]
-    results = [x for index in indices for x in parts.results(index)]
+    results = [x for index in indices for x in parts.reached(index)[-1]]
     over_zero = min(results) <= 0 <= max(results)
     signs = {s for o, t in zip(code, types, strict=True) for s in zero_signs(o.rows, t)}
     if over_zero and len(signs) > 1:
@@ -164,7 +164,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
     first, last = parts.last(-1), parts.last(1)
     if first is not None and last is not None:
         ends = first * parts.cell, last * parts.cell
-        results = sorted(parts.results(index) for index in (first, last))
+        results = sorted(parts.reached(index)[-1] for index in (first, last))
         same = asked == ends or (
             asked is not None
             and all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True))
@@ -184,7 +184,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
             "as in min(max(x, low), high)"
         )
     near = tuple(round(end / parts.cell) for end in asked)
-    results = [parts.results(index) for index in near]
+    results = [parts.reached(index)[-1] for index in near]
     # 8 is the float 0.01 * 800, though 800 cells of that float are a little more
     if all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True)):
         return (near[0] * parts.cell, near[1] * parts.cell), (asked[0], asked[1])

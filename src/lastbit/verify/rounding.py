@@ -482,13 +482,6 @@ def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
         return Fraction(upper(arb_of(2 * stray) + (wide / narrow).log()))
 
 
-def traced(
-    code: object, *data: str, parameters: Mapping[str, Any] | None = None
-) -> tuple[Expression, ...]:
-    """Code of these inputs as one expression, or as one for each value of its input `sign`."""
-    return tuple(one.expression for one in followed_code(code, *data, parameters=parameters))
-
-
 def followed_code(
     code: object,
     *data: str,

@@ -335,8 +335,7 @@ def _recorded(program: Program, dataset: Any) -> Tape:
     except InvalidParameter:
         if numpy_noise_loaded() == before:
             raise
-        with record() as tape:
-            tape.keep(program(copied(dataset)))
+        return _recorded(program, dataset)
     return tape
 
 

@@ -132,8 +132,7 @@ class Exhaustive:
         return self.worst.loss
 
     def excess(self, epsilon: Number) -> Ball | None:
-        loss = self.loss
-        return None if loss is None else loss - rational(epsilon, "epsilon")
+        return self.worst.excess(epsilon)
 
 
 def exhaustive(
