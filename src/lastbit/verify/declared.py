@@ -138,8 +138,8 @@ def declared_certificate(
 
     def cut_off(far: Fraction) -> tuple[tuple[tuple[Derivation, ...], ...], Fraction]:
         low, high = cut(far, below=True), cut(far, below=False)
-        parts = [setting.analysed(program, u, {"u": off}) for u in _pieces(low, high)]
-        ends = [setting.analysed(program, (u, u)) for u in (low, high)]
+        parts = [setting.analysed(program, {"u": u}, {"u": off}) for u in _pieces(low, high)]
+        ends = [setting.analysed(program, {"u": (u, u)}) for u in (low, high)]
         return (tuple(parts), tuple(ends)), max(part.error for part in parts)
 
     pieces, ends = setting.stable(cut_off)

@@ -23,7 +23,7 @@ from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, Interval,
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import Expression, Table, table
-from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error, model_of
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
@@ -51,10 +51,7 @@ def generator_of(
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
-    found = default(format) if uniform is None else uniform
-    if not isinstance(found, Uniform):
-        remedy = "pass FullPrecision() or Grid(53)"
-        raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
+    found = model_of(default(format) if uniform is None else uniform)
     last = found.size - 1  # its finest numbers are those next to 0 and to 1
     drawn = {Fraction(found.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
     held = all(format.holds(u) for u in drawn)

@@ -9,14 +9,14 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import Certified
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, is_power
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
 from lastbit.verify.language.cases import without_failures
-from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
+from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json, names
 from lastbit.verify.noise_shape import (
     Cut,
     Side,
@@ -75,12 +75,22 @@ class Setting:
         """What an analysis in this setting has of it."""
         return {one.name: getattr(self, one.name) for one in fields(Setting) if one.init}
 
-    def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
-        """How far the program strays for uniforms of an interval and all values of the region."""
-        ranges, ulps = {"u": u, "value": self.values}, dict(self.ulps)
+    def analysed(
+        self,
+        program: Expression,
+        ranges: Mapping[str, tuple[Number, Number]],
+        errors: Errors = None,
+        *,
+        pieces: int = 1,
+    ) -> Derivation:
+        """How far the program strays for inputs of these ranges and all values of the region."""
+        inside = dict(ranges)
+        if "value" in names(program):
+            inside["value"] = self.values
+        how: dict[str, Any] = {"format": self.format, "ulps": dict(self.ulps), "pieces": pieces}
         try:
-            return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
-        except NoBound as problem:
+            return analyse(program, inside, errors=errors, **how)
+        except ArithmeticError as problem:
             raise NotCertified(f"the code has no error bound there: {problem}") from None
 
     def stable(self, cut: Callable[[Fraction], tuple[Found, Fraction]]) -> Found:
@@ -119,10 +129,14 @@ class Setting:
         claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
         return {"claim": claim, "body": body}
 
-    def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+    def bounded(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+        """An error bound and its proof, as parts of certificates have them."""
         proof = self.proof(derivation, errors)
-        claim = proof["claim"]
-        return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
+        return {"error": proof["claim"]["error"], "proof": proof["body"]}
+
+    def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+        u = next([str(low), str(high)] for name, low, high in derivation.box if name == "u")
+        return {"u": u, **self.bounded(derivation, errors)}
 
     def claim(
         self,
@@ -403,7 +417,7 @@ def certified_sums(
                 "region, or a generator and code with full precision near 0"
             )
         program = programs[side.program]
-        parts = (setting.analysed(program, part) for part in pieces(side, cut, format))
+        parts = (setting.analysed(program, {"u": part}) for part in pieces(side, cut, format))
         return _Branch(side, cut, tuple(parts))
 
     def cut_off(far: Fraction) -> tuple[tuple[_Branch, ...], Fraction]:
@@ -456,8 +470,7 @@ def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction
     moved = quotient * abs(cell - divisor)
     if not isinstance(format, Binary):
         return moved + cell * format.unit_roundoff
-    is_power = cell == power_of_two(floor_log2(cell))
-    return moved if is_power else moved + cell * quotient * format.unit_roundoff
+    return moved if is_power(cell) else moved + cell * quotient * format.unit_roundoff
 
 
 def general_excess(cell: Fraction, ratio: Fraction) -> Fraction:

@@ -23,7 +23,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -58,7 +58,7 @@ from lastbit.verify.tracing.markers import (
     round_to,
     summed,
 )
-from lastbit.verify.tracing.screening import Screened, module_of, screened
+from lastbit.verify.tracing.screening import Screened, codes_in, module_of, screened
 from lastbit.verify.tracing.steps import (
     ERRORS,
     Rows,
@@ -504,14 +504,6 @@ class _Copies:
         if isinstance(value, types.FunctionType) and value not in (clamp, round_to):
             return self.of(value)
         return value
-
-
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions made inside."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_in(constant)
 
 
 class _ModuleShim:
