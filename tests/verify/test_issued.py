@@ -5,8 +5,10 @@ that is not listed fails a test. Then the checker is made to reject everything: 
 """
 
 import ast
+import copy
 import json
 import math
+import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -318,6 +320,13 @@ def test_what_was_changed_after_it_passed_is_looked_at_again():
     with pytest.raises(NotCertified, match="changed after it was written"):
         text_of(proof)
     assert good.certificate() != proof
+    for strange in (True, 1.0, object(), {(): 1}, float("nan"), {1, 2}):
+        proof = good.certificate()
+        proof["version"] = strange  # 1 before, and True == 1.0 == 1
+        with pytest.raises(NotCertified):
+            text_of(proof)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(good.certificate())))
+    assert again == good.certificate() and text_of(again) == text_of(good.certificate())
 
 
 def test_a_hand_made_analysis_has_no_certificate():

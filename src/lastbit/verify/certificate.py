@@ -79,6 +79,12 @@ class Accepted(dict[str, Any]):
         super().__init__(json.loads(text))
         self.text = text
 
+    def is_unchanged(self) -> bool:
+        try:
+            return json.dumps(self) == self.text
+        except (TypeError, ValueError, RecursionError):  # something that JSON has no word for
+            return False
+
 
 def issued(sealed: Mapping[str, Any]) -> Accepted:
     """The certificate, if the checker accepts it; the door that each one passes.
@@ -90,8 +96,7 @@ def issued(sealed: Mapping[str, Any]) -> Accepted:
         ...
     lastbit.errors.NotCertified: the independent checker rejects this certificate: it lacks a ...
     """
-    text = json.dumps(sealed)
-    if isinstance(sealed, Accepted) and sealed.text == text:
+    if isinstance(sealed, Accepted) and sealed.is_unchanged():
         return sealed
     problem = problem_of(dict(sealed))
     if problem is not None:
@@ -99,7 +104,7 @@ def issued(sealed: Mapping[str, Any]) -> Accepted:
             f"the independent checker rejects this certificate: {problem}; correct what was "
             "declared, or report it if nothing was"
         )
-    return Accepted(text)
+    return Accepted(json.dumps(sealed))
 
 
 class Certified(ABC):
