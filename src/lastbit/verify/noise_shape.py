@@ -382,15 +382,16 @@ def _check_ends(following: Following) -> None:
             raise Unrecognised("the code singles out one uniform")
 
 
-def _taken(steps: Table, u: Fraction) -> set[int]:
-    found = {len(steps.expressions) - 1}
-    for place in range(len(steps.expressions) - 1, -1, -1):
-        if place in found:
-            node, below = steps.expressions[place], steps.below[place]
-            if isinstance(node, ex.Piecewise):
-                below = below[:1] if node.condition.holds(u) else below[1:]
-            found.update(below)
-    return found
+def _taken(steps: Table, u: Fraction) -> list[int]:
+    """The steps that are taken at u."""
+
+    def into(place: int) -> tuple[int, ...]:
+        node, below = steps.expressions[place], steps.below[place]
+        if not isinstance(node, ex.Piecewise):
+            return below
+        return below[:1] if node.condition.holds(u) else below[1:]
+
+    return steps.reached(len(steps.expressions) - 1, into)
 
 
 # ---------------------------------------------------------------- cuts

@@ -236,11 +236,12 @@ class Table:
     expressions: tuple[Expression, ...]
     below: tuple[tuple[int, ...], ...]
 
-    def reached(self, root: int) -> list[int]:
+    def reached(self, root: int, into: Callable[[int], Sequence[int]] | None = None) -> list[int]:
+        """A step and all that it uses, in order; `into` says which of those below a step count."""
         found = {root}
         for index in range(root, -1, -1):
             if index in found:
-                found.update(self.below[index])
+                found.update(self.below[index] if into is None else into(index))
         return sorted(found)
 
 
