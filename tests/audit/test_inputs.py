@@ -79,14 +79,6 @@ def test_two_pairs_are_not_taken_for_one():
     assert listed(([0, 1], [0, 2])) == [([0, 1], [0, 2])]
 
 
-@pytest.mark.parametrize("centre", [2**53, 2**60, -(2**53), 0.5, None])
-def test_centres_where_floats_are_too_coarse_are_refused(centre):
-    """At 2**53 + 2 one more is two more: no neighbours."""
-    for pairs in (one_may_move, all_may_move):
-        with pytest.raises(InvalidParameter):
-            pairs(3, centre=centre)
-
-
 @pytest.mark.parametrize("pairs", [[], (), 5, None, [(1, 2, 3)], ["ab"], (1,)])
 def test_what_is_no_pair_is_refused(pairs):
     with pytest.raises((InvalidParameter, WrongType)):

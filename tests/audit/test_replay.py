@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit.audit.pytest_plugin import audit_replay  # noqa: F401 - a fixture
-from lastbit.audit.replay.primitives import noise, our_primitives
+from lastbit.audit.replay.primitives import noise, primitives
 from lastbit.audit.replay.replay import audit_program, record, replay
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.privacy.neighbours import CHANGE_ONE
@@ -204,12 +204,12 @@ def test_points_are_priced_by_their_distance(noise):
 
 
 def test_no_mechanism_is_forgotten():
-    hooked = [function for function, _ in our_primitives()]
+    hooked = [function for function, _ in primitives()]
     assert len(set(hooked)) == len(hooked)
     public = [getattr(lb.mechanisms, name) for name in lb.mechanisms.__all__]
     assert {kind.release for kind in public if hasattr(kind, "release")} <= set(hooked)
     samplers = set(lb.sampling.__all__) - {"stream"}
-    assert samplers <= {function.__name__ for function, _ in our_primitives()}
+    assert samplers <= {function.__name__ for function, _ in primitives()}
 
 
 MUTANTS = [
@@ -241,7 +241,7 @@ def test_a_wrong_statistic_is_found_under_every_mechanism(release, statistic):
 def test_everything_is_put_back():
     """Also after an error, also for names that others imported."""
     methods = {**np.random.Generator.__dict__}, {**np.random.RandomState.__dict__}
-    functions = [(function, function.__code__) for function, _ in our_primitives()]
+    functions = [(function, function.__code__) for function, _ in primitives()]
     legacy = np.random.laplace, np.random.mtrand.normal
     with pytest.raises(ZeroDivisionError), record():
         assert np.random.laplace is not legacy[0]

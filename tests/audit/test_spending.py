@@ -65,12 +65,13 @@ def test_the_shares_of_the_statements_are_the_whole(claim, delta, p, q):
     asked = plan(epsilon=claim, delta=delta, also=also)
     made = statements(events, asked, 10**6)
     for i, error in enumerate(asked.errors):  # each error has its own, and all of itself
-        mine = [statement for statement in made if statement.error == error]
+        numbers = [number for number, statement in made if statement.planned == error]
+        mine = [statement for _, statement in made if statement.planned == error]
         assert sum(statement.share for statement in mine) == 1
-        assert [statement.event for statement in mine] == [i] + [2] * (claim is not None)
+        assert numbers == [i] + [2] * (claim is not None)
         assert not (delta and any(statement.by_ratio for statement in mine))
         assert claim is None or not mine[-1].by_ratio  # delta takes intervals
-    assert all(min(prior) >= 1 for statement in made for prior in statement.priors)
+    assert all(min(prior) >= 1 for _, statement in made for prior in statement.priors)
 
 
 def test_the_event_that_is_likelier_to_convict_gets_most():
@@ -79,7 +80,7 @@ def test_the_event_that_is_likelier_to_convict_gets_most():
     most, idle = Fraction(15, 16), event(0.2, 0.1)
 
     def shares(*events: ScoreEvent) -> list[Fraction]:
-        return [statement.share for statement in statements(events, asked, 20_000)]
+        return [statement.share for _, statement in statements(events, asked, 20_000)]
 
     assert shares(second, first) == shares(idle, idle) == [most, 1 - most]
     assert shares(first, second) == [1 - most, most]
@@ -87,8 +88,8 @@ def test_the_event_that_is_likelier_to_convict_gets_most():
 
 def test_rare_events_are_stated_by_their_ratio_and_common_ones_by_intervals():
     asked = plan(samples=100_000)
-    assert statements([event(0.002, 0.001)], asked, 200_000)[0].by_ratio
-    assert not statements([event(0.999, 0.9)], asked, 200_000)[0].by_ratio
+    assert statements([event(0.002, 0.001)], asked, 200_000)[0][1].by_ratio
+    assert not statements([event(0.999, 0.9)], asked, 200_000)[0][1].by_ratio
 
 
 @pytest.mark.parametrize(

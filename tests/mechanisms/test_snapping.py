@@ -30,11 +30,12 @@ from lastbit.privacy.guarantees import ApproxDP, PureDP
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.verify.running.code import Code
-from lastbit.verify.running.exhaustive import exhaustive, snapped_binary16
+from lastbit.verify.running.exhaustive import exhaustive
 from lastbit.verify.running.law import exact_law, exact_loss
 from tests.evidence import late
 from tests.laws.frequency import assert_frequency
 from tests.verify.judged import single_snapped
+from tests.verify.snapped_code import snapped_binary16
 
 UNIT = Fraction(1, 1 << 53)
 UNIFORM = st.floats(min_value=2.0**-1022, max_value=1 - 2.0**-53)

@@ -1,19 +1,24 @@
 """Random expressions, boxes and inputs for the tests of the error semantics."""
 
+import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
 
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed, Format
+from lastbit.verify.language import evaluation
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
     Condition,
     Constant,
+    Cos,
     Divide,
     Exp,
+    Expression,
     Ln,
     Multiply,
     Negate,
@@ -24,6 +29,7 @@ from lastbit.verify.language.expressions import (
     Subtract,
     Variable,
 )
+from lastbit.verify.rounding import followed_code
 
 FORMATS = (BINARY16, BINARY32, BINARY64, Binary(4, -6, 7), Fixed(6, 8), Fixed(20, 20))
 CONSTANTS = [
@@ -48,6 +54,30 @@ SINGLES: tuple[Any, ...] = (
     lambda a: RoundTo(a, Fraction(1, 10)),
 )
 CONDITIONS = (("<", Fraction(0)), ("<=", Fraction(1, 2)), ("==", Fraction(-1)), ("<", Fraction(1)))
+
+IN_FLOATS = {
+    **evaluation._ARITHMETIC,
+    Ln: math.log,
+    Exp: math.exp,
+    Sqrt: math.sqrt,
+    Cos: math.cos,
+}
+
+
+def traced(code: Any, *data: str) -> tuple[Expression, ...]:
+    """Code of these inputs as one expression, or as one for each value of its input `sign`."""
+    return tuple(one.expression for one in followed_code(code, *data))
+
+
+def float_value(expression: Any, values: Mapping[str, float]) -> float:
+    """The value in Python's own floats, with its math library: what running code would give."""
+
+    def run(node: Any, below: list[float]) -> float:
+        return float(IN_FLOATS[type(node)](*below))
+
+    parts = lambda _, x: float(x), lambda x, jump: float(jump(x)), max, min, run
+    found: float = evaluation._walk(expression, values, evaluation._Numbers(*parts))
+    return found
 
 
 def built(program: list[tuple[int, int, int]]) -> Any:

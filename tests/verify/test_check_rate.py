@@ -18,8 +18,8 @@ from lastbit.checker.shape import check_rate
 from lastbit.errors import NotCertified
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.language.expressions import expression_to_json
-from lastbit.verify.rounding import traced
 from lastbit.verify.running.uniforms import Grid
+from tests.verify.expressions import traced
 
 Noise = Callable[[float], float]
 

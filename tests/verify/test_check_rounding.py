@@ -18,10 +18,11 @@ from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, Binary, Fixe
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.language.expressions import Add, Variable, expression_to_json
 from lastbit.verify.rounded_code import certified_code
-from lastbit.verify.rounding import Query, rounding_certificate, traced
+from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.tracing.trace import trace
 from tests.mutants import at, copied, leaves, own_leaves, replaced, variants
+from tests.verify.expressions import traced
 from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-4, 4))

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings, strategies as st
 from lastbit.checker.direction import check_monotone, reaches
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import Rejected
-from lastbit.verify.direction import NotFollowed, direction, followed_steps
+from lastbit.verify.direction import NotFollowed, _way as direction, followed_steps
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,

@@ -16,10 +16,10 @@ from lastbit.verify.running.exhaustive import (
     BINARY16_UNIFORM,
     exhaustive,
     laws_of,
-    snapped_binary16,
 )
 from lastbit.verify.running.uniforms import FullPrecision
 from tests.evidence import late
+from tests.verify.snapped_code import logarithms, snapped_binary16
 
 # the room's name `exhaustive` is the function
 module = importlib.import_module("lastbit.verify.running.exhaustive")
@@ -62,7 +62,7 @@ def test_the_worst_of_all_pairs_by_a_double_loop(monkeypatch):
     function = partial(snapped_binary16, epsilon=1.0, bound=1.5)
     few = np.arange(1 << 16, dtype=np.uint16).view(np.float16)[:: 1 << 9]
     few = np.sort(few[np.isfinite(few) & (np.abs(few) <= 1.5)])
-    monkeypatch.setattr(module, "_every", lambda: few)
+    monkeypatch.setattr(module, "_within", lambda bound: few)
     found = exhaustive(function, bound=1.5, uniform=SMALL)
     rows = enumerated(function, few, SMALL)
     best, infinite = Fraction(0), False
@@ -96,7 +96,7 @@ def test_the_worst_pair_at_bound_4():
 
 
 def test_logarithms_of_binary16():
-    table = module._logarithms()
+    table = logarithms()
     for pattern in range(1, 0x7C00, 37):
         x = Fraction(float(np.uint16(pattern).view(np.float16)))
         with working_precision(200):
@@ -109,7 +109,7 @@ def test_each_step_is_rounded_once():
     for _ in range(300):
         value = np.float16(random.uniform(-5, 5))
         u = np.float16(random.uniform(2.0**-14, 0.999))
-        log = Fraction(float(module._logarithms()[u.view(np.uint16)]))
+        log = Fraction(float(logarithms()[u.view(np.uint16)]))
         y = BINARY16.rounded(log / Fraction(float(np.float16(0.7))))
         w = BINARY16.rounded(min(max(Fraction(float(value)), Fraction(-4)), Fraction(4)) + y)
         expected = float(min(max(round(w / 2) * 2, -4), 4))

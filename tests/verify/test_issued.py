@@ -5,8 +5,10 @@ that is not listed fails a test. Then the checker is made to reject everything: 
 """
 
 import ast
+import copy
 import json
 import math
+import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -25,11 +27,12 @@ from lastbit.release.release import certificate_of
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.plan.plan import planned
 from lastbit.verify.certificate import issued, save, text_of
-from lastbit.verify.rounding import certified_sums, traced
+from lastbit.verify.rounding import certified_sums
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.snapping import SnappingBound
 from tests.release.pretend import card_of, part, query_of
+from tests.verify.expressions import traced
 
 sealing = import_module("lastbit.verify.certificate")  # the room shows the function
 SOURCE = Path(lastbit.__file__).parent
@@ -106,25 +109,25 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
             Code("tests.verify.test_issued:naive")
         ),
     ),
-    "verify/snapping.py:certificate": (
+    "verify/snapping.py:statement": (
         "snapping",
         lambda: verify.snapping_bound(epsilon=1, bound=2),
     ),
-    "verify/rounding.py:certificate": (
+    "verify/rounding.py:statement": (
         "rounding",
         lambda: verify.rounding_certificate(noise, **SETTING),
     ),
-    "verify/declared.py:certificate": (
+    "verify/declared.py:statement": (
         "rounding",
         lambda: verify.declared_certificate(logistic, rate=1, uniform=Grid(53, first=1), **SETTING),
     ),
-    "verify/gaussian.py:certificate": (
+    "verify/gaussian.py:statement": (
         "gaussian",
         lambda: verify.gaussian_certificate(
             box_muller, sensitivity=1, epsilon=1, cell=1, region=(-100, 100)
         ),
     ),
-    "verify/coupling.py:certificate": (
+    "verify/coupling.py:statement": (
         "coupling",
         lambda: verify.coupled(noisy_max, inputs=2, epsilon=1),
     ),
@@ -147,10 +150,9 @@ FURTHER: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 # public functions that return a bound which has a certificate
 BOUNDS: dict[str, Callable[[], Any]] = {
-    "bound_to": WAYS["verify/rounding.py:certificate"][1],  # the last step of it
     "certified_code": lambda: verify.certified_code(rounded, sensitivity=1),
     "certified_sums": lambda: certified_sums(traced(total, "value", "u"), **SETTING),
-    "declared_certificate": WAYS["verify/declared.py:certificate"][1],
+    "declared_certificate": WAYS["verify/declared.py:statement"][1],
     "largest_region": lambda: verify.largest_region(
         lambda end: verify.rounding_certificate(
             noise, sensitivity=1, cell="1/4", region=(-end, end)
@@ -163,8 +165,8 @@ BOUNDS: dict[str, Callable[[], Any]] = {
         epsilon=2,
         region=(-8, 8),
     ),
-    "rounding_certificate": WAYS["verify/rounding.py:certificate"][1],
-    "snapping_bound": WAYS["verify/snapping.py:certificate"][1],
+    "rounding_certificate": WAYS["verify/rounding.py:statement"][1],
+    "snapping_bound": WAYS["verify/snapping.py:statement"][1],
 }
 # named so, and no certificate: what they return has no digest, no kind and nothing to check
 FIGURES = {
@@ -191,7 +193,9 @@ def functions() -> list[tuple[str, ast.FunctionDef]]:
 
 
 def makes(node: ast.AST) -> bool:
-    """Whether a function calls `certificate` or `issued` of verify/certificate.py by its name."""
+    """Whether a function calls a door of verify/certificate.py by its name, or is a statement."""
+    if isinstance(node, ast.FunctionDef) and node.name == "statement":
+        return True
     calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
     return any(
         isinstance(f, ast.Name) and f.id in ("certificate", "certify", "issued") for f in calls
@@ -200,7 +204,8 @@ def makes(node: ast.AST) -> bool:
 
 def test_every_way_to_a_certificate_is_listed():
     door = {
-        f"verify/certificate.py:{name}" for name in ("certificate", "certify", "issued", "text_of")
+        f"verify/certificate.py:{name}"
+        for name in ("certificate", "certify", "issued", "statement", "text_of")
     }
     found = {name for name, node in functions() if makes(node)} - door
     assert found == set(WAYS)
@@ -282,6 +287,46 @@ def test_nothing_rejected_is_written(tmp_path):
         write_files(bad, {"certificate": tmp_path / "bad.json"})
     assert not (tmp_path / "bad.json").exists()
     assert issued(good) is good
+    assert issued(dict(good)) == good
+
+
+@pytest.mark.thinned(one_in=4)
+@pytest.mark.parametrize("name", [*WAYS, *BOUNDS])
+def test_the_checker_is_asked_once(name, monkeypatch, tmp_path):
+    """From the code to the file: a second look at the same certificate would say the same."""
+    asked: list[str] = []
+
+    def counted(sealed: Any) -> str | None:
+        asked.append(sealed["digest"])
+        return problem_of(sealed)
+
+    monkeypatch.setattr(sealing, "problem_of", counted)
+    made = BOUNDS[name]() if name in BOUNDS else WAYS[name][1]()
+    for _ in range(2):
+        proof = getattr(made, "certificate", made)
+        proof = proof() if callable(proof) else proof
+        write_files(proof, {"certificate": tmp_path / "proof.json"})
+    assert len(asked) == len(set(asked))
+    # a search asks for every cell that it tries, a composition for every margin; the shipped
+    # noise is certified as an analysis first, and then with what it stands for
+    several = ("largest_region", "least_cell", "composition_certificate", "_sealed")
+    assert len(asked) == 1 or name.rpartition(":")[2] in several
+
+
+def test_what_was_changed_after_it_passed_is_looked_at_again():
+    good = verify.snapping_bound(epsilon=1, bound=2)
+    proof = good.certificate()
+    proof["claim"]["loss"] = "1"
+    with pytest.raises(NotCertified, match="changed after it was written"):
+        text_of(proof)
+    assert good.certificate() != proof
+    for strange in (True, 1.0, object(), {(): 1}, float("nan"), {1, 2}):
+        proof = good.certificate()
+        proof["version"] = strange  # 1 before, and True == 1.0 == 1
+        with pytest.raises(NotCertified):
+            text_of(proof)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(good.certificate())))
+    assert again == good.certificate() and text_of(again) == text_of(good.certificate())
 
 
 def test_a_hand_made_analysis_has_no_certificate():

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, Overflow, Undecidable
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY64, Fixed
-from lastbit.verify.language.evaluation import float_value, machine_value, real_value
+from lastbit.verify.language.evaluation import machine_value, real_value
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,
@@ -36,7 +36,7 @@ from lastbit.verify.language.expressions import (
     table,
     text,
 )
-from tests.verify.expressions import CASES, X, Y, placed
+from tests.verify.expressions import CASES, X, Y, float_value, placed
 
 
 @settings(max_examples=200)

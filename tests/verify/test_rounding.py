@@ -17,8 +17,9 @@ from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Fi
 from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import Add, Variable
 from lastbit.verify.noise_shape import cut_beyond, sides
-from lastbit.verify.rounding import Query, laplace_excess, rounding_certificate, traced
+from lastbit.verify.rounding import Query, laplace_excess, rounding_certificate
 from lastbit.verify.running.uniforms import FullPrecision, Grid
+from tests.verify.expressions import traced
 from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 WIDE: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-10, 10))

@@ -15,7 +15,7 @@ from lastbit.verify.error_bounds import rules
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
-from lastbit.verify.language.evaluation import float_value, machine_value, real_value
+from lastbit.verify.language.evaluation import machine_value, real_value
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,
@@ -37,7 +37,7 @@ from lastbit.verify.language.expressions import (
     table,
 )
 from lastbit.verify.tracing.trace import trace
-from tests.verify.expressions import CASES, FORMATS, X, Y, placed
+from tests.verify.expressions import CASES, FORMATS, X, Y, float_value, placed
 
 HALF: dict[str, Any] = {"ln": "1/2", "exp": "1/2", "sqrt": "1/2"}
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, Untraceable, WrongType
-from lastbit.verify.language.evaluation import float_value
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,
@@ -32,6 +31,7 @@ from lastbit.verify.language.expressions import (
 from lastbit.verify.tracing.markers import clamp, round_to
 from lastbit.verify.tracing.trace import trace
 from tests.evidence import late
+from tests.verify.expressions import float_value
 from tests.verify.roundoff_suite import SUITE
 
 SCALE = 0.7

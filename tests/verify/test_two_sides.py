@@ -55,6 +55,7 @@ from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.tracing.trace import Followed, trace
 from tests.cli.running import lastbit
 from tests.release.pretend import card_of, part, query_of
+from tests.verify.expressions import traced
 from tests.verify.rounding_examples import one_uniform
 
 Certificate = dict[str, Any]
@@ -113,7 +114,7 @@ def snapping_bound(**changes: Any) -> Certificate:
 
 def drawn_noise(noise: Callable[..., Any] = one_uniform, **changes: Any) -> Certificate:
     settings: dict[str, Any] = dict(sensitivity=1, cell="1/10", region=(-4, 4), uniform=Grid(53))
-    programs = tuple(Add(Variable("value"), steps) for steps in prover.traced(noise, "u"))
+    programs = tuple(Add(Variable("value"), steps) for steps in traced(noise, "u"))
     return prover.certified_sums(programs, **settings | changes).certificate()
 
 

@@ -16,9 +16,7 @@ the same two ends and are true or false together: they share it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from typing import TypeAlias
 
 from flint import arb
@@ -140,7 +138,10 @@ def ratio_lower(
     """
     if hits == 0:
         return 0.0
-    share = Fraction(_lower(prior)(hits, hits + other_hits, error=error))
+    if prior is None:
+        share = Fraction(probability_lower(hits, hits + other_hits, error=error))
+    else:
+        share = Fraction(lower_at_all_times(hits, hits + other_hits, prior=prior, error=error))
     if share <= Fraction(1, 2):
         return 0.0
     with working_precision(DEFAULT_PRECISION):
@@ -200,11 +201,6 @@ def _solved(hits: int, misses: int, level: float) -> float:
         rest = misses * math.log1p(-middle) if misses else 0.0
         low, high = (low, middle) if hits * math.log(middle) + rest > level else (middle, high)
     return low
-
-
-def _lower(prior: Prior | None) -> Callable[..., float]:
-    """The lower end for one number of trials fixed beforehand, or for all of them."""
-    return probability_lower if prior is None else partial(lower_at_all_times, prior=prior)
 
 
 def _ends(

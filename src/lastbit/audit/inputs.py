@@ -20,7 +20,6 @@ from lastbit.exact import whole
 Pair: TypeAlias = tuple[Any, Any]
 Item = TypeVar("Item")
 MOST_PAIRS = 256
-_FARTHEST = 1 << 52
 
 
 class SeededRandom:
@@ -70,19 +69,19 @@ class SeededRandom:
         return np.array([1.0 - 2.0 * self.below(2) for _ in range(count)])
 
 
-def one_may_move(length: int, *, centre: int = 1) -> list[Pair]:
+def one_may_move(length: int) -> list[Pair]:
     """Neighbouring vectors of which one entry differs by 1: histograms, counts of one person.
 
     >>> [(x.tolist(), y.tolist()) for x, y in one_may_move(2)]
     [([1.0, 1.0], [0.0, 1.0]), ([1.0, 1.0], [2.0, 1.0])]
     """
     size = whole(length, "length", least=1)
-    even = np.full(size, _middle(centre))
+    even = np.ones(size)
     first = (np.arange(size) == 0).astype(float)
     return [(even, even - first), (even, even + first)]
 
 
-def all_may_move(length: int, *, centre: int = 1) -> list[Pair]:
+def all_may_move(length: int) -> list[Pair]:
     """Neighbouring vectors of which each entry differs by at most 1: many queries of one person.
 
     Source   the patterns of Ding et al. 2018: one above, one below, one above and the rest below,
@@ -93,7 +92,7 @@ def all_may_move(length: int, *, centre: int = 1) -> list[Pair]:
     11
     """
     size = whole(length, "length", least=1)
-    even = np.full(size, _middle(centre))
+    even = np.ones(size)
     place = np.arange(size)
     first, half, last = place == 0, place < size // 2, place == size - 1
     moves = [
@@ -111,14 +110,6 @@ def all_may_move(length: int, *, centre: int = 1) -> list[Pair]:
     pairs = [(even, even + move) for move in moves]
     down = np.where(half, 0.0, -1.0)
     return [*pairs, (even + down, even - 1 - down)]
-
-
-def _middle(centre: int) -> float:
-    """The centre as a float; refused where floats are so far apart that 1 more is not 1 more."""
-    number = whole(centre, "centre", least=-_FARTHEST)
-    if number > _FARTHEST:
-        raise InvalidParameter("centre", problem="is above 2**52", remedy="pass a smaller one")
-    return float(number)
 
 
 def listed(pairs: Any) -> list[Pair]:

@@ -118,7 +118,21 @@ Event: TypeAlias = OutputEvent | RangeEvent | RatioEvent | NoEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class Counted:
+    """How often an event happened in how many runs, under its likelier input and the other."""
+
+    hits: int = 0
+    trials: int = 0
+    other_hits: int = 0
+    other_trials: int = 0
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Counted.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated(Counted):
     """Counts of one event, and what was fixed about the statement before they were counted.
 
     That is: its `share` of the error, for which error that share was `planned`, whether the ratio
@@ -126,10 +140,6 @@ class Stated:
     without them the number of runs was fixed too.
     """
 
-    hits: int
-    trials: int
-    other_hits: int
-    other_trials: int
     by_ratio: bool
     share: Fraction
     planned: Fraction
@@ -145,7 +155,7 @@ class Stated:
             return ratio_lower(self.hits, self.other_hits, error=allowed, prior=prior)
         if not (self.trials and self.other_trials):
             return 0.0
-        return epsilon_lower(*self._counts, delta=delta, error=allowed, priors=self._both)
+        return epsilon_lower(**self.counts, delta=delta, error=allowed, priors=self._both)
 
     def delta_lower(self, error: Fraction, epsilon: Fraction | None) -> float | None:
         """The same of delta, which takes intervals; from the same two ends."""
@@ -154,11 +164,7 @@ class Stated:
         if self.by_ratio or not (self.trials and self.other_trials):
             return 0.0
         allowed = error * self.share
-        return delta_lower(*self._counts, epsilon=epsilon, error=allowed, priors=self._both)
-
-    @property
-    def _counts(self) -> tuple[int, int, int, int]:
-        return self.hits, self.trials, self.other_hits, self.other_trials
+        return delta_lower(**self.counts, epsilon=epsilon, error=allowed, priors=self._both)
 
     @property
     def _both(self) -> tuple[Prior, Prior] | None:
@@ -166,7 +172,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairFinding:
+class PairFinding(Counted):
     """Certified lower bounds for one pair, by the event and, where samples decided, its counts.
 
     `swapped` says that the event is likelier under the second input; the hits are then in that
@@ -177,10 +183,6 @@ class PairFinding:
     delta_lower: float | None
     event: Event
     swapped: bool = False
-    hits: int = 0
-    trials: int = 0
-    other_hits: int = 0
-    other_trials: int = 0
     samples: int = 0
     pair: int = 0
     stated: tuple[Stated, ...] = ()
@@ -194,7 +196,6 @@ class PairFinding:
         error: Fraction,
         epsilon: Fraction | None,
         delta: Fraction,
-        **facts: Any,
     ) -> PairFinding:
         """The greatest bounds that the statements planned for this error prove.
 
@@ -210,12 +211,8 @@ class PairFinding:
             delta_lower=max(rests, default=None),
             event=best.event,
             swapped=best.swapped,
-            hits=best.hits,
-            trials=best.trials,
-            other_hits=best.other_hits,
-            other_trials=best.other_trials,
             stated=tuple(stated),
-            **facts,
+            **best.counts,
         )
 
     def estimate(self, delta: Fraction) -> float:
@@ -229,7 +226,7 @@ class PairFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditResult:
+class AuditResult(Counted):
     """A certified lower bound on the loss of a mechanism for two inputs.
 
     `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
@@ -257,10 +254,6 @@ class AuditResult:
     error: Fraction
     event: str = ""
     inputs: tuple[Any, Any]
-    hits: int
-    trials: int
-    other_hits: int
-    other_trials: int
     samples: int
     seconds: float
     again: str
@@ -334,11 +327,8 @@ class AuditResult:
             delta_lower=found.delta_lower,
             witness=found.event,
             inputs=self.inputs if found.swapped == deciding.swapped else self.inputs[::-1],
-            hits=found.hits,
-            trials=found.trials,
-            other_hits=found.other_hits,
-            other_trials=found.other_trials,
             estimate=found.estimate(self.delta),
+            **found.counts,
         )
 
     @property
@@ -400,7 +390,6 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as text and numbers, ready for JSON."""
-        plain = ("hits", "trials", "other_hits", "other_trials", "samples", "seconds", "again")
         return {
             "epsilon_lower": _json(self.epsilon_lower),
             "delta_lower": self.delta_lower,
@@ -413,7 +402,8 @@ class AuditResult:
             "event": self.event,
             "witness": self.witness.to_dict(),
             "inputs": [str(value) for value in self.inputs],
-            **{name: getattr(self, name) for name in plain},
+            **self.counts,
+            **{name: getattr(self, name) for name in ("samples", "seconds", "again")},
             "estimate": _json(self.estimate),
             **{name: getattr(self, name) for name in ("undecided", "basis", "rests_on")},
             "contradiction": self.contradiction,

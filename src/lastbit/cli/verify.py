@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from lastbit.checker import beliefs
 from lastbit.cli.check import PROBED
 from lastbit.cli.files import check_folder, save
 from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded, named
@@ -638,6 +639,5 @@ def rounding_outcome(
 
 def _sealed(found: RoundingAnalysis) -> dict[str, Any]:
     """The certificate of the steps, with one assumption more: what they stand for."""
-    plain = replace(found, code=()).certificate()
-    assumptions = [*plain["assumptions"], STANDS_FOR]
-    return certificate("rounding", plain["claim"], assumptions, plain["body"])
+    kind, claim, body = replace(found, code=()).statement()
+    return certificate(kind, claim, [*beliefs(kind, claim), STANDS_FOR], body)

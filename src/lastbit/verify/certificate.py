@@ -2,13 +2,14 @@
 
 `certificate` is the only way to make one, and asks the checker before it returns: what the checker
 rejects does not exist. Analyses make theirs before they return a number, so that no bound leaves
-without it either.
+without it either; and they keep it, so that the checker is asked once.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -43,14 +44,14 @@ def digest(values: Mapping[str, Any]) -> str:
     return digest_of({name: value for name, value in values.items() if name != "digest"})
 
 
-def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> Accepted:
     """A certificate with the assumptions that every proof of its kind rests on, and no others."""
     return certificate(kind, claim, beliefs(kind, claim), body)
 
 
 def certificate(
     kind: str, claim: Mapping[str, Any], assumptions: Sequence[str], body: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Accepted:
     """A certificate as plain JSON values, sealed by a digest, and accepted by the checker.
 
     The digest finds a changed digit; it proves nothing. The checker re-derives the claim, and
@@ -64,31 +65,71 @@ def certificate(
         "assumptions": list(assumptions),
         "body": dict(body),
     }
-    sealed: dict[str, Any] = json.loads(json.dumps(plain))
+    sealed = json.loads(json.dumps(plain))
     sealed["digest"] = digest(sealed)
     return issued(sealed)
 
 
-def issued(sealed: dict[str, Any]) -> dict[str, Any]:
+class Accepted(dict[str, Any]):
+    """A certificate, and the text of it that the checker accepted: it may have changed since."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(json.loads(text))
+        self.text = text
+
+    def is_unchanged(self) -> bool:
+        try:
+            return json.dumps(self) == self.text
+        except (TypeError, ValueError, RecursionError):  # something that JSON has no word for
+            return False
+
+
+def issued(sealed: Mapping[str, Any]) -> Accepted:
     """The certificate, if the checker accepts it; the door that each one passes.
+
+    What has passed, and was not changed since, passes again without a second look.
 
     >>> issued({"lastbit": "certificate"})
     Traceback (most recent call last):
         ...
     lastbit.errors.NotCertified: the independent checker rejects this certificate: it lacks a ...
     """
-    problem = problem_of(sealed)
+    if isinstance(sealed, Accepted) and sealed.is_unchanged():
+        return sealed
+    problem = problem_of(dict(sealed))
     if problem is not None:
         raise NotCertified(
             f"the independent checker rejects this certificate: {problem}; correct what was "
             "declared, or report it if nothing was"
         )
-    return sealed
+    return Accepted(json.dumps(sealed))
+
+
+class Certified(ABC):
+    """An analysis with a certificate, which is made once: figures never change.
+
+    Its text is kept in `_text`, a field that starts as an empty list.
+    """
+
+    __slots__ = ()
+    _text: list[str]
+
+    @abstractmethod
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """The kind of the certificate, its claim and its body."""
+
+    def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
+        if not self._text:
+            self._text.append(certify(*self.statement()).text)
+        return Accepted(self._text[0])
 
 
 def text_of(sealed: Mapping[str, Any]) -> str:
     """A certificate as it is written, one number a line where it helps a reader."""
-    return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(issued(sealed), indent=1, ensure_ascii=False) + "\n"
 
 
 def save(sealed: Mapping[str, Any], path: Path) -> None:

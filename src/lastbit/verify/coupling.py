@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongTy
 from lastbit.exact import Number, arb_of, ends, positive, rational, upper, whole, working_precision
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.sampling import discrete_laplace, uniform_below
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.language.expressions import (
     Add,
     Constant,
@@ -51,12 +51,36 @@ _ZERO = Fraction(0)
 # ---------------------------------------------------------------- following a program
 
 
-class _Asked(BaseException):
-    """A comparison that is not answered yet; code that catches exceptions must not swallow it."""
+Tree: TypeAlias = dict[str, Any]
+"""A program as a tree of its questions, as certificates write it."""
 
-    def __init__(self, question: tuple[Any, ...], answers: Sequence[Any]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A comparison on the way to an end of a program, as it turned out."""
+
+    left: Expression
+    relation: str
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"{text(self.left)} {self.relation} {text(self.right)}"
+
+
+class _Question(BaseException):
+    """A question that is not answered yet; code that catches exceptions must not swallow it.
+
+    `answers` are all that it can have, with the comparisons that each says; `write` makes the tree
+    of the question from those of what follows each answer.
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[tuple[Any, tuple[Asked, ...]]],
+        write: Callable[[list[Tree]], Tree],
+    ) -> None:
         super().__init__("asked")
-        self.question, self.answers = question, answers
+        self.answers, self.write = answers, write
 
 
 class Symbol:
@@ -142,28 +166,25 @@ class _Run:
     def largest(self, values: Sequence[object]) -> int:
         if not values:
             raise _refused("chooses among nothing", "pass values")
-        asked = tuple(_expression(value) for value in values)
-        return int(self.answer(("largest", asked), range(len(asked))))
+        among = [_expression(value) for value in values]
+        if self.answers:
+            return int(self.answers.pop(0))
+        answers = []
+        for k, one in enumerate(among):
+            rest = enumerate(among)
+            said = (Asked(one, ">" if j < k else ">=", other) for j, other in rest if j != k)
+            answers.append((k, tuple(said)))
+        rows = [expression_to_json(one) for one in among]
+        raise _Question(answers, lambda below: {"largest": rows, "cases": below})
 
     def compared(self, left: Expression, relation: str, right: Expression) -> bool:
-        return bool(self.answer(("if", left, relation, right), (True, False)))
-
-    def answer(self, question: tuple[Any, ...], answers: Sequence[Any]) -> Any:
-        if not self.answers:
-            raise _Asked(question, answers)
-        return self.answers.pop(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A comparison on the way to an end of a program, as it turned out."""
-
-    left: Expression
-    relation: str
-    right: Expression
-
-    def __str__(self) -> str:
-        return f"{text(self.left)} {self.relation} {text(self.right)}"
+        if self.answers:
+            return bool(self.answers.pop(0))
+        other = {">=": "<", ">": "<="}[relation]
+        ways = ((True, relation), (False, other))
+        answers = [(holds, (Asked(left, said, right),)) for holds, said in ways]
+        asked = [expression_to_json(left), relation, expression_to_json(right)]
+        raise _Question(answers, lambda below: {"if": asked, "then": below[0], "else": below[1]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +204,27 @@ run.largest(values), puts out by run.emit(value); + - and comparisons are Python
 
 
 def _followed(
-    program: Program, inputs: Sequence[str], left: list[int], before: tuple[Any, ...] = ()
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """The program as a tree of questions, and its draws; `left` holds how many ends it may have."""
+    program: Program,
+    inputs: Sequence[str],
+    leaves: list[Leaf],
+    before: tuple[Any, ...] = (),
+    asked: tuple[Asked, ...] = (),
+) -> tuple[Tree, list[dict[str, str]]]:
+    """The program as a tree of questions, and its draws; its ends are put to the leaves."""
     run = _Run(before)
     try:
         told = program(run, [Symbol(run, Variable(name)) for name in inputs])
-    except _Asked as asked:
+    except _Question as question:
         if len(before) > _MOST_QUESTIONS:
             problem = f"compares more than {_MOST_QUESTIONS} times"
             raise _refused(problem, "shorten it, or take fewer inputs") from None
-        found = [_followed(program, inputs, left, (*before, answer)) for answer in asked.answers]
-        draws: list[dict[str, str]] = []
-        for _, some in found:
+        trees, draws = list[Tree](), list[dict[str, str]]()
+        for answer, said in question.answers:
+            further = (*before, answer), (*asked, *said)
+            tree, some = _followed(program, inputs, leaves, *further)
+            trees.append(tree)
             draws += [draw for draw in some if draw not in draws]
-        trees = [tree for tree, _ in found]
-        return {"asked": asked.question, "below": trees}, draws
+        return question.write(trees), draws
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as failure:
         if isinstance(failure, LastbitError):
             raise
@@ -206,41 +232,11 @@ def _followed(
         raise _refused(problem, "use + - and comparisons on inputs and draws") from failure
     if told is not None:
         raise _refused("returns something", "put it out by run.emit, and return nothing")
-    left[0] -= 1
-    if left[0] < 0:
+    leaves.append(Leaf(asked, tuple(run.emitted)))
+    if len(leaves) > _MOST_LEAVES:
         problem = f"has more than {_MOST_LEAVES} ends"
         raise _refused(problem, "shorten it, or take fewer inputs")
-    return {"emitted": tuple(run.emitted)}, run.draws
-
-
-def _leaves(tree: Mapping[str, Any], before: tuple[Asked, ...] = ()) -> Iterator[Leaf]:
-    if "emitted" in tree:
-        yield Leaf(before, tree["emitted"])
-        return
-    match tree["asked"]:
-        case ("if", left, relation, right):
-            other = {">=": "<", ">": "<="}[relation]
-            for said, part in zip((relation, other), tree["below"], strict=True):
-                yield from _leaves(part, (*before, Asked(left, said, right)))
-        case (_, values):
-            for k, part in enumerate(tree["below"]):
-                said = tuple(
-                    Asked(values[k], ">" if j < k else ">=", values[j])
-                    for j in range(len(values))
-                    if j != k
-                )
-                yield from _leaves(part, (*before, *said))
-
-
-def _written(tree: Mapping[str, Any]) -> dict[str, Any]:
-    if "emitted" in tree:
-        return {"emitted": [expression_to_json(one) for one in tree["emitted"]]}
-    below = [_written(part) for part in tree["below"]]
-    match tree["asked"]:
-        case ("if", left, relation, right):
-            asked = [expression_to_json(left), relation, expression_to_json(right)]
-            return {"if": asked, "then": below[0], "else": below[1]}
-    return {"largest": [expression_to_json(v) for v in tree["asked"][1]], "cases": below}
+    return {"emitted": [expression_to_json(one) for one in run.emitted]}, run.draws
 
 
 def _form(expression: Expression) -> Form:
@@ -255,7 +251,7 @@ def _form(expression: Expression) -> Form:
             return _added(_form(left), _form(right))
         case Subtract(left=left, right=right):
             return _added(_form(left), _form(right), -1)
-    raise _refused("has a step that is neither a sum nor a difference", "use + and -")
+    raise AssertionError("programs add, subtract and negate only")
 
 
 def _added(one: Form, two: Form, factor: Fraction | int = 1) -> Form:
@@ -289,7 +285,7 @@ class _Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coupling:
+class Coupling(Certified):
     """A proof by couplings: for each end of a program, how far each draw is shifted.
 
     Law      (`epsilon`, `delta`) for every two inputs that are neighbours, `delta` being the
@@ -317,6 +313,7 @@ class Coupling:
     cost: Fraction
     code: Mapping[str, str] | None = None
     function: Program | None = field(default=None, repr=False, compare=False)
+    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def cap(self) -> Fraction:
@@ -372,11 +369,10 @@ class Coupling:
             lines += [f"    EMIT: {text(one)} stays" for one in leaf.emitted]
         return "\n".join(lines)
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         claim = {
             "code": None if self.code is None else dict(self.code),
-            "tree": _written(self.program),
+            "tree": self.program,
             "draws": [dict(draw) for draw in self.draws],
             "inputs": list(self.inputs),
             "values": None if self.values is None else [str(value) for value in self.values],
@@ -387,12 +383,12 @@ class Coupling:
             },
         }
         if self.values is not None:
-            return certify("coupling", claim, {})
+            return "coupling", claim, {}
         shifts = [
             {name: {k: str(x) for k, x in form.items()} for name, form in one.items() if form}
             for one in self.shifts
         ]
-        return certify("coupling", claim, {"cap": str(self.cap), "shifts": shifts})
+        return "coupling", claim, {"cap": str(self.cap), "shifts": shifts}
 
 
 def _spelled(form: Form) -> str:
@@ -458,13 +454,13 @@ def coupled(
         problem, remedy = "are unknown", 'pass "each", "one" or "same"'
         raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
     names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
-    tree, draws = _followed(program, names, [_MOST_LEAVES])
-    leaves = tuple(_leaves(tree))
+    leaves: list[Leaf] = []
+    tree, draws = _followed(program, names, leaves)
     finite = None if values is None else tuple(rational(value, "values") for value in values)
     found = Coupling(
         program=tree,
         draws=tuple(draws),
-        leaves=leaves,
+        leaves=tuple(leaves),
         shifts=(),
         inputs=names,
         values=finite,
@@ -485,16 +481,10 @@ def coupled(
         _check_laws(found)
     else:
         search = [_Search(found, leaf, way) for way, leaf in product(_WAYS[neighbours], leaves)]
-        found = _with(found, tuple(one.shifts() for one in search), search)
+        shifts = tuple(one.shifts() for one in search)
+        found = replace(found, shifts=shifts, cost=max(one.best for one in search))
     found.certificate()  # the checker is asked before any figure is seen
     return found
-
-
-def _with(
-    found: Coupling, shifts: tuple[Mapping[str, Form], ...], search: Sequence[_Search]
-) -> Coupling:
-    kept = {name: getattr(found, name) for name in Coupling.__slots__}
-    return Coupling(**{**kept, "shifts": shifts, "cost": max(one.best for one in search)})
 
 
 def _named(program: Program) -> dict[str, str] | None:
@@ -529,8 +519,13 @@ class _Search:
         self.apart, self.together = found.sensitivity, found.neighbours == "one"
         self.scales = {draw["name"]: Fraction(draw["scale"]) for draw in found.draws}
         self.inputs, self.epsilon = frozenset(found.inputs), found.epsilon
-        self.rules = [self._case(one) for one in leaf.asked]
-        self.rules += [self._emitted(one) for one in leaf.emitted]
+        self.rules: list[_Rule] = []
+        for one in leaf.asked:
+            way = 1 if one.relation in (">", ">=") else -1
+            words = f"CASE: {one} may turn out otherwise in the second run"
+            self._add_rule(Subtract(one.left, one.right), way, words)
+        for shown in leaf.emitted:
+            self._add_rule(shown, 0, f"EMIT: {text(shown)} may differ in the second run")
         self.order = [n for n in self.scales if any(n in rule.draws for rule in self.rules)]
         # EMIT leaves one choice only: draws that are put out come first, in their order
         put_out = {n for rule in self.rules if rule.way == 0 for n in rule.draws}
@@ -540,17 +535,9 @@ class _Search:
         self.stuck: tuple[int, str] = (-1, "")
         self.tries = 0
 
-    def _case(self, one: Asked) -> _Rule:
-        way = 1 if one.relation in (">", ">=") else -1
-        words = f"CASE: {one} may turn out otherwise in the second run"
-        return self._rule(Subtract(one.left, one.right), way, words)
-
-    def _emitted(self, one: Expression) -> _Rule:
-        return self._rule(one, 0, f"EMIT: {text(one)} may differ in the second run")
-
-    def _rule(self, expression: Expression, way: int, words: str) -> _Rule:
+    def _add_rule(self, expression: Expression, way: int, words: str) -> None:
         form = _form(expression)
-        return _Rule(form, way, words, frozenset(form) & self.scales.keys())
+        self.rules.append(_Rule(form, way, words, frozenset(form) & self.scales.keys()))
 
     def shifts(self) -> Mapping[str, Form]:
         self._extend({}, 0)
@@ -609,7 +596,8 @@ class _Search:
                 forms += [_added(still, {"": Fraction(k) * self.apart}) for k in others]
         unique = {tuple(sorted(form.items())): form for form in forms}
         whole_ = [f for f in unique.values() if all(x.denominator == 1 for n, x in f.items() if n)]
-        return sorted(((self._most(f), f) for f in whole_), key=lambda one: one[0])
+        found = [(max(self._top(f), self._top(_added({}, f, -1))), f) for f in whole_]
+        return sorted(found, key=lambda one: one[0])
 
     def _moved(self, form: Form, done: Mapping[str, Form]) -> Form:
         total = {name: share for name, share in form.items() if name in self.inputs}
@@ -629,9 +617,6 @@ class _Search:
         shares = [max([way * share for way in ways] + [_ZERO]) for n, share in form.items() if n]
         wide = max(shares, default=_ZERO) if self.together else sum(shares, _ZERO)
         return form.get("", _ZERO) + self.apart * wide
-
-    def _most(self, form: Form) -> Fraction:
-        return max(self._top(form), self._top(_added({}, form, -1)))
 
     def _cost(self, done: Mapping[str, Form]) -> Fraction:
         """The cost where one input differs, of the worst one; where each does, costs add up."""

@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.language.evaluation import real_value
@@ -24,7 +24,7 @@ _PRECISION = 192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredAnalysis(Setting):
+class DeclaredAnalysis(Setting, Certified):
     """What rounded and truncated float noise of a declared law loses at most.
 
     Law      `epsilon` = rate * sensitivity + excess, excess = ln(1 + R exp(rate * cell)), R = 4
@@ -64,8 +64,7 @@ class DeclaredAnalysis(Setting):
     def guarantee(self) -> PureDP:
         return PureDP(self.epsilon)
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         off = {"u": draw_error(self.uniform)}
         claim = self.claim(
             [self.program],
@@ -83,7 +82,7 @@ class DeclaredAnalysis(Setting):
         figures = ("delta_n", "delta_round", "delta_t", "excess")
         body = {name: str(getattr(self, name)) for name in figures}
         pieces = [self.piece(piece, off) for piece in self.pieces]
-        return certify("rounding", claim, {**body, "pieces": pieces, "ends": ends, "query": None})
+        return "rounding", claim, {**body, "pieces": pieces, "ends": ends, "query": None}
 
 
 def declared_certificate(
@@ -139,13 +138,13 @@ def declared_certificate(
 
     def cut_off(far: Fraction) -> tuple[tuple[tuple[Derivation, ...], ...], Fraction]:
         low, high = cut(far, below=True), cut(far, below=False)
-        parts = [setting.analysed(program, u, {"u": off}) for u in _pieces(low, high)]
-        ends = [setting.analysed(program, (u, u)) for u in (low, high)]
+        parts = [setting.analysed(program, {"u": u}, {"u": off}) for u in _pieces(low, high)]
+        ends = [setting.analysed(program, {"u": (u, u)}) for u in (low, high)]
         return (tuple(parts), tuple(ends)), max(part.error for part in parts)
 
     pieces, ends = setting.stable(cut_off)
     found = DeclaredAnalysis(
-        **{name: getattr(setting, name) for name in setting.__slots__},
+        **setting.fields(),
         program=program,
         rate=positive(rate, "rate"),
         sensitivity=positive(sensitivity, "sensitivity"),

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -42,14 +41,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.errors import InvalidParameter, LastbitError, NotCertified
+from lastbit.errors import LastbitError, NotCertified
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import (
     Condition,
     Expression,
     children,
     expression_to_json,
-    rule_of,
 )
 from lastbit.verify.running.code import Code
 from lastbit.verify.tracing.trace import Followed, followed
@@ -109,31 +107,8 @@ class Moving:
         raise NotFollowed("a factor or a divisor may be 0")
 
 
-def direction(expression: Expression, value: float, low: float, high: float) -> int:
-    """1, -1 or 0: how the expression's float moves with u from `low` to `high`, at this value.
-
-    >>> from lastbit.verify import trace
-    >>> noise = trace(lambda value, u: value - 2.0 * math.log(u))
-    >>> direction(noise, 1.0, 0.25, 0.75)
-    -1
-    >>> direction(trace(lambda value, u: u * (1 - u)), 0.0, 0.25, 0.75)
-    Traceback (most recent call last):
-        ...
-    lastbit.verify.direction.NotFollowed: two parts of a step go different ways; ...
-    """
-    for name, number in (("value", value), ("low", low), ("high", high)):
-        if (
-            type(number) not in (int, float)
-            or not -sys.float_info.max <= number <= sys.float_info.max
-        ):
-            raise InvalidParameter(name, problem="is not a finite float", remedy="pass one")
-    if low > high:
-        raise InvalidParameter("low", problem="is above high", remedy="swap the two")
-    rule_of(expression)
-    return _way(expression, float(value), float(low), float(high))
-
-
 def _way(expression: Expression, value: float, low: float, high: float) -> int:
+    """1, -1 or 0: how the expression's float moves with u from `low` to `high`, at this value."""
     try:
         return _Following(value, low, high).of(expression).way
     except OverflowError:  # a number of the code that no float holds

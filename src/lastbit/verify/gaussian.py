@@ -14,10 +14,10 @@ from flint import arb
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, arb_of, ends, positive, root_bounds, upper, working_precision
 from lastbit.privacy import ApproxDP
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
-from lastbit.verify.error_bounds.semantics import Errors, analyse
+from lastbit.verify.error_bounds.semantics import Errors
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import library_grid
@@ -69,7 +69,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianAnalysis(Setting):
+class GaussianAnalysis(Setting, Certified):
     """What rounded and truncated Gaussian float noise loses at most; every figure rounded up.
 
     Law      (`epsilon`, `delta`) for every two values of the region at most `sensitivity` apart
@@ -165,15 +165,14 @@ class GaussianAnalysis(Setting):
     def guarantee(self) -> ApproxDP:
         return ApproxDP(self.epsilon, self.delta)
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         accepted = self.accepted
         wanted = 1 if accepted is None else 2
         named = self.code if len(self.code) == wanted else ()
         figures = {"sensitivity": self.sensitivity, "epsilon": self.epsilon, "delta": self.delta}
         claim = self.claim((self.sum,), named, **figures)
         claim["accepted"] = None if accepted is None else expression_to_json(accepted)
-        proofs = (self._proved(*one) for one in self.inputs)
+        proofs = (self.bounded(*one) for one in self.inputs)
         names = ("delta_n", "delta_round", "delta_t", "missed", "growth")
         body = {name: str(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")}
         more = {
@@ -183,17 +182,13 @@ class GaussianAnalysis(Setting):
                 {
                     "t": [str(end) for end in part.t],
                     "x": _side(part.sum),
-                    "test": None if part.test is None else self._proved(*part.test),
-                    **self._proved(part.sum, part.errors),
+                    "test": None if part.test is None else self.bounded(*part.test),
+                    **self.bounded(part.sum, part.errors),
                 }
                 for part in self.parts
             ],
         }
-        return certify("gaussian", claim, {**body, **more})
-
-    def _proved(self, derivation: Derivation, errors: Errors) -> dict[str, Any]:
-        proof = self.proof(derivation, errors)
-        return {"error": proof["claim"]["error"], "proof": proof["body"]}
+        return "gaussian", claim, {**body, **more}
 
 
 def _side(part: Derivation) -> list[str] | None:
@@ -246,12 +241,11 @@ def gaussian_certificate(
     asked, distance = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
     sampler = recognised(total, test[0].expression if test else None)
     inputs = tuple(_coordinates(sampler, setting))
-    kept = {name: getattr(setting, name) for name in Setting.__slots__}
     found = None
     for caution in (1.0, 2.0, 4.0):  # the cuts are guessed, and may turn out too far out
         low, high = _cuts(sampler, setting, asked, distance, caution)
         found = GaussianAnalysis(
-            **kept,
+            **setting.fields(),
             sampler=sampler,
             accepted=test[0].expression if test else None,
             sum=total,
@@ -459,8 +453,7 @@ def _coordinates(sampler: Normal, setting: Setting) -> Iterator[tuple[Derivation
         used = ex.names(expression)
         ranges = {n: (-1, 1) if n in ("x", "y") else (0, 1) for n in used}
         errors: Errors = {n: off.get(n, draw_error(setting.uniform)) for n in used}
-        ulps = dict(setting.ulps)
-        found = analyse(expression, ranges, errors=errors, format=setting.format, ulps=ulps)
+        found = setting.analysed(expression, ranges, errors)
         off[name] = found.error
         yield found, errors
 
@@ -479,17 +472,14 @@ def _parts(
     while places[-1] < high:
         places.append(min((1 + places[-1]) / 2, high))
     for place, t in enumerate(pairwise(places)):
-        ranges: dict[str, tuple[Number, Number]] = {"value": setting.region}
+        ranges: dict[str, tuple[Number, Number]] = {}
         errors: dict[str, Number] = {"value": 0}
         test: tuple[Derivation, Errors] | None = None
         if sampler.radial == "s":
             root = root_bounds(t[1], _ROOT_BITS)[1]
             around: dict[str, tuple[Number, Number]] = dict.fromkeys("xy", (-root, root))
             moved: dict[str, Number] = {n: inputs[k][0].error for k, n in enumerate("xy")}
-            expression = sampler.coordinates[2]
-            found = analyse(
-                expression, around, errors=moved, format=setting.format, ulps=dict(setting.ulps)
-            )
+            found = setting.analysed(sampler.coordinates[2], around, moved)
             test = found, moved
             ranges |= {"s": t, "x": (-root, root)}
             errors |= {"s": found.error, "x": moved["x"]}
@@ -499,18 +489,8 @@ def _parts(
             ranges |= {sampler.radial: inside, other: (0, 1)}
             errors |= {sampler.radial: _drawn(setting.uniform, inside)}
             errors |= {other: draw_error(setting.uniform)}
-        try:
-            ulps = dict(setting.ulps)
-            part = analyse(
-                sampler.program,
-                ranges,
-                errors=errors,
-                format=setting.format,
-                ulps=ulps,
-                pieces=_FINE if place < 2 else 1,
-            )
-        except ArithmeticError as problem:
-            raise NotCertified(f"the code has no error bound there: {problem}") from None
+        fine = _FINE if place < 2 else 1
+        part = setting.analysed(sampler.program, ranges, errors, pieces=fine)
         yield Part(t, part, errors, test)
 
 

@@ -23,7 +23,7 @@ from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, Interval,
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import Expression, Table, table
-from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error, model_of
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
@@ -51,10 +51,7 @@ def generator_of(
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
-    found = default(format) if uniform is None else uniform
-    if not isinstance(found, Uniform):
-        remedy = "pass FullPrecision() or Grid(53)"
-        raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
+    found = model_of(default(format) if uniform is None else uniform)
     last = found.size - 1  # its finest numbers are those next to 0 and to 1
     drawn = {Fraction(found.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
     held = all(format.holds(u) for u in drawn)
@@ -385,15 +382,16 @@ def _check_ends(following: Following) -> None:
             raise Unrecognised("the code singles out one uniform")
 
 
-def _taken(steps: Table, u: Fraction) -> set[int]:
-    found = {len(steps.expressions) - 1}
-    for place in range(len(steps.expressions) - 1, -1, -1):
-        if place in found:
-            node, below = steps.expressions[place], steps.below[place]
-            if isinstance(node, ex.Piecewise):
-                below = below[:1] if node.condition.holds(u) else below[1:]
-            found.update(below)
-    return found
+def _taken(steps: Table, u: Fraction) -> list[int]:
+    """The steps that are taken at u."""
+
+    def into(place: int) -> tuple[int, ...]:
+        node, below = steps.expressions[place], steps.below[place]
+        if not isinstance(node, ex.Piecewise):
+            return below
+        return below[:1] if node.condition.holds(u) else below[1:]
+
+    return steps.reached(len(steps.expressions) - 1, into)
 
 
 # ---------------------------------------------------------------- cuts

@@ -73,10 +73,6 @@ class Parts(NamedTuple):
             reached.append(_linked(link, reached[-1]))
         return reached
 
-    def results(self, index: int) -> Interval:
-        """The same for the last link."""
-        return self.reached(index)[-1]
-
     def is_exact(self, indices: Iterable[int]) -> bool:
         """Whether whole numbers are floats, all numbers too, from one of these cells to another."""
         sizes = [abs(x) for index in indices for ends in self.reached(index) for x in ends]
@@ -233,24 +229,12 @@ def _merged(links: Iterable[Link]) -> tuple[Link, ...]:
             continue
         if name == "CLAMP" and merged and merged[-1][0] == "CLAMP":
             _, least, most = merged.pop()
-            ends = _within(least, low, high, max), _within(most, low, high, min)
-            merged.append(("CLAMP", *ends))
+            low_end = low if least is None else _clamped(least, low, high)
+            high_end = high if most is None else _clamped(most, low, high)
+            merged.append(("CLAMP", low_end, high_end))
         else:
             merged.append(link)
     return tuple(merged)
-
-
-def _within(
-    end: Fraction | None,
-    low: Fraction | None,
-    high: Fraction | None,
-    pick: Callable[..., Fraction],
-) -> Fraction | None:
-    """An end of the first clamp after the second: that of the second where there was none."""
-    if end is None:
-        return low if pick is max else high
-    above = end if low is None else max(end, low)
-    return above if high is None else min(above, high)
 
 
 def _either(numbers: Iterable[Fraction]) -> Interval:

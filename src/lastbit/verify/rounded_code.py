@@ -14,7 +14,7 @@ from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.noise_shape import every_float, generator_of
 from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
-from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
+from lastbit.verify.rounding import Code, RoundingAnalysis, certified_sums, followed_code
 from lastbit.verify.tracing.steps import passes_whole_to_numpy
 from lastbit.verify.tracing.trace import Followed
 
@@ -66,11 +66,14 @@ def certified_function(
     programs = _programs(followed, settings)
     if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
         return _certified(followed, programs, sensitivity, region, settings), True
-    found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
     sums = any(row[0] == "math.fsum" for one in followed for row in one.rows)
-    if sums and any(_overflows(program, found.values) for program in programs):
-        raise NotCertified(_TOO_LARGE)  # where + gives an infinity, math.fsum fails
-    return bound_to(found, "sum", followed), False
+
+    def refuse(found: RoundingAnalysis) -> None:
+        if sums and any(_overflows(program, found.values) for program in programs):
+            raise NotCertified(_TOO_LARGE)  # where + gives an infinity, math.fsum fails
+
+    given = {"sensitivity": sensitivity, "cell": cell, "region": region, **settings}
+    return certified_sums(programs, code=followed, refuse=refuse, **given), False
 
 
 def _programs(code: tuple[Followed, ...], settings: Mapping[str, Any]) -> tuple[Expression, ...]:
@@ -94,17 +97,29 @@ def _certified(
             "the code rounds or clamps differently for the two signs; do it alike for both"
         )
     ends, wanted = _ends(parts[0], region)
-    found = certified_sums(
+    return certified_sums(
         tuple(part.total for part in parts),
         sensitivity=sensitivity,
         cell=parts[0].cell,
         region=ends,
         wanted=wanted,
+        code=code,
+        role="mechanism",
+        refuse=lambda found: _refuse_telling(found, code, programs, parts[0]),
         **settings,
     )
+
+
+def _refuse_telling(
+    found: RoundingAnalysis,
+    code: tuple[Followed, ...],
+    programs: tuple[Expression, ...],
+    parts: Parts,
+) -> None:
+    """Refuse code whose results tell more than their number does: by a sign, a type or an error."""
     types = [one.typed() for one in code]
     indices = [int(end / found.cell) for end in found.region]
-    results = [x for index in indices for x in parts[0].results(index)]
+    results = [x for index in indices for x in parts.reached(index)[-1]]
     over_zero = min(results) <= 0 <= max(results)
     signs = {s for o, t in zip(code, types, strict=True) for s in zero_signs(o.rows, t)}
     if over_zero and len(signs) > 1:
@@ -127,18 +142,17 @@ def _certified(
             "type, which tells how far a result was out; write 1.0 * round(x)"
         )
     steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
-    if not has_one_function(parts[0], indices, steps):
+    if not has_one_function(parts, indices, steps):
         raise NotCertified(
             "the code computes with floats on one path and with exact numbers on another; write "
             "the same steps on all paths, with floats, and clamp numbers beyond 2**53 by min "
             "and max"
         )
-    if over_zero and not parts[0].is_modest:
+    if over_zero and not parts.is_modest:
         raise NotCertified(
             "the code may round a result to 0, by tiny numbers or many steps after the rounding; "
             "measure in larger units, and do less to what is rounded"
         )
-    return bound_to(found, "mechanism", code)
 
 
 def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval, Interval | None]:
@@ -150,7 +164,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
     first, last = parts.last(-1), parts.last(1)
     if first is not None and last is not None:
         ends = first * parts.cell, last * parts.cell
-        results = sorted(parts.results(index) for index in (first, last))
+        results = sorted(parts.reached(index)[-1] for index in (first, last))
         same = asked == ends or (
             asked is not None
             and all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True))
@@ -170,7 +184,7 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
             "as in min(max(x, low), high)"
         )
     near = tuple(round(end / parts.cell) for end in asked)
-    results = [parts.results(index) for index in near]
+    results = [parts.reached(index)[-1] for index in near]
     # 8 is the float 0.01 * 800, though 800 cells of that float are a little more
     if all(low <= end <= high for end, (low, high) in zip(asked, results, strict=True)):
         return (near[0] * parts.cell, near[1] * parts.cell), (asked[0], asked[1])

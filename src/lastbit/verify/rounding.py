@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
+from lastbit.verify.certificate import Certified
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, is_power
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
 from lastbit.verify.language.cases import without_failures
-from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
+from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json, names
 from lastbit.verify.noise_shape import (
     Cut,
     Side,
@@ -65,17 +65,32 @@ class Setting:
     region: Interval
     values: Interval = _OF_THE_REGION
     delta_round: Fraction
+    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.values is _OF_THE_REGION:
             object.__setattr__(self, "values", self.region)
 
-    def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
-        """How far the program strays for uniforms of an interval and all values of the region."""
-        ranges, ulps = {"u": u, "value": self.values}, dict(self.ulps)
+    def fields(self) -> dict[str, Any]:
+        """What an analysis in this setting has of it."""
+        return {one.name: getattr(self, one.name) for one in fields(Setting) if one.init}
+
+    def analysed(
+        self,
+        program: Expression,
+        ranges: Mapping[str, tuple[Number, Number]],
+        errors: Errors = None,
+        *,
+        pieces: int = 1,
+    ) -> Derivation:
+        """How far the program strays for inputs of these ranges and all values of the region."""
+        inside = dict(ranges)
+        if "value" in names(program):
+            inside["value"] = self.values
+        how: dict[str, Any] = {"format": self.format, "ulps": dict(self.ulps), "pieces": pieces}
         try:
-            return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
-        except NoBound as problem:
+            return analyse(program, inside, errors=errors, **how)
+        except ArithmeticError as problem:
             raise NotCertified(f"the code has no error bound there: {problem}") from None
 
     def stable(self, cut: Callable[[Fraction], tuple[Found, Fraction]]) -> Found:
@@ -114,10 +129,14 @@ class Setting:
         claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
         return {"claim": claim, "body": body}
 
-    def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+    def bounded(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+        """An error bound and its proof, as parts of certificates have them."""
         proof = self.proof(derivation, errors)
-        claim = proof["claim"]
-        return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
+        return {"error": proof["claim"]["error"], "proof": proof["body"]}
+
+    def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
+        u = next([str(low), str(high)] for name, low, high in derivation.box if name == "u")
+        return {"u": u, **self.bounded(derivation, errors)}
 
     def claim(
         self,
@@ -194,7 +213,7 @@ class _Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundingAnalysis(Setting):
+class RoundingAnalysis(Setting, Certified):
     """What rounded and truncated float noise loses at most; every figure rounded up.
 
     Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal`, the share of the value
@@ -285,8 +304,7 @@ class RoundingAnalysis(Setting):
         wanted = 1 if self.query is None else 2
         return self.code if len(self.code) == wanted else ()
 
-    def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         claim = self.claim(
             self.programs,
             self.named,
@@ -307,7 +325,7 @@ class RoundingAnalysis(Setting):
         query = None if self.query is None else self.proof(self.query)
         figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
         body = {name: str(getattr(self, name)) for name in figures}
-        return certify("rounding", claim, {**body, "branches": branches, "query": query})
+        return "rounding", claim, {**body, "branches": branches, "query": query}
 
 
 def rounding_certificate(
@@ -341,7 +359,7 @@ def rounding_certificate(
     """
     code = followed_code(noise, "u", parameters=parameters, may_fail=True)
     drawn = generator_of(uniform, format, default=every_float)
-    found = certified_sums(
+    return certified_sums(
         tuple(Add(Variable("value"), without_failures(one.expression, drawn)) for one in code),
         sensitivity=sensitivity,
         cell=cell,
@@ -350,19 +368,17 @@ def rounding_certificate(
         query=query,
         format=format,
         ulps=ulps,
+        code=code,
+        role="noise",
+        refuse=_refuse_moved,
     )
+
+
+def _refuse_moved(found: RoundingAnalysis) -> None:
     if found.values != found.region:
         raise NotCertified(
             "the noise cannot be recognised: it is not around 0; add the number to the value"
         )
-    return bound_to(found, "noise", code)
-
-
-def bound_to(found: RoundingAnalysis, role: str, code: tuple[Followed, ...]) -> RoundingAnalysis:
-    """The analysis as one of this code, which is called where its results turn, and must agree."""
-    analysis = replace(found, code=(*found.held(role, code), *found.code))
-    analysis.certificate()  # the code is in it now, so the checker is asked again
-    return analysis
 
 
 def certified_sums(
@@ -376,12 +392,16 @@ def certified_sums(
     query: Query | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
+    code: tuple[Followed, ...] = (),
+    role: str = "sum",
+    refuse: Callable[[RoundingAnalysis], None] = lambda found: None,
 ) -> RoundingAnalysis:
     """The same for the whole sum of `value` and noise: one expression, or one for each sign.
 
     The sum may be a multiple of the value, and a number, and noise. The values of the promise are
     those that lead into the region and that the code does not clamp; `wanted` ones, if these are
-    the same but for a cell.
+    the same but for a cell. `code` is what computes it, as part of which `role`: it is called where
+    its results turn, and must agree. `refuse` looks at the analysis before the checker does.
     """
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
@@ -397,7 +417,7 @@ def certified_sums(
                 "region, or a generator and code with full precision near 0"
             )
         program = programs[side.program]
-        parts = (setting.analysed(program, part) for part in pieces(side, cut, format))
+        parts = (setting.analysed(program, {"u": part}) for part in pieces(side, cut, format))
         return _Branch(side, cut, tuple(parts))
 
     def cut_off(far: Fraction) -> tuple[tuple[_Branch, ...], Fraction]:
@@ -405,7 +425,7 @@ def certified_sums(
         return both, max(one.cut.omega for one in both) + max(one.error for one in both)
 
     analysis = RoundingAnalysis(
-        **{name: getattr(setting, name) for name in setting.__slots__},
+        **setting.fields(),
         programs=programs,
         scale=scale,
         declared=distance,
@@ -413,6 +433,9 @@ def certified_sums(
         branches=setting.stable(cut_off),
         code=about,
     )
+    refuse(analysis)
+    if code:
+        analysis = replace(analysis, code=(*analysis.held(role, code), *about))
     analysis.certificate()  # no number leaves that the checker rejects
     return analysis
 
@@ -447,8 +470,7 @@ def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction
     moved = quotient * abs(cell - divisor)
     if not isinstance(format, Binary):
         return moved + cell * format.unit_roundoff
-    is_power = cell == power_of_two(floor_log2(cell))
-    return moved if is_power else moved + cell * quotient * format.unit_roundoff
+    return moved if is_power(cell) else moved + cell * quotient * format.unit_roundoff
 
 
 def general_excess(cell: Fraction, ratio: Fraction) -> Fraction:
@@ -471,13 +493,6 @@ def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
     with working_precision(_PRECISION):
         wide, narrow = (-(-arb_of(cell + s * stray)).expm1() for s in (2, -2))
         return Fraction(upper(arb_of(2 * stray) + (wide / narrow).log()))
-
-
-def traced(
-    code: object, *data: str, parameters: Mapping[str, Any] | None = None
-) -> tuple[Expression, ...]:
-    """Code of these inputs as one expression, or as one for each value of its input `sign`."""
-    return tuple(one.expression for one in followed_code(code, *data, parameters=parameters))
 
 
 def followed_code(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from flint import arb
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import Certified
 from lastbit.verify.error_bounds.formats import is_power, power_of_two
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
@@ -49,7 +49,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnappingBound:
+class SnappingBound(Certified):
     """What the snapping mechanism loses at most: `epsilon + excess`, with `delta`.
 
     `cases` gives the excess of each case of the proof; `text`, `latex` and `certificate` the proof.
@@ -59,6 +59,7 @@ class SnappingBound:
     bound: Fraction
     format: str
     derivation: Step
+    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def grid(self) -> Fraction:
@@ -121,7 +122,7 @@ class SnappingBound:
         formulas = [*map(inference, self.derivation.premises), conclusion(self.derivation)]
         return "\n".join(f"\\[ {formula} \\]" for formula in formulas)
 
-    def certificate(self) -> dict[str, Any]:
+    def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         claim = {
             "mechanism": "snapping",
             "format": self.format,
@@ -131,7 +132,7 @@ class SnappingBound:
             "loss": str(self.loss),
             "delta": str(self.delta),
         }
-        return certify("snapping", claim, {"derivation": self.derivation.as_json()})
+        return "snapping", claim, {"derivation": self.derivation.as_json()}
 
 
 def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") -> SnappingBound:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.bounds import DEFAULT_ERROR, epsilon_lower, error_rate, exceeds
-from lastbit.audit.result import Verdict
+from lastbit.audit.result import Counted, Verdict
 from lastbit.audit.targets.target import SumTarget, Target, sample_size
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, probability, rational, tail_surely_at_most, whole
@@ -38,13 +38,9 @@ _KNOWLEDGE = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Counted):
     """How often the event happened in the world where it is likely, and in the other one."""
 
-    hits: int
-    trials: int
-    other_hits: int
-    other_trials: int
     example: float | None = None
 
 
@@ -117,8 +113,7 @@ class Trial:
         (k epsilon, k delta) for k releases.
         """
         delta, claimed = releases * self.target.delta, releases * self.target.claimed
-        counts = (counted.hits, counted.trials, counted.other_hits, counted.other_trials)
-        lower = epsilon_lower(*counts, delta=min(Fraction(1), delta), error=self.error)
+        lower = epsilon_lower(**counted.counts, delta=min(Fraction(1), delta), error=self.error)
         broken = exceeds(lower, claimed)
         shares = counted.hits / counted.trials, counted.other_hits / counted.other_trials
         more = {"event seen": f"{shares[0]:.3g} against {shares[1]:.3g}"} | dict(details or {})

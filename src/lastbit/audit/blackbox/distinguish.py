@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_proved, law_of
+from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, law_of
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import explore
 from lastbit.audit.blackbox.search import Plan, Progress
@@ -20,7 +20,7 @@ from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, nonnegative, positive, probability, shown, whole
-from lastbit.verify import Code
+from lastbit.verify import Code, input_of, monotone_steps
 
 _MOST_SAMPLES = 1 << 32
 _WORTH_A_FORK = 1 << 16
@@ -190,7 +190,9 @@ def distinguish_by_law(
         found = exact_finding(*laws, epsilon=claim, delta=share)
         if found is None:
             return None
-        proved = proved and own is not None and is_proved(own, (x, y), laws)
+        if proved:
+            inputs = [input_of(value, "value") for value in (x, y)]
+            proved = monotone_steps(own, inputs, laws) is not None
         if best is None or found.epsilon_lower > best[0].epsilon_lower:
             best = found, (x, y)
         rest = None if rest is None else max(rest, found.delta_lower or 0.0)
@@ -293,7 +295,6 @@ def _result(
     inputs = (pair[1], pair[0]) if found.swapped else (pair[0], pair[1])
     epsilon = "None" if claim[0] is None else shown(claim[0])
     claimed = f"epsilon={epsilon}, delta={shown(claim[1])}"
-    counts = ("hits", "trials", "other_hits", "other_trials", "samples")
     return AuditResult(
         epsilon_lower=found.epsilon_lower,
         delta_lower=found.delta_lower,
@@ -302,7 +303,8 @@ def _result(
         error=error,
         witness=found.event,
         inputs=inputs,
-        **{name: getattr(found, name) for name in counts},
+        **found.counts,
+        samples=found.samples,
         seconds=time.perf_counter() - start,
         again=f"{function}(mechanism, {[inputs]!r}, {claimed}{', ' * bool(options)}{options})",
         estimate=found.estimate(claim[1]),

@@ -31,7 +31,6 @@ from lastbit.audit.blackbox.tables import (
     Finder,
     Table,
     shrunk,
-    smooth,
     steps_of,
     table_of,
     total,
@@ -218,12 +217,16 @@ class Candidates:
     """
 
     def __init__(self, x: Rows, y: Rows, found: Sequence[Feature]) -> None:
-        first, second = ((x[half], y[half]) for half in _halves(len(x)))
+        half = (len(x) + 1) // 2
+        first, second = (x[:half], y[:half]), (x[half:], y[half:])
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
         self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
         seen: tuple[Bins, Bins] = ({}, {})
         self._mixed: list[Reached] = []
-        for tables in _mixtures(self._tables):
+        groups: dict[str, list[Table]] = {}  # each as if its features were independent
+        for table in self._tables:
+            groups.setdefault(table.feature.group, []).append(table.in_steps())
+        for tables in (tuple(members) for members in groups.values() if len(members) > 1):
             scores = [total(tables, *side) for side in zip(second, seen, strict=True)]
             self._mixed.append(Reached(tables, cuts_of(*scores)))
         self._corners = Corners(self._tables, second, seen)
@@ -273,10 +276,6 @@ class Candidates:
         return [event for reached in kept for event in reached.smoothed().best(objective)]
 
 
-def _halves(size: int) -> tuple[slice, slice]:
-    return slice(0, (size + 1) // 2), slice((size + 1) // 2, size)
-
-
 def cuts_of(one: Column, two: Column) -> Column:
     """Thresholds worth trying: the scores at many levels, fine in both tails."""
     pooled = np.concatenate([one, two])
@@ -320,55 +319,34 @@ class Reached:
         return Reached(self.tables, self._cuts, reached, self._trials[0])
 
     def best(self, objective: Objective) -> list[ScoreEvent]:
-        return best_thresholds(self.tables, self._cuts, self.counts, self._trials[0], objective)
-
-
-def best_thresholds(
-    tables: tuple[Table, ...],
-    cuts: Column,
-    reached: Sequence[Counts] | Counts,
-    trials: int,
-    objective: Objective,
-) -> list[ScoreEvent]:
-    """The best event above a threshold, and the best below one for the inputs exchanged.
-
-    `reached` says how many outputs of either input reach each of the cuts.
-    """
-    one, two = reached
-    below = -np.nextafter(cuts[1:], -np.inf)  # below a cut, once the score is negated
-    found = []
-    for ends, hits, others, swapped in (
-        (cuts, one, two, False),
-        (below, trials - two[1:], trials - one[1:], True),
-    ):
-        promises = objective(hits, others, trials)
-        if not promises.size:
-            continue
-        place = int(np.argmax(promises))
-        if not swapped:  # of equals the highest threshold: values never seen stay outside
-            place = len(promises) - 1 - int(np.argmax(promises[::-1]))
-        shares = float(hits[place]) / trials, float(others[place]) / trials
-        promise, cut = float(promises[place]), float(ends[place])
-        found.append(ScoreEvent(tables, cut, swapped, promise, shares=shares))
-    return found
+        """The best event above a threshold, and the best below one for the inputs exchanged."""
+        (one, two), trials = self.counts, self._trials[0]
+        below = -np.nextafter(self._cuts[1:], -np.inf)  # below a cut, once the score is negated
+        found = []
+        for ends, hits, others, swapped in (
+            (self._cuts, one, two, False),
+            (below, trials - two[1:], trials - one[1:], True),
+        ):
+            promises = objective(hits, others, trials)
+            if not promises.size:
+                continue
+            place = int(np.argmax(promises))
+            if not swapped:  # of equals the highest threshold: values never seen stay outside
+                place = len(promises) - 1 - int(np.argmax(promises[::-1]))
+            shares = float(hits[place]) / trials, float(others[place]) / trials
+            promise, cut = float(promises[place]), float(ends[place])
+            found.append(ScoreEvent(self.tables, cut, swapped, promise, shares=shares))
+        return found
 
 
 def _ways(table: Table) -> Iterator[tuple[int, Table]]:
     """The table as ratios; of many bins also in steps, and as half-lines of its feature."""
     yield 0, table
     if table.edges.size > MANY:
-        yield 1, smooth(table, 1.0)
+        yield 1, table.in_steps()
         if table.feature.ordered:
             ranks = np.arange(table.edges.size + 1, dtype=np.float64)
             yield from ((2, replace(table, ratios=sign * ranks)) for sign in (1.0, -1.0))
-
-
-def _mixtures(tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
-    """Each group as if its features were independent."""
-    groups: dict[str, list[Table]] = {}
-    for table in tables:
-        groups.setdefault(table.feature.group, []).append(smooth(table, 1.0))
-    yield from (tuple(members) for members in groups.values() if len(members) > 1)
 
 
 # ---------------------------------------------------------------- corners

@@ -29,7 +29,6 @@ from lastbit.verify import (
     evaluated,
     exact_law,
     input_of,
-    monotone_steps,
     order,
 )
 
@@ -153,7 +152,7 @@ def _cells(one: Any, two: Any) -> list[_Cell] | None:
     if isinstance(one, Law) and isinstance(two, Law):
         return _whole_numbers(one, two, Fraction(1))
     bitwise = isinstance(one, ExactLaw) and isinstance(two, ExactLaw)
-    first, second = _listed(one, bitwise=bitwise), _listed(two, bitwise=bitwise)
+    first, second = listed_law(one, bitwise=bitwise), listed_law(two, bitwise=bitwise)
     if first is None or second is None:
         return None
     outputs = dict.fromkeys([*first, *second])
@@ -168,10 +167,11 @@ def _cells(one: Any, two: Any) -> list[_Cell] | None:
     return [_Cell(str(o), first.get(o, nothing), second.get(o, nothing)) for o in outputs]
 
 
-def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
+def listed_law(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
     """Outputs and their probabilities; what may be one output is listed once.
 
-    Rationals must sum to 1 exactly, balls as far as they say.
+    The bits tell -0.0 from 0.0 if `bitwise`, as in laws of running code. Rationals must sum to 1
+    exactly, balls as far as they say.
     """
     pairs: list[tuple[Any, Any]]
     if isinstance(law, ExactLaw):
@@ -193,7 +193,7 @@ def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
         else:
             ball = share
             balls.append(ball)
-        key = _Zero(output) if bitwise and output == 0 else _same(output)
+        key = same_output(output, bitwise=bitwise)
         found[key] = found[key] + ball if key in found else ball
     if not (sum(balls, arb_of(exact)).overlaps(arb(1)) if balls else exact == 1):
         raise InvalidParameter(
@@ -202,14 +202,9 @@ def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
     return found
 
 
-def listed_law(law: ExactLaw | Mapping[Any, Any]) -> dict[Any, arb]:
-    """The outputs that a law lists, as it tells them apart, and their probabilities."""
-    return _listed(law, bitwise=isinstance(law, ExactLaw)) or {}
-
-
-def same_output(output: Any, law: Any) -> Any:
-    """An output as `listed_law` would list it."""
-    return _Zero(output) if isinstance(law, ExactLaw) and output == 0 else _same(output)
+def same_output(output: Any, *, bitwise: bool) -> Any:
+    """An output as `listed_law` lists it."""
+    return _Zero(output) if bitwise and output == 0 else _same(output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,12 +277,6 @@ def _end(law: Law, level: Fraction, side: int) -> int:
 # ---------------------------------------------------------------- code that was only probed
 
 
-def is_proved(code: Code, pair: tuple[Any, Any], laws: tuple[ExactLaw, ExactLaw]) -> bool:
-    """Whether the code is proved to be monotone in its uniform for both inputs."""
-    inputs = [input_of(value, "value") for value in pair]
-    return monotone_steps(code, inputs, laws) is not None
-
-
 def counted(
     code: Code,
     pair: tuple[Any, Any],
@@ -308,10 +297,7 @@ def counted(
              whatever the code is; the bound is wrong with probability at most `error`
     Checked  tests/audit/test_probed_code.py
     """
-    shares = [
-        {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)} for law in laws
-    ]
-    swapped, event = _most_telling(shares, delta, runs)
+    swapped, event = _most_telling([law.by_output for law in laws], delta, runs)
     names = {order(r): r for law in laws for r in law.outputs}
     found = [
         _hits(code, input_of(value, "value"), law, event, runs)

@@ -396,12 +396,13 @@ def _whole(law: Law, step: Fraction, value: Any) -> _Stated:
 
 def _listed(law: Any) -> _Stated:
     """A law that lists its outputs: the key is the output as the law knows it."""
-    shares = listed_law(law)
+    bitwise = isinstance(law, ExactLaw)
+    shares = listed_law(law, bitwise=bitwise) or {}
     common = sorted(shares, key=lambda output: -float(shares[output].mid()))[:_MOST_ATOMS]
     events = tuple(LawEvent.single(k, printed(k), shares[k]) for k in common)
 
     def key(output: Any) -> Hashable | None:
-        found = same_output(_plain(output), law)
+        found = same_output(_plain(output), bitwise=bitwise)
         try:
             return found if found in shares else None
         except TypeError:  # it cannot be a key

@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, pairwise, repeat
+from typing import TypeAlias
 
 import numpy as np
 
@@ -206,10 +207,10 @@ def _tested(
         done += sum(runs[min(number, len(runs)) - 1])
         report(0.3 + 0.7 * min(1.0, done / total), f"counting, {done} of {total}")
         if number == len(runs):
-            at_the_end = [_stated(m, events, counts, plan, ended=True) for m in made]
+            at_the_end = [_counted(m, counts, plan, ended=True) for m in made]
         elif plan.samples or (number < len(runs) and number % _LOOK_EVERY):
             continue
-        now = [] if plan.samples else [_stated(m, events, counts, plan) for m in made]
+        now = [] if plan.samples else [_counted(m, counts, plan) for m in made]
         best = _proved([*at_the_end, *now], plan)
         room = max(watch.left, 0.0) * done / max(begun - watch.left, 1e-9)
         if number >= len(runs) and (done > _MOST_RUNS or room < sum(runs[-1])):
@@ -218,7 +219,7 @@ def _tested(
             break  # everything takes longer than it did when the end was planned
         if plan.samples is None and not _to_convict(best, counts, plan):
             # if this were the planned end, the same counts would prove more
-            ended = at_the_end or [_stated(m, events, counts, plan, ended=True) for m in made]
+            ended = at_the_end or [_counted(m, counts, plan, ended=True) for m in made]
             if _settled([*at_the_end, *now], ended, plan, room):
                 break
     return replace(best, samples=before + done)
@@ -243,28 +244,19 @@ def _planned(
     return [[max(_FEWEST, min(size, most) // rounds) for size in sizes]] * rounds
 
 
-def _stated(
-    made: Statement,
-    events: Sequence[ScoreEvent],
-    counts: Counts,
-    plan: Plan,
-    *,
-    ended: bool = False,
-) -> Stated:
+def _counted(made: Statement, counts: Counts, plan: Plan, *, ended: bool = False) -> Stated:
     """A statement with its counts: those at the planned end, or of any round."""
-    (one, two), (first, second) = counts[made.event].tolist()
+    number, stated = made
+    (one, two), (first, second) = counts[number].tolist()
     part = Fraction(1) if plan.samples else AT_THE_END if ended else 1 - AT_THE_END
-    return Stated(
+    return replace(
+        stated,
         hits=one,
         trials=first,
         other_hits=two,
         other_trials=second,
-        by_ratio=made.by_ratio,
-        share=made.share * part,
-        planned=made.error,
-        priors=() if ended else made.priors,
-        event=events[made.event].described(),
-        swapped=events[made.event].swapped,
+        share=stated.share * part,
+        priors=() if ended else stated.priors,
     )
 
 
@@ -309,20 +301,11 @@ def _nothing(plan: Plan) -> PairFinding:
 # ---------------------------------------------------------------- the error budget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """What will be stated about one event at one error, and its share of that.
+Statement: TypeAlias = tuple[int, Stated]
+"""The number of an event, and what will be stated about it, before anything is counted.
 
-    By the ratio of the hits under both inputs, or else by two intervals, whose ends serve a
-    statement about epsilon and one about delta at once. `priors` are for statements after every
-    round.
-    """
-
-    event: int
-    error: Fraction
-    by_ratio: bool
-    share: Fraction
-    priors: tuple[Prior, ...]
+By the ratio of the hits under both inputs, or else by two intervals, whose ends serve a statement
+about epsilon and one about delta at once; the priors are for statements after every round."""
 
 
 def statements(events: Sequence[ScoreEvent], plan: Plan, runs: int) -> tuple[Statement, ...]:
@@ -364,7 +347,14 @@ def _statement(
     priors: tuple[Prior, ...] = (_prior(one, two),)
     if not by_ratio:
         priors = _prior(one, runs / 2 - one), _prior(runs / 2 - two, two)
-    return Statement(event=i, error=error, by_ratio=by_ratio, share=share, priors=priors)
+    return i, Stated(
+        by_ratio=by_ratio,
+        share=share,
+        planned=error,
+        priors=priors,
+        event=events[i].described(),
+        swapped=events[i].swapped,
+    )
 
 
 def _prior(hits: float, misses: float) -> Prior:

@@ -111,6 +111,9 @@ class Table:
             scores = self.ratios.take(self.bins(r, seen))
         return scores
 
+    def in_steps(self) -> Table:
+        return replace(self, ratios=self.steps)
+
     def compiled(self) -> Table:
         """The same scores from as few edges as they need."""
         kept = np.flatnonzero(np.diff(self.ratios))
@@ -201,11 +204,6 @@ def _fit(p: Column, q: Column) -> Column:
     """The logarithm of the likelihood that p and q of p + q outputs are of either input."""
     total = np.maximum(p + q, 1e-9)
     return p * np.log(np.maximum(p / total, 1e-9)) + q * np.log(np.maximum(q / total, 1e-9))
-
-
-def smooth(table: Table, weight: float) -> Table:
-    """The table in steps, times a weight."""
-    return replace(table, ratios=weight * table.steps)
 
 
 def _edges(values: Column) -> tuple[Column, bool]:

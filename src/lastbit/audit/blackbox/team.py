@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.events import ScoreEvent
 from lastbit.audit.blackbox.features import Rows
-from lastbit.audit.blackbox.search import Box, Draw, Plan, Scout
+from lastbit.audit.blackbox.search import Draw, Plan, Scout
 from lastbit.audit.inputs import Pair
 
 Counts: TypeAlias = NDArray[np.int64]  # by event; hits or runs; likelier input or other
@@ -47,11 +47,17 @@ class Coins:
         return (int.from_bytes(text, "big") >> (-coins % 8)).bit_count()
 
 
-class Counter:
-    """Some events of one pair, fixed before their first run is drawn."""
+class Worker(Scout):
+    """One process of the audit: it looks, and then it counts; each method answers a question."""
 
-    def __init__(self, box: Box, pair: Pair, events: Sequence[ScoreEvent], coins: Coins) -> None:
-        self._box, self._pair, self._coins = box, pair, coins
+    def __init__(self, draw: Draw, pairs: Sequence[Pair], plan: Plan, number: int) -> None:
+        super().__init__(draw, pairs, plan)
+        self._number = number
+
+    def hold(self, place: int, events: Sequence[ScoreEvent], label: str) -> None:
+        """Fix some events of one pair, before their first run is drawn."""
+        label = f"{label} of pair {place} in process {self._number} after {self.box.seen}"
+        self._coins, self._pair = Coins(self._plan.seed, label), self._pairs[place]
         self._events = [event.compiled() for event in events]
 
     def count(self, size: int) -> Counts:
@@ -60,48 +66,21 @@ class Counter:
         A coin decides the input of each run.
         """
         counts = np.zeros((len(self._events), 2, 2), dtype=np.int64)
-        for part in self._box.chunks(size):
+        for part in self.box.chunks(size):
             heads = self._coins.heads(part)
             for side, runs in enumerate((heads, part - heads)):
                 if runs:
-                    table = self._box(self._pair[side], runs)
+                    table = self.box(self._pair[side], runs)
                     for event, found in zip(self._events, counts, strict=True):
                         place = 1 - side if event.swapped else side
                         found[:, place] += int(np.count_nonzero(event.holds(table))), runs
         return counts
 
-
-class Worker:
-    """One process of the audit: it looks, and then it counts."""
-
-    def __init__(self, draw: Draw, pairs: Sequence[Pair], plan: Plan, number: int) -> None:
-        self._scout = Scout(draw, pairs, plan)
-        self._pairs, self._plan, self._number = pairs, plan, number
-        self._counter: Counter | None = None
-
-    def answer(self, question: str, facts: tuple[Any, ...]) -> Any:
-        match question:
-            case "hold":
-                return self._hold(*facts)
-            case "count":
-                assert self._counter is not None
-                return self._counter.count(*facts)
-            case "time":
-                return self._time(*facts)
-        return getattr(self._scout, question)(*facts)
-
-    def _hold(self, place: int, events: Sequence[ScoreEvent], label: str) -> None:
-        box = self._scout.box
-        label = f"{label} of pair {place} in process {self._number} after {box.seen}"
-        coins = Coins(self._plan.seed, label)
-        self._counter = Counter(box, self._pairs[place], events, coins)
-
-    def _time(self, seconds: float) -> float:
+    def time(self, seconds: float) -> float:
         """How long a run takes to draw and to count, by runs that are not counted."""
-        assert self._counter is not None
-        size = max(self._scout.least, min(_MOST_TIMED, int(seconds / self._scout.box.pace / 2)))
+        size = max(self.least, min(_MOST_TIMED, int(seconds / self.box.pace / 2)))
         start = self._plan.clock()
-        self._counter.count(size)
+        self.count(size)
         return (self._plan.clock() - start) / size
 
 
@@ -136,7 +115,7 @@ class Team:
     def ask(self, question: str, *facts: Any) -> list[Any]:
         """What each process answers."""
         if self._local is not None:
-            return [self._local.answer(question, facts)]
+            return [getattr(self._local, question)(*facts)]
         self._send(question, [facts] * len(self))
         return self._answers()
 
@@ -149,7 +128,7 @@ class Team:
         """
         if self._local is not None:
             for (size,) in sizes:
-                yield self._local.answer("count", (size,))
+                yield self._local.count(size)
             return
         ahead = 0
         for given in sizes:
@@ -232,7 +211,7 @@ def _serve(pipe: Connection, draw: Draw, pairs: Sequence[Pair], plan: Plan, numb
         except EOFError:  # the parent has gone
             return
         try:
-            pipe.send((worker.answer(question, facts), None))
+            pipe.send((getattr(worker, question)(*facts), None))
         except (Exception, SystemExit) as failure:
             pipe.send((None, f"the mechanism failed with {type(failure).__name__}"))
             try:

@@ -47,7 +47,7 @@ _MECHANISMS = (
 _DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
 
 
-def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
+def primitives() -> Iterator[tuple[FunctionType, Described]]:
     """Every function to hook, with what describes its calls."""
     found: list[tuple[Any, Described]] = [
         # kinds that share one function are hooked once: the call says which it is
@@ -69,6 +69,7 @@ def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
         ),
         (sampling.choice_exp, _by_name(_choice_exp, exponents=None, size=None, rate=1)),
         (sampling.rounded, _by_name(_rounded, law=None, location=0, scale=1, grid=1, size=None)),
+        (_through, lambda args, named: args[1].described(*args[2:])),
     ]
     for function, describe in found:
         assert isinstance(function, FunctionType)
@@ -368,9 +369,3 @@ def _through(
 ) -> Any:
     """Where all declared functions pass, so that one hook reaches them all."""
     return function(*args, **named)
-
-
-def declared_primitives() -> tuple[tuple[FunctionType, Described]]:
-    """The function to hook, with what describes its calls."""
-    assert isinstance(_through, FunctionType)
-    return ((_through, lambda args, named: args[1].described(*args[2:])),)

@@ -36,7 +36,7 @@ from lastbit.audit.replay.numpy_generators import (
     numpy_noise_loaded,
     set_library_state,
 )
-from lastbit.audit.replay.primitives import declared_primitives, our_primitives
+from lastbit.audit.replay.primitives import primitives
 from lastbit.audit.replay.recorder import (
     Call,
     Diverged,
@@ -63,7 +63,7 @@ def _listening() -> Iterator[Hook]:
     """All hooks in place, and no listener yet."""
     hook = Hook()
     with one_at_a_time() as stack:
-        for function, describe in (*our_primitives(), *declared_primitives()):
+        for function, describe in primitives():
             stack.enter_context(hooked(function, describe, hook))
         stack.enter_context(hook_numpy(hook))
         stack.enter_context(hook_random(hook))
@@ -285,8 +285,10 @@ def audit_program(
                 _replayed(program, neighbour.dataset, tape, hook).findings == result.findings
                 and _quiet(_replayed(program, dataset, tape, hook))
             )  # a coin that is not heard need not fall alike twice
-            for finding in (*result.findings, *_beyond(promised, result)):
-                _collect(found, finding, neighbour.change, sure=sure)
+            for seen in (*result.findings, *_beyond(promised, result)):
+                new = replace(seen, neighbour=neighbour.change, certain=seen.certain and sure)
+                old = found.get(new, new)  # of findings that read alike the worst is kept
+                found[new] = max(old, new, key=lambda one: (one.certain, one.distance or 0))
     if not tried:
         raise InvalidParameter(
             "dataset", problem="has no neighbours", remedy="pass records, or neighbours"
@@ -318,14 +320,6 @@ def _beyond(claim: Guarantee | None, found: Replay) -> Iterator[Finding]:
         yield _unsure(f"the cost of {names} is not known, so nor is the claim")
 
 
-def _collect(found: dict[Finding, Finding], new: Finding, change: str, *, sure: bool) -> None:
-    """Keep the worst of findings that read alike."""
-    new = replace(new, neighbour=change, certain=new.certain and sure)
-    old = found.get(new)
-    if old is None or (new.certain, new.distance or 0) > (old.certain, old.distance or 0):
-        found[new] = new
-
-
 def _recorded(program: Program, dataset: Any) -> Tape:
     """A tape of the program; once more if numpy's generators were only loaded by it."""
     before = numpy_noise_loaded()
@@ -335,8 +329,7 @@ def _recorded(program: Program, dataset: Any) -> Tape:
     except InvalidParameter:
         if numpy_noise_loaded() == before:
             raise
-        with record() as tape:
-            tape.keep(program(copied(dataset)))
+        return _recorded(program, dataset)
     return tape
 
 

@@ -67,6 +67,7 @@ from lastbit.verify.language.expressions import (
     Expression,
     Table,
     expression_from_json,
+    in_order,
     latex,
     power_of_ten,
     table,
@@ -156,31 +157,20 @@ def steps_to_json(derivation: Derivation) -> dict[str, Any]:
     An expression's number is its place in `expression_to_json` of the whole.
     """
     parts = table(derivation.expression).expressions
-    places = {id(part): place for place, part in enumerate(parts)}
+    numbers = {id(part): place for place, part in enumerate(parts)}
     boxes: dict[Box, int] = {}
-    steps: list[dict[str, Any]] = []
-    done: dict[int, int] = {}
-    stack: list[tuple[Derivation, bool]] = [(derivation, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in done:
-            continue
-        if not ready:
-            stack.append((node, True))
-            stack.extend((premise, False) for premise in reversed(node.premises))
-            continue
-        done[id(node)] = len(steps)
-        steps.append(
-            {
-                "rule": node.rule,
-                "expression": places[id(node.expression)],
-                "box": boxes.setdefault(node.box, len(boxes)),
-                "premises": [done[id(premise)] for premise in node.premises],
-                "real": [str(end) for end in node.conclusion.real],
-                "computed": [str(end) for end in node.conclusion.computed],
-                "error": str(node.conclusion.error),
-            }
-        )
+    steps = [
+        {
+            "rule": node.rule,
+            "expression": numbers[id(node.expression)],
+            "box": boxes.setdefault(node.box, len(boxes)),
+            "premises": list(places),
+            "real": [str(end) for end in node.conclusion.real],
+            "computed": [str(end) for end in node.conclusion.computed],
+            "error": str(node.conclusion.error),
+        }
+        for node, places in in_order(derivation, lambda one: one.premises, id)
+    ]
     return {
         "boxes": [{name: [str(low), str(high)] for name, low, high in box} for box in boxes],
         "steps": steps,

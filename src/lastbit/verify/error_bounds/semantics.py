@@ -236,7 +236,7 @@ class _Work:
         """The step-by-step judgement, or the one by MEAN if it is sharper."""
         found: dict[int, Derivation] = {}
         roundings: dict[int, Fraction | None] = {}
-        for index in _needed(self.steps, root):
+        for index in self.steps.reached(root, self._used):
             try:
                 found[index], roundings[index] = self._step(index, found, box)
             except Overflow as problem:
@@ -248,6 +248,11 @@ class _Work:
             return plain
         conclusion = replace(plain.conclusion, error=error)
         return Derivation("MEAN", plain.expression, conclusion, tuple(found.values()), box)
+
+    def _used(self, index: int) -> tuple[int, ...]:
+        """The steps below, but not those inside a case distinction: branches have their own box."""
+        cases = isinstance(self.steps.expressions[index], Piecewise)
+        return () if cases else self.steps.below[index]
 
     def _step(
         self, index: int, found: Mapping[int, Derivation], box: Box
@@ -279,15 +284,6 @@ class _Work:
             raise NoBound("a branch compares with a number that is not in the format")
         parts = zip(_narrowed(condition, box), below, strict=True)
         return tuple(self._goal(place, part) for part, place in parts if part is not None)
-
-
-def _needed(steps: Table, root: int) -> list[int]:
-    """The steps below one, but for those inside a case distinction: each branch has its own box."""
-    found = {root}
-    for index in range(root, -1, -1):
-        if index in found and not isinstance(steps.expressions[index], Piecewise):
-            found.update(steps.below[index])
-    return sorted(found)
 
 
 def _narrowed(condition: Condition, box: Box) -> tuple[Box | None, Box | None]:

@@ -33,7 +33,7 @@ def clamp_of_cases(
     below = (then, otherwise, (None, bound)), (otherwise, then, (bound, None))
     for kept, other, ends in below:
         with_end = _replaced(kept, part, ex.Constant(bound))
-        if with_end is not None and _are_equal(with_end, other):
+        if with_end is not None and len(set(table(ex.Add(with_end, other)).below[-1])) == 1:
             return _replaced(kept, part, ex.Clamp(part, *ends))
     return None
 
@@ -82,11 +82,6 @@ def _answer(condition: ex.Condition, uniform: Uniform) -> bool | None:
         return None if least <= condition.bound <= most else False
     first, last = condition.holds(least), condition.holds(most)
     return first if first == last else None
-
-
-def _are_equal(one: Expression, other: Expression) -> bool:
-    first, second = table(ex.Add(one, other)).below[-1]
-    return first == second
 
 
 def _replaced(whole: Expression, part: Expression, by: Expression) -> Expression | None:

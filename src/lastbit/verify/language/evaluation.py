@@ -1,8 +1,7 @@
-"""What an expression comes to: in the reals, in a format, and in Python's own floats."""
+"""What an expression comes to: in the reals, and in a format."""
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -79,21 +78,6 @@ def machine_value(
     return found
 
 
-def float_value(expression: Expression, values: Mapping[str, float]) -> float:
-    """The value in Python's own floats, with its math library: what running code would give.
-
-    >>> float_value(ex.Divide(ex.Variable("x"), ex.Constant(10)), {"x": 1.0})
-    0.1
-    """
-
-    def run(node: Expression, below: list[float]) -> float:
-        return float(_FLOAT[type(node)](*below))
-
-    numbers = _Numbers(lambda _, x: float(x), lambda x, jump: float(jump(x)), max, min, run)
-    found: float = _walk(expression, values, numbers)
-    return found
-
-
 _ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
     ex.Add: operator.add, ex.Subtract: operator.sub, ex.Multiply: operator.mul,
     ex.Divide: operator.truediv, ex.Negate: operator.neg, ex.Absolute: abs,
@@ -101,9 +85,6 @@ _ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
 })  # fmt: skip
 _REAL = MappingProxyType(
     {**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt, ex.Cos: arb.cos}
-)
-_FLOAT = MappingProxyType(
-    {**_ARITHMETIC, ex.Ln: math.log, ex.Exp: math.exp, ex.Sqrt: math.sqrt, ex.Cos: math.cos}
 )
 
 

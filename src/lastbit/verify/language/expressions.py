@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rational
 from lastbit.verify.certificate import number
+
+Node = TypeVar("Node")
 
 
 def _check_name(name: object) -> None:
@@ -234,11 +236,12 @@ class Table:
     expressions: tuple[Expression, ...]
     below: tuple[tuple[int, ...], ...]
 
-    def reached(self, root: int) -> list[int]:
+    def reached(self, root: int, into: Callable[[int], Sequence[int]] | None = None) -> list[int]:
+        """A step and all that it uses, in order; `into` says which of those below a step count."""
         found = {root}
         for index in range(root, -1, -1):
             if index in found:
-                found.update(self.below[index])
+                found.update(self.below[index] if into is None else into(index))
         return sorted(found)
 
 
@@ -249,11 +252,21 @@ def table(expression: Expression) -> Table:
     >>> len(table(Add(Multiply(x, x), Multiply(x, x))).expressions)
     3
     """
-    steps: list[Expression] = []
-    below: list[tuple[int, ...]] = []
+    rows = in_order(expression, children, lambda node: (rule_of(node), _payload(node)))
+    return Table(tuple(node for node, _ in rows), tuple(places for _, places in rows))
+
+
+def in_order(
+    root: Node, children: Callable[[Node], Sequence[Node]], key: Callable[[Node], object]
+) -> list[tuple[Node, tuple[int, ...]]]:
+    """A node and all below it in the order of evaluation, each with the places of its children.
+
+    Nodes of equal keys with equal children are one.
+    """
+    rows: list[tuple[Node, tuple[int, ...]]] = []
     seen: dict[int, int] = {}
-    equal: dict[tuple[object, ...], int] = {}
-    stack: list[tuple[Expression, bool]] = [(expression, False)]
+    equal: dict[object, int] = {}
+    stack = [(root, False)]
     while stack:
         node, ready = stack.pop()
         if id(node) in seen:
@@ -264,13 +277,10 @@ def table(expression: Expression) -> Table:
             stack.extend((child, False) for child in reversed(under))
             continue
         places = tuple(seen[id(child)] for child in under)
-        key = (rule_of(node), _payload(node), places)
-        if key not in equal:
-            equal[key] = len(steps)
-            steps.append(node)
-            below.append(places)
-        seen[id(node)] = equal[key]
-    return Table(tuple(steps), tuple(below))
+        seen[id(node)] = equal.setdefault((key(node), places), len(rows))
+        if seen[id(node)] == len(rows):
+            rows.append((node, places))
+    return rows
 
 
 def names(expression: Expression) -> tuple[str, ...]:

@@ -7,14 +7,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, NotMonotone, PrecisionExhausted
-from lastbit.exact import Ball, Number, ln_each, lower, positive, rational
+from lastbit.errors import InvalidParameter, NotMonotone
+from lastbit.exact import Ball, Number, lower, positive, rational
 from lastbit.verify.running.law import Worst
 from lastbit.verify.running.uniforms import FullPrecision, Uniform
 
@@ -133,8 +132,7 @@ class Exhaustive:
         return self.worst.loss
 
     def excess(self, epsilon: Number) -> Ball | None:
-        loss = self.loss
-        return None if loss is None else loss - rational(epsilon, "epsilon")
+        return self.worst.excess(epsilon)
 
 
 def exhaustive(
@@ -155,15 +153,13 @@ def exhaustive(
              greatest is among those with the greatest float
     Checked  tests/verify/test_exhaustive.py
 
-    >>> def snapped(value, u, sign):
-    ...     return snapped_binary16(value, u, sign, epsilon=1.0, bound=0.25)
-    >>> found = exhaustive(snapped, bound="1/4", checked=2)
-    >>> found.count, float(found.excess(1).ends[1]) < 2**-8
-    (26626, True)
+    >>> def shifted(value, u, sign):
+    ...     return np.rint(2 * (value + sign * u))
+    >>> found = exhaustive(shifted, bound="1/4", checked=2)
+    >>> found.count, found.worst.output
+    (26626, -2.0)
     """
-    far, apart = positive(bound, "bound"), positive(distance, "distance")
-    every = _every()
-    inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
+    inputs, apart = _within(bound), positive(distance, "distance")
     outputs, table, total = laws_of(function, inputs, uniform=uniform, signs=signs, checked=checked)
     place = inputs.astype(np.float64)
     low, high = _near(place, apart)
@@ -196,10 +192,11 @@ def _near(place: NDArray[np.float64], apart: Fraction) -> tuple[Integers, Intege
     return low, np.searchsorted(place, place + step, side="right")
 
 
-def _every() -> Halves:
-    """All finite binary16 numbers."""
+def _within(bound: Number) -> Halves:
+    """All binary16 numbers within +-bound, in order."""
+    far = lower(positive(bound, "bound"))
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    return numbers[np.isfinite(numbers)]
+    return np.sort(numbers[np.isfinite(numbers) & (np.abs(numbers.astype(np.float64)) <= far)])
 
 
 def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
@@ -320,9 +317,7 @@ def exhaustive_delta(
     >>> needed <= enough
     True
     """
-    far, apart = positive(bound, "bound"), positive(distance, "distance")
-    every = _every()
-    inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
+    inputs, apart = _within(bound), positive(distance, "distance")
     below = np.concatenate([[0], np.cumsum(drawn.shares)])
 
     def run(value: Halves, noise: Halves, sign: int) -> Halves:
@@ -338,42 +333,3 @@ def exhaustive_delta(
         for way, other in enumerate((low, high - 1)):
             needed[way] += np.maximum(column - factor * column[other], 0.0)
     return float(needed.max()) / total, float(enough.max()) / total
-
-
-def snapped_binary16(
-    value: Halves, u: Halves, sign: int, *, epsilon: float, bound: float
-) -> Halves:
-    """`lastbit.mechanisms.snapping.snapped` in binary16: every step rounded to 11 bits.
-
-    Theorem  numpy rounds a binary32 result once more to binary16; for + - * / that is the rounding
-             of the exact result, since 24 >= 2 * 11 + 2. The logarithm is a table
-    Checked  tests/verify/test_exhaustive.py
-
-    >>> half = np.array([0.5], np.float16)
-    >>> snapped_binary16(half, half, -1, epsilon=1.0, bound=4.0).tolist()
-    [1.0]
-    """
-    loss, wall = np.float16(epsilon), np.float16(bound)
-    if float(loss) != epsilon or float(wall) != bound:  # numpy would compare them in binary16
-        raise InvalidParameter("epsilon", problem="or bound is not a binary16", remedy="round it")
-    grid = np.float16(np.ldexp(1.0, 1 - int(np.frexp(epsilon)[1])))
-    noise = np.float16(sign) * (_logarithms()[u.view(np.uint16)] / loss)
-    near = np.rint((np.clip(value, -wall, wall) + noise) / grid) * grid + np.float16(0)
-    snapped: Halves = np.clip(near, -wall, wall)
-    return snapped
-
-
-@lru_cache(maxsize=1)
-def _logarithms() -> Halves:
-    """Ln of every positive binary16, correctly rounded to binary16; NaN elsewhere.
-
-    Theorem  the midpoints between binary16 numbers are doubles. A real below one has a correctly
-             rounded double not above it: only a double on a midpoint would not decide
-    """
-    table = np.full(1 << 16, np.nan, np.float16)
-    exact = ln_each(np.arange(1, 0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64))
-    table[1:0x7C00] = exact.astype(np.float16)
-    low_bits = exact.view(np.int64) & ((1 << 42) - 1)
-    if (low_bits == 1 << 41).any():
-        raise PrecisionExhausted("a logarithm lies too close to a midpoint of binary16")
-    return table

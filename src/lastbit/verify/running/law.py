@@ -274,6 +274,10 @@ class Worst:
     def loss(self) -> Ball | None:
         return log_ratio(self.probability, self.other)
 
+    def excess(self, epsilon: Number) -> Ball | None:
+        """The loss beyond a promise."""
+        return None if self.loss is None else self.loss - rational(epsilon, "epsilon")
+
 
 def log_ratio(probability: Fraction, other: Fraction) -> Ball | None:
     """ln(probability/other); None stands for infinity."""
@@ -316,8 +320,7 @@ class ExactLoss:
         return self.worst.loss
 
     def excess(self, epsilon: Number) -> Ball | None:
-        loss = self.loss
-        return None if loss is None else loss - rational(epsilon, "epsilon")
+        return self.worst.excess(epsilon)
 
     def delta(self, epsilon: Number) -> Ball:
         """The least delta at this epsilon, for these inputs in both directions.

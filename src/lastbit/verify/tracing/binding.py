@@ -23,8 +23,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.verify.tracing.screening import constant_text, module_of
-from lastbit.verify.tracing.trace import Followed, codes_in, plain_function
+from lastbit.verify.tracing.screening import codes_in, constant_text, module_of
+from lastbit.verify.tracing.trace import Followed, plain_function
 
 
 def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:

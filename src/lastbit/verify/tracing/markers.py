@@ -158,10 +158,6 @@ def marked(x: Traced) -> tuple[Expression, Step, Run]:
     return object.__getattribute__(x, "_marked")  # type: ignore[no-any-return]
 
 
-def _made(x: Traced, expression: Expression, step: Step) -> Traced:
-    return marker(expression, step, marked(x)[2])
-
-
 def refuse(x: Traced, what: str, remedy: str) -> NoReturn:
     """Refuse a question, and keep it: the code may catch the refusal, the tracer must not."""
     run = marked(x)[2]
@@ -191,7 +187,7 @@ def _binary(name: str, kind: Dyadic, left: object, right: object) -> Traced:
         marked(y)[:2] if type(y) is Traced else (ex.Constant(_constant(x, y)), constant_step(y))
         for y in (left, right)
     )
-    return _made(x, kind(a, b), Step(name, (one, two)))
+    return marker(kind(a, b), Step(name, (one, two)), marked(x)[2])
 
 
 def _unary(name: str, kind: Unary, x: Traced) -> Traced:

@@ -188,7 +188,8 @@ class _Reader:
                 what = f"has a {type(value).__name__} as the default of {name}"
                 self.refuse(what, "use numbers as defaults")
             self.found.functions[function][f"default {name}"] = text
-        self.code(code)
+        for one in codes_in(code):
+            self.code(one)
 
     def refuse(self, what: str, remedy: str) -> NoReturn:
         file = self.function.__code__.co_filename
@@ -204,9 +205,6 @@ class _Reader:
             lines = [one.positions.lineno for one in (at, then) if one and one.positions]
             self.line = next(filter(None, lines), self.line)
             path = self.instruction(at, listed[place - 1], listed[place + 1 :], path)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                self.code(constant)
 
     def instruction(
         self, at: dis.Instruction, before: _Next, follow: list[_Next], path: _Loaded
@@ -343,6 +341,14 @@ class _Reader:
 _MISSING = object()
 
 
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of the functions made inside, at any depth."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
+
+
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
     beside = ("CACHE", "PRECALL", "EXTENDED_ARG")
     return [at for at in dis.get_instructions(code) if at.opname not in beside]
@@ -370,13 +376,9 @@ def _pushes(then: _Next) -> bool:
 
 def _inner_names(code: types.CodeType) -> Iterator[str]:
     """The names that functions made inside are given, at any depth."""
-    listed = _instructions(code)
-    for at, then in pairwise(listed):
+    for at, then in (pair for one in codes_in(code) for pair in pairwise(_instructions(one))):
         if at.opname in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE") and "STORE_" in then.opname:
             yield str(then.argval[0] if isinstance(then.argval, tuple) else then.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _inner_names(constant)
 
 
 def library_name(value: Any) -> str | None:

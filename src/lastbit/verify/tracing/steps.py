@@ -24,7 +24,7 @@ import numpy as np
 
 from lastbit.errors import Untraceable
 from lastbit.verify.error_bounds.formats import BINARY64
-from lastbit.verify.language.expressions import Condition
+from lastbit.verify.language.expressions import Condition, in_order
 
 Rows: TypeAlias = list[list[Any]]
 Outcome: TypeAlias = tuple[str, Any]
@@ -52,40 +52,10 @@ def constant_step(value: Any) -> Step:
     return Step("fraction", rest=(str(Fraction(value)),))
 
 
-def case_step(condition: Condition, then: Step, otherwise: Step) -> Step:
-    """One step where a condition on an input holds, another where it does not."""
-    rest = (condition.name, condition.relation, str(condition.bound))
-    return Step("case", (then, otherwise), rest)
-
-
-def branch_step(
-    compared: Step, relation: str, bound: Fraction, then: Step, otherwise: Step
-) -> Step:
-    """One step where a computed number is below a bound, another where it is not."""
-    return Step("branch", (then, otherwise, compared), (relation, str(bound)))
-
-
 def rows_of(step: Step) -> Rows:
     """Steps as plain JSON in the order of evaluation, equal ones once: a name, places, the rest."""
-    rows: Rows = []
-    seen: dict[int, int] = {}
-    equal: dict[tuple[Any, ...], int] = {}
-    stack: list[tuple[Step, bool]] = [(step, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in seen:
-            continue
-        if not ready:
-            stack.append((node, True))
-            stack.extend((below, False) for below in reversed(node.below))
-            continue
-        places = tuple(seen[id(below)] for below in node.below)
-        key = (node.name, places, node.rest)
-        if key not in equal:
-            equal[key] = len(rows)
-            rows.append([node.name, *places, *node.rest])
-        seen[id(node)] = equal[key]
-    return rows
+    listed = in_order(step, lambda node: node.below, lambda node: (node.name, node.rest))
+    return [[node.name, *places, *node.rest] for node, places in listed]
 
 
 def used_by(step: Step) -> dict[int, Step]:
@@ -133,8 +103,7 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
         if index in used:
             row = rows[index]
             if row[0] in ("case", "branch"):
-                holds = _holds(row, inputs) if row[0] == "case" else _is_below(rows, row, inputs)
-                taken[index] = row[1] if holds else row[2]
+                taken[index] = row[1] if _holds(rows, row, inputs) else row[2]
                 used.add(taken[index])
             else:
                 used.update(part for part in row[1:] if type(part) is int)
@@ -172,21 +141,18 @@ def replayed(rows: Sequence[Sequence[Any]], inputs: Mapping[str, Any]) -> Any:
     return found[len(rows) - 1]
 
 
-def _holds(row: Sequence[Any], inputs: Mapping[str, Any]) -> bool:
-    name, relation, bound = row[3:]
-    condition = Condition(name, relation, Fraction(bound))
-    return condition.holds(Fraction(inputs[name]))
+def _holds(rows: Sequence[Sequence[Any]], row: Sequence[Any], inputs: Mapping[str, Any]) -> bool:
+    """Whether the condition of a case, on an input, or of a branch, on a computed number, holds."""
+    of, relation, bound = row[3:]
+    if row[0] == "branch":
+        return compared(replayed(rows[: of + 1], inputs), relation, Fraction(bound))
+    return Condition(of, relation, Fraction(bound)).holds(Fraction(inputs[of]))
 
 
 def compared(x: Any, relation: str, bound: Fraction) -> bool:
     """Whether a number is below a bound, exactly."""
     number = float(x) if isinstance(x, float) else x
     return bool(number < bound if relation == "<" else number <= bound)
-
-
-def _is_below(rows: Sequence[Sequence[Any]], row: Sequence[Any], inputs: Mapping[str, Any]) -> bool:
-    _, _, _, place, relation, bound = row
-    return compared(replayed(rows[: place + 1], inputs), relation, Fraction(bound))
 
 
 def outcome(run: Callable[[], Any]) -> Outcome:

@@ -23,7 +23,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -58,14 +58,12 @@ from lastbit.verify.tracing.markers import (
     round_to,
     summed,
 )
-from lastbit.verify.tracing.screening import Screened, module_of, screened
+from lastbit.verify.tracing.screening import Screened, codes_in, module_of, screened
 from lastbit.verify.tracing.steps import (
     ERRORS,
     Rows,
     Step,
     Typed,
-    branch_step,
-    case_step,
     constant_step,
     failing_on,
     rows_of,
@@ -280,12 +278,13 @@ class _Tracer:
             then, yes = self.from_((*known, (condition, True)))
             otherwise, no = self.from_((*known, (condition, False)))
             if isinstance(condition, Condition):
-                return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+                rest = (condition.name, condition.relation, str(condition.bound))
+                return Piecewise(condition, then, otherwise), Step("case", (yes, no), rest)
             clamped = clamp_of_cases(condition.expression, condition.bound, then, otherwise)
             if clamped is None:
                 raise condition.refusal()
-            asked = condition.step, condition.relation, condition.bound
-            return clamped, branch_step(*asked, yes, no)
+            below = (condition.relation, str(condition.bound))
+            return clamped, Step("branch", (yes, no, condition.step), below)
         self.paths.append(known)
         if type(result) is Fails:
             return result, Step("raise", rest=(result.name,))
@@ -505,14 +504,6 @@ class _Copies:
         if isinstance(value, types.FunctionType) and value not in (clamp, round_to):
             return self.of(value)
         return value
-
-
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions made inside."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_in(constant)
 
 
 class _ModuleShim:
