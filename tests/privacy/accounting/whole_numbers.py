@@ -96,9 +96,11 @@ def lattice(composition: Composition, order: float) -> Lattice | None:
 
 def _atoms(part: Component, grid: Grid) -> dict[int, arb]:
     """P[L = offset + n spacing] by n."""
-    atoms = part.pieces()
-    assert atoms is not None
-    return {int((Fraction(at.shift) - grid.offset) / grid.spacing): at.weight for at in atoms}
+    atoms = {}
+    for piece in part.pieces() or ():
+        assert isinstance(piece.shift, Fraction)
+        atoms[int((piece.shift - grid.offset) / grid.spacing)] = piece.weight
+    return atoms
 
 
 def _rounded(tilted: dict[int, arb]) -> Masses:
