@@ -415,6 +415,8 @@ class StatisticOptions(TypedDict, total=False):
 def private_median(data: Any, **options: Unpack[StatisticOptions]) -> float:
     """The median of data between public bounds, by `quantile_mechanism("1/2", ...)`.
 
+    Its options are the same: `epsilon`, `lower`, `upper`, and what the mechanism may be told.
+
     >>> 0 <= private_median([3, 5, 8, 9, 12], epsilon=1, lower=0, upper=100) <= 100
     True
     """
@@ -424,7 +426,8 @@ def private_median(data: Any, **options: Unpack[StatisticOptions]) -> float:
 def private_quantile(data: Any, level: Number, **options: Unpack[StatisticOptions]) -> float:
     """The value that a share `level` of the data does not exceed: 0 is the least, 1 the greatest.
 
-    By `quantile_mechanism`, which says by which mechanism, before any data are seen.
+    By `quantile_mechanism`, which says by which mechanism, before any data are seen, and has the
+    same options.
 
     >>> 0 <= private_quantile([3, 5, 8, 9, 12], "0.9", epsilon=1, lower=0, upper=100) <= 100
     True
@@ -437,6 +440,8 @@ def private_trimmed_mean(
 ) -> float:
     """The mean without the share `trim` of the data at either end; their number is public.
 
+    By `SmoothStatistic`, with the same options.
+
     >>> 0 <= private_trimmed_mean(range(100), epsilon=1, lower=0, upper=100) <= 100
     True
     """
@@ -447,7 +452,7 @@ def private_variance(data: Any, **options: Unpack[StatisticOptions]) -> float:
     """The mean squared distance from the mean; the number of records is public.
 
     Its local sensitivity is never below about a quarter of the global one, so this gains little
-    over `Laplace`; it is here for completeness.
+    over `Laplace`; it is here for completeness. By `SmoothStatistic`, with the same options.
 
     >>> 0 <= private_variance(range(100), epsilon=1, lower=0, upper=100) <= 2500
     True
