@@ -58,7 +58,6 @@ from lastbit.exact.rounding import (
     rounded_down as rounded_down,
     rounded_near as rounded_near,
     rounded_up as rounded_up,
-    tidy as tidy,
     upper as upper,
 )
 from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, arb_of, nearest, working_precision
@@ -400,114 +400,61 @@ def _is_nearer(pick: ExponentialQuantile) -> bool:
         return bool(arb_of(pick.rate * pick.level.denominator) * off > log(2))
 
 
-def private_median(
-    data: Any,
-    *,
-    epsilon: Number,
-    lower: Number,
-    upper: Number,
-    delta: Number | None = None,
-    noise: str | Ideal = "auto",
-    grid: Number = "auto",
-    neighbours: Neighbours = CHANGE_ONE,
-) -> float:
+class StatisticOptions(TypedDict, total=False):
+    """What `quantile_mechanism` and `SmoothStatistic` take by name, and the functions below too."""
+
+    epsilon: Required[Number]
+    lower: Required[Number]
+    upper: Required[Number]
+    delta: Number | None
+    noise: str | Ideal
+    grid: Number
+    neighbours: Neighbours
+
+
+def private_median(data: Any, **options: Unpack[StatisticOptions]) -> float:
     """The median of data between public bounds, by `quantile_mechanism("1/2", ...)`.
+
+    Its options are the same: `epsilon`, `lower`, `upper`, and what the mechanism may be told.
 
     >>> 0 <= private_median([3, 5, 8, 9, 12], epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return private_quantile(
-        data,
-        "1/2",
-        epsilon=epsilon,
-        lower=lower,
-        upper=upper,
-        delta=delta,
-        noise=noise,
-        grid=grid,
-        neighbours=neighbours,
-    )
+    return quantile_mechanism("1/2", **options).release(data)
 
 
-def private_quantile(
-    data: Any,
-    level: Number,
-    *,
-    epsilon: Number,
-    lower: Number,
-    upper: Number,
-    delta: Number | None = None,
-    noise: str | Ideal = "auto",
-    grid: Number = "auto",
-    neighbours: Neighbours = CHANGE_ONE,
-) -> float:
+def private_quantile(data: Any, level: Number, **options: Unpack[StatisticOptions]) -> float:
     """The value that a share `level` of the data does not exceed: 0 is the least, 1 the greatest.
 
-    By `quantile_mechanism`, which says by which mechanism, before any data are seen.
+    By `quantile_mechanism`, which says by which mechanism, before any data are seen, and has the
+    same options.
 
     >>> 0 <= private_quantile([3, 5, 8, 9, 12], "0.9", epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    mechanism = quantile_mechanism(
-        level,
-        epsilon=epsilon,
-        lower=lower,
-        upper=upper,
-        delta=delta,
-        noise=noise,
-        grid=grid,
-        neighbours=neighbours,
-    )
-    return mechanism.release(data)
+    return quantile_mechanism(level, **options).release(data)
 
 
 def private_trimmed_mean(
-    data: Any,
-    *,
-    epsilon: Number,
-    lower: Number,
-    upper: Number,
-    trim: Number = "1/10",
-    delta: Number | None = None,
-    noise: str | Ideal = "student",
-    grid: Number = "auto",
+    data: Any, *, trim: Number = "1/10", **options: Unpack[StatisticOptions]
 ) -> float:
     """The mean without the share `trim` of the data at either end; their number is public.
+
+    By `SmoothStatistic`, with the same options.
 
     >>> 0 <= private_trimmed_mean(range(100), epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    mechanism = SmoothStatistic(
-        TrimmedMean(trim),
-        epsilon=epsilon,
-        lower=lower,
-        upper=upper,
-        delta=delta,
-        noise=noise,
-        grid=grid,
-    )
-    return mechanism.release(data)
+    return SmoothStatistic(TrimmedMean(trim), **options).release(data)
 
 
-def private_variance(
-    data: Any,
-    *,
-    epsilon: Number,
-    lower: Number,
-    upper: Number,
-    delta: Number | None = None,
-    noise: str | Ideal = "student",
-    grid: Number = "auto",
-) -> float:
+def private_variance(data: Any, **options: Unpack[StatisticOptions]) -> float:
     """The mean squared distance from the mean; the number of records is public.
 
     Its local sensitivity is never below about a quarter of the global one, so this gains little
-    over `Laplace`; it is here for completeness.
+    over `Laplace`; it is here for completeness. By `SmoothStatistic`, with the same options.
 
     >>> 0 <= private_variance(range(100), epsilon=1, lower=0, upper=100) <= 2500
     True
     """
-    mechanism = SmoothStatistic(
-        Variance(), epsilon=epsilon, lower=lower, upper=upper, delta=delta, noise=noise, grid=grid
-    )
-    return mechanism.release(data)
+    return SmoothStatistic(Variance(), **options).release(data)

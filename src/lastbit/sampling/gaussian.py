@@ -18,6 +18,7 @@ from lastbit.exact import (
     exp_between,
     exp_negative,
     gaussian_weights,
+    product,
     share,
     shorter,
     theta_between,
@@ -89,12 +90,13 @@ def direct(
 
     def boundaries(places: int) -> Iterator[Pair]:
         working = places + _SPARE
-        total = theta_between(variance, working)
+        one = 1 << working
+        unit = share((one, one), theta_between(variance, working), working)
         low = high = 0
         for k, (below, above) in enumerate(gaussian_weights(variance, working)):
             for _ in range(2 if k else 1):
                 low, high = low + below, high + above
-                yield shorter(share((low, high), total, working), _SPARE)
+                yield shorter(product((low, high), unit, working), _SPARE)
 
     return Direct(
         inversion(
@@ -254,13 +256,14 @@ def cells(variance: Fraction, *, cells_per_deviation: int = _CELLS_PER_DEVIATION
         B (theta(coarse) - 1)/Z.
         """
         working = places + _SPARE
-        total = theta_between(variance, working)
-        low, high = (end - (1 << working) for end in theta_between(coarse, working))
+        one = 1 << working
+        unit = share((width * one, width * one), theta_between(variance, working), working)
+        low, high = (end - one for end in theta_between(coarse, working))
         for c, (below, above) in enumerate(gaussian_weights(coarse, working)):
             for _ in range(2 if c else 1):
                 if c:
-                    low, high = low - above, high - below
-                behind = share((width * low, width * high), total, working)
+                    low, high = max(low - above, 0), high - below
+                behind = product((low, high), unit, working)
                 yield shorter(complement(behind, working), _SPARE)
 
     def remainder_boundaries(places: int) -> Iterator[Pair]:

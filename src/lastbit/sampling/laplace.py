@@ -164,24 +164,28 @@ def _digit(rate: Fraction, base: int | None, *, signed: bool) -> Boundaries:
     Theorem  Write q = exp(-rate) and W = 1 - q**base, or 1. P[digit <= d] = (1 - q**(d+1)) / W.
              With a sign P[d and s] is P[d]/(1+q) for s = 0 and P[d] q/(1+q) for s = 1, and the
              cells are 0 and 0 with a sign, 1 and 1 with a sign, ...: in front of the signed one
-             (1 - q**d + q**d (1-q)/(1+q)) / W = (1 - 2 q**(d+1)/(1+q)) / W is filled
+             (1 - q**d + q**d (1-q)/(1+q)) / W = (1 - q**d 2q/(1+q)) / W is filled
     """
     # so many leading zeros 1 - q may have: as many places more keep it exact enough
-    small = max(0, rate.denominator.bit_length() - rate.numerator.bit_length())
+    spare = max(0, rate.denominator.bit_length() - rate.numerator.bit_length()) + 32
 
     def boundaries(places: int) -> Iterator[Pair]:
-        spare = small + 32
         working = places + spare
         one = 1 << working
         ratio = exp_between(rate, working)
-        whole = complement(exp_between(rate * base, working), working) if base else (one, one)
+        whole = complement(exp_between(rate * base, working), working) if base else None
+        twice = 2 * ratio[0], 2 * ratio[1]
+        either = share(twice, (one + ratio[0], one + ratio[1]), working)
+
+        def filled(left: Pair) -> Pair:
+            upto = complement(left, working)
+            return shorter(upto if whole is None else share(upto, whole, working), spare)
+
         survival = one, one
         while True:
-            survival = product(survival, ratio, working)
             if signed:
-                positive = 2 * survival[0], 2 * survival[1]
-                half = share(positive, (one + ratio[0], one + ratio[1]), working)
-                yield shorter(share(complement(half, working), whole, working), spare)
-            yield shorter(share(complement(survival, working), whole, working), spare)
+                yield filled(product(survival, either, working))
+            survival = product(survival, ratio, working)
+            yield filled(survival)
 
     return boundaries

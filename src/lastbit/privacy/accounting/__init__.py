@@ -9,11 +9,10 @@
 | `composition.py` | products of moments, and floats that choose where to compute |
 | `engine.py` | which engine answers |
 | `contour.py` | the line sum: moments on a vertical line, in balls |
-| `lattice.py` | tilted masses in whole numbers; shares nothing with the line sum but moments |
 | `cells.py` | releases about rare samples, between two pairs of atoms |
 | `pair.py` | two releases, one at least about a sample |
 | `choices.py` | the best bounds where mechanisms or data choose among several pairs |
 | `bounded_range.py` | several releases of bounded range, chosen after earlier answers |
 | `thresholds.py` | keys from a threshold up, which one of the neighbours has or both |
-| `pieces.py`, `top.py`, `single.py` | residues, the largest losses, closed forms |
+| `pieces.py`, `single.py` | residues, closed forms |
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,10 +12,8 @@ from flint import acb, arb, ctx
 from numpy.typing import NDArray
 
 from lastbit.exact import arb_of, nearest, working_precision
-from lastbit.laws import DiscreteGaussian
 
 Floats = NDArray[np.float64]
-MOST_ATOMS = 1 << 14
 
 
 class Grid(NamedTuple):
@@ -81,19 +78,6 @@ class Component:
     def variance(self) -> Fraction | None:
         """The v of a Gaussian loss, M(z) = exp(v z (z+1)/2); None for all others."""
         return None
-
-    def masses(self, count: int) -> list[arb] | None:
-        """P[L = greatest - j spacing] for j below count, where there is a greatest loss."""
-        return None
-
-    def atoms(self, order: float) -> dict[int, arb] | None:
-        """P[L = offset + n spacing] by n, for all n that matter at an order; None if too many."""
-        grid, greatest = self.grid, self.greatest
-        if grid is None or greatest is None or 2 * greatest / grid.spacing > MOST_ATOMS:
-            return None
-        first = int((greatest - grid.offset) / grid.spacing)
-        masses = self.masses(int(2 * greatest / grid.spacing) + 1)
-        return None if masses is None else {first - j: mass for j, mass in enumerate(masses)}
 
     def pieces(self) -> list[Piece] | None:
         """The moment as a short sum of exponentials times powers of z, z+1 and 2z+1."""
@@ -209,10 +193,6 @@ class Response(Component):
     def greatest(self) -> Fraction:
         return self.epsilon
 
-    def masses(self, count: int) -> list[arb]:
-        _, up, level, down = _response(self, ctx.prec)
-        return ([up, down] if self.answers == 2 else [up, level, down])[:count]
-
     def pieces(self) -> list[Piece]:
         _, up, level, down = _response(self, ctx.prec)
         ends = [Piece(up, self.epsilon), Piece(down, -self.epsilon)]
@@ -327,21 +307,15 @@ class TwoSidedGeometric(Component):
     def greatest(self) -> Fraction:
         return self.distance / self.scale
 
-    def masses(self, count: int) -> list[arb]:
-        ratio, kept = (-arb_of(1 / self.scale)).exp(), self._kept()
-        inner = arb_of(1 / (2 * self.scale)).tanh()
-        found = [kept / (1 + ratio)]
-        for j in range(1, min(count, self.distance)):
-            found.append(kept * inner * (-arb_of(j / self.scale)).exp())
-        if count > self.distance:
-            found.append(kept * (-arb_of(self.distance / self.scale)).exp() / (1 + ratio))
-        return found[:count]
-
     def pieces(self) -> list[Piece] | None:
         if self.distance > 8:
             return None
-        found = enumerate(self.masses(self.distance + 1))
-        return [Piece(m, (self.distance - 2 * j) / self.scale) for j, m in found]
+        ratio, kept = (-arb_of(1 / self.scale)).exp(), self._kept()
+        inner = kept * arb_of(1 / (2 * self.scale)).tanh()
+        masses = [inner * (-arb_of(j / self.scale)).exp() for j in range(self.distance + 1)]
+        masses[0] = kept / (1 + ratio)
+        masses[-1] = kept * (-arb_of(self.distance / self.scale)).exp() / (1 + ratio)
+        return [Piece(m, (self.distance - 2 * j) / self.scale) for j, m in enumerate(masses)]
 
 
 @lru_cache(maxsize=64)
@@ -388,14 +362,6 @@ class ThetaNormal(Component):
 
     def cumulant(self, orders: Floats) -> Floats:
         return orders * (orders + 1) * nearest(Fraction(self.distance**2) / (2 * self.spread))
-
-    def atoms(self, order: float) -> dict[int, arb] | None:
-        middle = -round(order * self.distance)
-        reach = math.ceil(13 * math.sqrt(nearest(self.spread))) + 2
-        if reach > MOST_ATOMS or abs(middle) > 1 << 40:
-            return None
-        law = DiscreteGaussian(self.spread)
-        return {-k: law.mass(k) for k in range(middle - reach, middle + reach + 1)}
 
     def bound(self, order: arb, times: arb) -> arb:
         """abs(M) for t in one half-period, by the sizes of the terms of S."""
@@ -538,15 +504,9 @@ class TwoLosses(Component):
     def greatest(self) -> Fraction:
         return self.end
 
-    def masses(self, count: int) -> list[arb]:
-        return [self._chance(), 1 - self._chance()][:count]
-
-    def atoms(self, order: float) -> dict[int, arb]:
-        return {0: self._chance(), -1: 1 - self._chance()}
-
     def pieces(self) -> list[Piece]:
-        ends = self.end, self.end - self.epsilon
-        return [Piece(mass, end) for mass, end in zip(self.masses(2), ends, strict=True)]
+        p = self._chance()
+        return [Piece(p, self.end), Piece(1 - p, self.end - self.epsilon)]
 
 
 @dataclass(frozen=True, slots=True)

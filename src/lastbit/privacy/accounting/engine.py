@@ -3,10 +3,8 @@
 | composition | engine |
 |---|---|
 | Gaussian losses only; one release | closed forms, `single.py` |
-| near the greatest loss of a lattice | the largest losses one by one, `top.py` |
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
 | two releases, one at least about a sample | an integral of a closed form, `pair.py` |
-| a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | samples, where the line sum does not close | noise in cells, `cells.py` |
 | all others | the line sum, `contour.py` |
 
@@ -39,12 +37,10 @@ from lastbit.privacy.accounting.contour import (
     smoothed,
     smoothed_floats,
 )
-from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
 from lastbit.privacy.accounting.thresholds import MOST_KEYS, Threshold
-from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
 Bounds: TypeAlias = tuple[arb, arb]
 Excess: TypeAlias = Callable[[Fraction], Bounds]
@@ -195,25 +191,11 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
     part = one_release(composition)
     if part is not None:
         return lambda at: _one_bounds(composition, part, at)
-    grid, greatest = composition.grid(), composition.greatest()
-    if grid is not None and greatest is not None:
-        count = math.ceil((greatest - Fraction(x)) / grid.spacing) + 8
-        few = top(composition, min(count, MOST_LOSSES)) if count <= MOST_LOSSES else None
-        if few is not None:
-
-            def from_the_top(at: Fraction) -> Bounds:
-                found = few.bounds(at)
-                return _line(composition, order, x, size)(at) if found is None else found
-
-            return from_the_top
+    grid = composition.grid()
     if grid is None or nearest(grid.spacing) < 1e-4 or few_pieces(composition):
         found = _in_pieces(composition, x)
         if found is not None:
             return found
-    if grid is not None and composition.guide.width(order, x, size - 40) > 200 * grid.spacing:
-        listed = lattice(composition, order)
-        if listed is not None:
-            return listed.bounds
     return _line(composition, order, x, size)
 
 

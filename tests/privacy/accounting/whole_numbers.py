@@ -1,4 +1,4 @@
-"""Losses on a lattice, as tilted masses in whole numbers: where lattices are fine but not too fine.
+"""Losses on a lattice, as tilted masses in whole numbers: another way to what the line sum says.
 
 Theorem  let the masses m_x exp(c x) be rounded down, or dropped, and convolved exactly, again and
          again. With S the sum of what is left, and M the product of the moments at c,
@@ -6,7 +6,7 @@ Theorem  let the masses m_x exp(c x) be rounded down, or dropped, and convolved 
          What is missing is a measure with the tilted mass M - S, and the moment bound
          (`contour.py`) holds for every measure. One number certifies all rounding and truncation
 Differs  no sum along a line, no aliases, no float: nothing is shared with `contour.py` but moments
-Checked  tests/privacy/accounting/test_engines.py
+Checked  test_engines.py
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flint import acb, arb, arb_poly, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
 from lastbit.exact import arb_of, working_precision
-from lastbit.privacy.accounting.component import Grid
+from lastbit.privacy.accounting.component import Component, Grid
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import kappa
 
@@ -73,10 +73,8 @@ def lattice(composition: Composition, order: float) -> Lattice | None:
         c = arb(order)
         parts, size = [], 1
         for part, count in composition.parts:
-            atoms = part.atoms(order)
-            if atoms is None:
-                return None
             assert part.grid is not None
+            atoms = _atoms(part, part.grid)
             stride = int(part.grid.spacing / grid.spacing)
             size += (max(atoms) - min(atoms)) * stride * count
             if size > _MOST_CELLS:
@@ -94,6 +92,15 @@ def lattice(composition: Composition, order: float) -> Lattice | None:
         left = arb(fmpz(sum(total.cells.tolist()))) * arb(2) ** total.exponent
         missing = (moment - left).upper().max(arb(0))
         return Lattice(total, c, grid, missing, composition.constant())
+
+
+def _atoms(part: Component, grid: Grid) -> dict[int, arb]:
+    """P[L = offset + n spacing] by n."""
+    atoms = {}
+    for piece in part.pieces() or ():
+        assert isinstance(piece.shift, Fraction)
+        atoms[int((piece.shift - grid.offset) / grid.spacing)] = piece.weight
+    return atoms
 
 
 def _rounded(tilted: dict[int, arb]) -> Masses:
