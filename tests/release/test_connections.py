@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import polars
 import pytest
+from lastbit.release.noise import noised
 
 from lastbit.release import release as releasing
-from lastbit.release.noise import noised
 from tests.cli.running import succeeded
 
 CARD = """

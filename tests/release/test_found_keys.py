@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lastbit.release.noise import noised
+from lastbit.tables.backends.aggregated import Aggregates
 
 import lastbit as lb
 from lastbit.checker import problem_of
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.ledger import Ledger
-from lastbit.release.noise import noised
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import SERVED
-from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.parts import GaussianSelection, LaplacePart
 from lastbit.tables.plan.plan import planned

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from lastbit.release.noise import Noisy, noised
 
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.release.intervals import Cell, columns_of
-from lastbit.release.noise import Noisy, noised
 from lastbit.release.reach import BETA, BETA_MEAN, MeasureNoise, reach_of
 from lastbit.tables.plan.plan import Plan, planned
 from tests.evidence import Extent

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from lastbit.tables.backends.aggregated import Aggregates
 
 import lastbit as lb
 from lastbit.checker.dispatch import problem_of
@@ -15,7 +16,6 @@ from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused, Wrong
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals as module
 from lastbit.release.marginal_answer import Marginals
-from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.backends.engines import Session
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart
 from tests.cli.running import lastbit

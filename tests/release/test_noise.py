@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from lastbit.release.noise import noised, rank_distances
 
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, ExpWeighted
 from lastbit.laws.law import Law
-from lastbit.release.noise import noised, rank_distances
 from lastbit.tables.plan.parts import LaplacePart, RankPart
 from lastbit.tables.plan.plan import Plan, planned
 from tests.laws.frequency import assert_frequency, suspicious

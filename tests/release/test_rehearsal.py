@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from lastbit.release.noise import Noisy
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, LastbitError
 from lastbit.release import release
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy
 from lastbit.release.rehearsal import pretended, rehearsed
 from lastbit.tables.backends.engines import Session
 from lastbit.tables.plan.parts import RankPart, TreePart

@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from lastbit.release.noise import rank_distances
 
 from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
-from lastbit.release.noise import rank_distances
 from lastbit.release.table import table
 from lastbit.tables.plan.parts import PartitionSelection, RankPart
 from lastbit.tables.plan.plan import planned

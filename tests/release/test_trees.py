@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, settings, strategies as st
+from lastbit.release.noise import Noisy, noised
 
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy, noised
 from lastbit.release.trees import least_squares, ranked, running, shares
 from lastbit.tables.plan.parts import TreePart
 from lastbit.tables.plan.plan import planned

@@ -6,9 +6,9 @@ from dataclasses import replace
 import duckdb
 import pytest
 from hypothesis import HealthCheck, Phase, assume, find, given, settings, strategies as st
+from lastbit.tables.backends.aggregated import assembled_marginals
 
 from lastbit.errors import EngineFailed
-from lastbit.tables.backends.aggregated import assembled_marginals
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import relation

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import assume, given, settings, strategies as st
-
 from lastbit.release.noise import rank_distances
+
 from lastbit.tables.plan.parts import RankPart
 from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_part, rank_sensitivity
 from lastbit.tables.plan.sensitivity import Measure

@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-
 from lastbit.release.having import evaluated
+
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from tests.tables.connecting import connected

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker.numbers import Rejected, number_format, quotient_error
+from lastbit.checker.intervals import number_format, quotient_error
+from lastbit.checker.numbers import Rejected
 from lastbit.checker.rounding import check_rounding, laplace_excess
 from lastbit.checker.shape import shape
 from lastbit.errors import NotCertified

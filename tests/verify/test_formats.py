@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lastbit.checker.numbers import number_format
+from lastbit.checker.intervals import number_format
 from lastbit.errors import LastbitError, Overflow
 from lastbit.verify.error_bounds.formats import (
     BINARY16,

@@ -50,7 +50,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from .code import imported, running_code, screened
-from .numbers import Json, Rejected, exp_bounds, is_power_of_two, ln_bounds, number, require
+from .intervals import is_power_of_two
+from .numbers import Json, Rejected, exp_bounds, ln_bounds, number, require
 
 Form: TypeAlias = dict[str, Fraction]
 """A sum of multiples of inputs and draws, and of 1 under the name of nothing."""

@@ -25,7 +25,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from .numbers import ARITHMETIC, Rejected, Rows, number, require, size
+from .intervals import ARITHMETIC, Rows, size
+from .numbers import Rejected, number, require
 
 
 @dataclass(frozen=True, slots=True)

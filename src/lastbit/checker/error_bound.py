@@ -26,13 +26,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .numbers import (
+from .intervals import (
     ONE,
     ZERO,
-    Interval,
-    Json,
     NumberFormat,
-    Rejected,
     each,
     exp,
     hull_distance,
@@ -41,15 +38,14 @@ from .numbers import (
     is_power_of_two,
     ln,
     minus,
-    number,
     number_format,
     plus,
     power,
-    require,
     size,
     sqrt,
     times,
 )
+from .numbers import Interval, Json, Rejected, number, require
 
 INPUTS = ("VAR", "SAMPLE")
 # rule: how many steps it uses, and how many other parts it is written with

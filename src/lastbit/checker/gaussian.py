@@ -51,21 +51,8 @@ from typing import Any
 
 from .code import check_code, check_records
 from .error_bound import check_error_bound
-from .numbers import (
-    Interval,
-    Json,
-    Rejected,
-    Rows,
-    draw_error,
-    exp_bounds,
-    interval_of,
-    ln_bounds,
-    number,
-    number_format,
-    quotient_error,
-    require,
-    sqrt_bounds,
-)
+from .intervals import Rows, draw_error, interval_of, number_format, quotient_error
+from .numbers import Interval, Json, Rejected, exp_bounds, ln_bounds, number, require, sqrt_bounds
 from .rounding import checked_region
 from .steps import Graph
 from .tail import pair_delta

@@ -31,7 +31,8 @@ from typing import Any
 
 from .code import running_code
 from .direction import check_monotone, reaches
-from .numbers import Json, Rejected, check_model, interval_of, ln_bounds, number, require
+from .intervals import check_model, interval_of
+from .numbers import Json, Rejected, ln_bounds, number, require
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 _ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})

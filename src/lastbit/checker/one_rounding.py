@@ -18,7 +18,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import ARITHMETIC, Interval, Rejected, Rows, number, require
+from .intervals import ARITHMETIC, Rows
+from .numbers import Interval, Rejected, number, require
 
 Link: TypeAlias = tuple[Any, ...]
 """A rule and its constants: ("MUL", c), ("FROM", c) for c - x, ("CLAMP", low, high), ("NEG",)."""

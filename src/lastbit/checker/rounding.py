@@ -36,23 +36,17 @@ from typing import Any
 
 from .code import check_code, check_records
 from .error_bound import check_error_bound
-from .numbers import (
-    Interval,
-    Json,
-    Rejected,
+from .intervals import (
     Rows,
     check_uniform,
     draw_error,
-    exp_bounds,
     interval_of,
-    ln_bounds,
-    number,
     number_format,
     quotient_error,
     reached,
-    require,
     spread,
 )
+from .numbers import Interval, Json, Rejected, exp_bounds, ln_bounds, number, require
 from .shape import Log, check_rate, shape, steady
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})

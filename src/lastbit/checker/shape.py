@@ -31,25 +31,22 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from .numbers import (
+from .intervals import (
     ARITHMETIC,
     ONE,
     ZERO,
-    Interval,
-    Rejected,
     Rows,
     exp,
     inverse,
     ln,
     minus,
-    number,
     plus,
     reached,
-    require,
     size,
     sqrt,
     times,
 )
+from .numbers import Interval, Rejected, number, require
 
 _UNKNOWN = "a step is not of the kind that can be followed"
 _TURNS = "a step changes its sign or its case inside an interval"

@@ -25,7 +25,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from .numbers import Json, Rejected, exp_bounds, exponent_of, ln_bounds, number, power, require
+from .intervals import exponent_of, power
+from .numbers import Json, Rejected, exp_bounds, ln_bounds, number, require
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40

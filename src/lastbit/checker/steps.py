@@ -23,17 +23,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import (
-    ARITHMETIC,
-    Interval,
-    Json,
-    Rejected,
-    Rows,
-    interval_of,
-    number,
-    require,
-    uniform_range,
-)
+from .intervals import ARITHMETIC, Rows, interval_of, uniform_range
+from .numbers import Interval, Json, Rejected, number, require
 from .one_rounding import check_ends, check_one_function, check_zeros, readings, zeros
 
 _DYADIC = MappingProxyType({
