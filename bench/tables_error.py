@@ -27,7 +27,7 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.backends.engines import aggregates
+from lastbit.tables.backends.engines import open_session
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
 from lastbit.tables.compile.statement import grid_integer
@@ -62,7 +62,8 @@ def compared(name: str, rows: int, releases: int = RELEASES) -> list[Measurement
     """The errors of both on one table."""
     path = str(table_file(name, rows))
     plan = _plan(path)
-    shares = aggregates(plan.query, plan.card, plan.measures, secret=None)
+    with open_session(plan.card) as session:
+        shares = session.aggregates(plan.query, plan.card, plan.measures, secret=None)
     zeros = {measure.name: [0] * GROUPS for measure in plan.measures}
     nothing = replace(shares, entries=zeros)
     pairs = []

@@ -15,12 +15,14 @@ from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import examined, read_card
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import refused, succeeded
 from tests.engines.servers import started
 from tests.release.canaries import told
+from tests.tables.connecting import aggregates
 
 SECRET = "a secret of tests"
 CANARY = "canary73211"
@@ -86,7 +88,7 @@ def asked(table, bounds=(0, 100)):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, {k: list(map(list, v)) for k, v in found.bins.items()}
 
 
@@ -466,9 +468,8 @@ def alone(tmp_path, monkeypatch):
 
 
 def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monkeypatch):
-    from lastbit.release import release
 
-    real = vars(release)["aggregates"]
+    real = vars(Session)["aggregates"]
 
     def stopped(*args, **more):
         alone.stop(signal.SIGQUIT)
@@ -476,7 +477,7 @@ def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monk
 
     table = lb.table("visits.toml")
     with monkeypatch.context() as patch:
-        patch.setattr(release, "aggregates", stopped)
+        patch.setattr(Session, "aggregates", stopped)
         with pytest.raises(EngineFailed, match="the server stopped, or the connection was lost"):
             table.sql(ASKED).release(epsilon=1)
     books = Ledger.open("visits.ledger")
@@ -545,7 +546,7 @@ def test_no_word_of_the_server_leaves(clinic, caplog, capfd, monkeypatch):
 
     monkeypatch.setattr(engines, "statement", stumbling)
     with pytest.raises(EngineFailed, match="could not run the statement") as caught:
-        engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+        aggregates(question.query, question.card, plan.measures, secret=SECRET)
     seen = capfd.readouterr()
     assert CANARY not in "\n".join((told(caught.value), seen.out, seen.err, caplog.text))
 

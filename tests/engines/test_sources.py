@@ -10,9 +10,8 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.checker.dispatch import problem_of
-from lastbit.release import release
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.engines import aggregates
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -32,6 +31,7 @@ from tests.release.canaries import (
     write_duckdb,
     write_parquet,
 )
+from tests.tables.connecting import aggregates
 
 canary_folder = canaries.canary_folder
 FILES = ('"visits.csv"', '"visits.parquet"', '{duckdb = "visits.duckdb", table = "visits"}')
@@ -154,6 +154,6 @@ def test_what_the_engine_says_of_a_value_is_not_heard(
         return replace(found, sql=f"SELECT {words} FROM {place}")
 
     monkeypatch.setattr(engines, "statement", stumbling)
-    monkeypatch.setattr(release, "rehearse", lambda *_: None)
+    monkeypatch.setattr(Session, "rehearse", lambda *_: None)
     fails(ask, capfd, caplog)
     assert Path("visits.ledger").exists()

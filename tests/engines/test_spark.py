@@ -26,6 +26,7 @@ from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.engines.spark_session import MISSING
 from tests.release.canaries import told
+from tests.tables.connecting import aggregates, rehearse
 
 engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
 
@@ -61,7 +62,7 @@ def asked(table):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, list(found.bins), found.units
 
 
@@ -442,7 +443,7 @@ def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
     whole = visits.read_bytes()
     visits.write_bytes(whole[:4] + bytes(60) + whole[64:])  # not where the schema is
     plan = planned(question.query, question.card, epsilon=1)
-    engines.rehearse(question.query, question.card, plan.measures)  # it reads no row
+    rehearse(question.query, question.card, plan.measures)  # it reads no row
     with pytest.raises(EngineFailed):
         raw(question)
 

@@ -21,10 +21,10 @@ import duckdb
 import pytest
 
 from lastbit.checker import query
-from lastbit.release import release
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan import plan
 from lastbit.tables.plan.plan import planned
@@ -253,4 +253,4 @@ def broken_statement(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     """Let the engine run another statement: one that stumbles over a value."""
     real = vars(engines)["statement"]
     monkeypatch.setattr(engines, "statement", lambda *a, **k: replace(real(*a, **k), sql=sql))
-    monkeypatch.setattr(release, "rehearse", lambda *_: None)  # which would refuse it for free
+    monkeypatch.setattr(Session, "rehearse", lambda *_: None)  # which would refuse it for free

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from lastbit.mechanisms import lattice
-from lastbit.release import paying, release
+from lastbit.release import paying
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.tables import Aggregates
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
@@ -81,16 +82,16 @@ class Engine:
             raise self.raw
         return self.raw
 
-    def fingerprint(self, card: Any) -> bytes:
+    def fingerprint(self, card: Any, session: Any = None) -> bytes:
         return self.data
 
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
-    monkeypatch.setattr(release, "aggregates", engine.aggregates)
+    monkeypatch.setattr(Session, "aggregates", engine.aggregates)
     monkeypatch.setattr(paying, "fingerprint", engine.fingerprint)
-    monkeypatch.setattr(release, "rehearse", lambda *_: None)
+    monkeypatch.setattr(Session, "rehearse", lambda *_: None)
     return engine
 
 

@@ -21,7 +21,6 @@ from lastbit.errors import EngineFailed, LastbitError
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
-from lastbit.tables.backends import engines
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -46,6 +45,7 @@ from tests.release.canaries import (
     write_duckdb,
     write_parquet,
 )  # fmt: skip
+from tests.tables.connecting import aggregates
 
 canary_folder, memory_folder = canaries.canary_folder, canaries.memory_folder
 PARQUET, DUCKDB = '"visits.parquet"', '{duckdb = "visits.duckdb", table = "visits"}'
@@ -295,7 +295,7 @@ def test_what_shows_itself(folder: Path) -> None:
     card = read_card("visits.toml")
     query = parsed(FOUND, card)
     plan = planned(query, card, epsilon=1, delta="1e-6")
-    raw = engines.aggregates(query, card, plan.measures, secret="s" * 64)
+    raw = aggregates(query, card, plan.measures, secret="s" * 64)
     noisy = vars(releasing)["noised"](plan, raw)
     answer = released(query, card, plan)
     book = Ledger.open("visits.ledger")

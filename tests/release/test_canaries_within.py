@@ -24,7 +24,6 @@ from lastbit.errors import EngineFailed, LastbitError
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
-from lastbit.tables.backends import engines
 from lastbit.tables.backends.duckdb import engine
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
@@ -45,6 +44,7 @@ from tests.release.canaries import (
     write_card,
     write_parquet,
 )  # fmt: skip
+from tests.tables.connecting import aggregates
 
 canary_folder, memory_folder = canaries.canary_folder, canaries.memory_folder
 PARQUET = '"visits.parquet"'
@@ -97,10 +97,10 @@ def test_a_file_that_changes_while_it_is_read(
     card = read_card("visits.toml")
     query = parsed(ALL, card)
     plan = planned(query, card, epsilon=1)
-    raw = raw_numbers(engines.aggregates(query, card, plan.measures, secret="s" * 64))
+    raw = raw_numbers(aggregates(query, card, plan.measures, secret="s" * 64))
     stamps = itertools.count()
     monkeypatch.setattr(engine, "_stamp", lambda _: next(stamps))
-    work = lambda: engines.aggregates(query, card, plan.measures, secret="s" * 64)  # noqa: E731
+    work = lambda: aggregates(query, card, plan.measures, secret="s" * 64)  # noqa: E731
     assert isinstance(fails(work, capfd, caplog, raw), EngineFailed)
     assert isinstance(fails(ask, capfd, caplog, raw), EngineFailed)
 

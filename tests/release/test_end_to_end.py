@@ -99,7 +99,7 @@ def test_a_hundred_thousand_releases_of_one_cell(
     card: DataCard, monkeypatch: pytest.MonkeyPatch, extent: Extent
 ) -> None:
     """The engine's own count of a cell, released 100,000 times, against the exact law."""
-    from lastbit.tables.backends.engines import aggregates
+    from tests.tables.connecting import aggregates
 
     seed(monkeypatch, 31)
     where = call("=", ColumnName("patient"), ColumnName("patient"))

@@ -305,11 +305,11 @@ def test_data_changed_between_fingerprint_and_charge(
     """Else the ledger would keep an answer under the fingerprint of data that it is not of."""
     real: Callable[..., Any] = releasing._noisy
 
-    def changing(plan: Any) -> Any:
-        found = real(plan) if when == "after it is read" else None
+    def changing(*given: Any) -> Any:
+        found = real(*given) if when == "after it is read" else None
         with Path("visits.csv").open("a", encoding="utf-8") as file:
             file.write("1,North,x,1,1,2020-01-01,2020-01-01\n")
-        return found or real(plan)
+        return found or real(*given)
 
     with monkeypatch.context() as patch:
         patch.setattr(releasing, "_noisy", changing)

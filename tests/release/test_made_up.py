@@ -33,7 +33,6 @@ from lastbit.tables import (
     PrivateTable,
     PublicTable,
     Source,
-    aggregates,
     parsed,
     planned,
     read_card,
@@ -41,6 +40,7 @@ from lastbit.tables import (
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.release import canaries
 from tests.release.canaries import ALL, FOUND, write_card
+from tests.tables.connecting import aggregates
 
 canary_folder = canaries.canary_folder
 NOWHERE = Source(kind="parquet", paths=("/nowhere/at/all.parquet",))

@@ -16,9 +16,10 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals as module
 from lastbit.release.marginal_answer import Marginals
 from lastbit.tables.backends.aggregated import Aggregates
-from lastbit.tables.backends.engines import marginal_counts
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart
 from tests.cli.running import lastbit
+from tests.tables.connecting import marginal_counts
 
 ROWS = """SELECT range AS person, CASE range % 3 WHEN 0 THEN 'n' WHEN 1 THEN 's' END AS region,
     range % 2 = 0 AS old, range % 80 AS age FROM range(3000)"""
@@ -118,7 +119,7 @@ def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
 
 def test_a_cell_that_the_engine_forgot_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     few = Aggregates(keys=[], entries={f"m{i}": [1] for i in range(1, 7)}, bins={}, units=[])
-    monkeypatch.setattr(module, "marginal_counts", lambda *_: few)
+    monkeypatch.setattr(Session, "marginal_counts", lambda *_: few)
     with pytest.raises(lb.errors.EngineFailed):
         asked().release(epsilon=1)
 
@@ -286,7 +287,7 @@ def test_a_failure_within_holds_no_number_of_the_data(
         raise ValueError(f"canary {given} {named}")
 
     question = asked()
-    monkeypatch.setattr(module, name, failing)
+    monkeypatch.setattr(Session if name in vars(Session) else module, name, failing)
     books = tmp_path / "books.db" if recorded else None
     with pytest.raises(lb.errors.EngineFailed) as caught:
         question.release(epsilon=1, ledger=books)

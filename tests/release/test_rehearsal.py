@@ -16,6 +16,7 @@ from lastbit.release import release
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy
 from lastbit.release.rehearsal import pretended, rehearsed
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.plan.parts import RankPart, TreePart
 from lastbit.tables.plan.plan import Plan, planned
 from tests.release.pretend import card_of, part, query_of
@@ -130,7 +131,7 @@ def test_what_cannot_be_made_is_not_charged(
         return columns_of(plan, noisy)
 
     monkeypatch.setattr(release, "columns_of", failing)
-    monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("rows were read"))
+    monkeypatch.setattr(Session, "aggregates", lambda *_, **__: pytest.fail("rows were read"))
     with pytest.raises(EngineFailed, match="nothing was charged"):
         table.agg(n=lb.count()).release(rho=1, ledger=tmp_path / "ledger")
     monkeypatch.undo()

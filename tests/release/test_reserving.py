@@ -19,11 +19,13 @@ from lastbit.release.release import released
 from lastbit.release.table import table
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.duckdb import files
+from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.release import canaries
 from tests.release.canaries import ALL, write_card
+from tests.tables.connecting import rehearse
 
 canary_folder = canaries.canary_folder
 
@@ -43,7 +45,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
 ) -> None:
     """The mutant: a charge after the engine, as it once was."""
     seen = []
-    real = engines.aggregates
+    real = Session.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         (paid,) = books().unanswered("visits")
@@ -51,7 +53,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
         seen.append((int(paid.cost.epsilon), books().spent("visits").epsilon, books().problems()))
         return real(*given, **named)
 
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(Session, "aggregates", aggregates)
     answer = ask()
     assert seen == [(1, Fraction(1), [])]
     assert ask().record == answer.record and len(seen) == 1
@@ -69,7 +71,7 @@ def test_the_engine_never_runs_for_what_the_ledger_refuses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(epsilon=7)
-    monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(Session, "aggregates", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(BudgetExceeded):
         ask("SELECT COUNT(*) AS n FROM visits", epsilon=2)
 
@@ -78,7 +80,7 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(release, "aggregates", lambda *_, **__: 1 / 0)
+        patch.setattr(Session, "aggregates", lambda *_, **__: 1 / 0)
         with pytest.raises(EngineFailed, match="stays charged"):
             ask(epsilon=8)
     assert books().remaining("visits").epsilon == 0  # type: ignore[union-attr]
@@ -89,14 +91,14 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
 def test_two_at_once_settle_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both run the engine for one reservation; the slower one gets the answer of the quicker."""
     meet = threading.Barrier(2, timeout=60)
-    real = engines.aggregates
+    real = Session.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         meet.wait()
         return real(*given, **named)
 
     ask()  # so that the ledger and the account are there
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(Session, "aggregates", aggregates)
     found: list[Any] = []
     sql = "SELECT COUNT(*) AS n FROM visits"
     threads = [threading.Thread(target=lambda: found.append(ask(sql).record)) for _ in range(2)]
@@ -151,7 +153,7 @@ def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch
     card = read_card("visits.toml")
     query = parsed(ALL, card)
     plan = planned(query, card, epsilon=1)
-    engines.rehearse(query, card, plan.measures)
+    rehearse(query, card, plan.measures)
 
 
 def test_a_plan_that_the_checker_rejects_is_never_charged(
@@ -175,7 +177,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
     how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hole: "the price stays charged", of a ledger that was gone."""
-    real = engines.aggregates
+    real = Session.aggregates
 
     def aggregates(*given: Any, **named: Any) -> Any:
         Path("visits.ledger").unlink()
@@ -185,7 +187,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
             Path("visits.ledger").touch()
         return real(*given, **named)
 
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(Session, "aggregates", aggregates)
     with pytest.raises(LastbitError, match="it is unclear whether you were charged") as caught:
         ask()
     assert "stays charged" not in str(caught.value)
@@ -220,11 +222,11 @@ class Told:
         for name in ("recorded", "reserve", "settle", "holds"):
             self.note(monkeypatch, Ledger, name)
         self.note(monkeypatch, paying, "fingerprint")
-        self.note(monkeypatch, release, "rehearse")
-        self.note(monkeypatch, release, "aggregates")
+        self.note(monkeypatch, Session, "rehearse")
+        self.note(monkeypatch, Session, "aggregates")
         self.note(monkeypatch, release, "noised")
-        self.note(monkeypatch, marginals, "rehearse_marginals", "rehearse")
-        self.note(monkeypatch, marginals, "marginal_counts", "aggregates")
+        self.note(monkeypatch, Session, "rehearse_marginals", "rehearse")
+        self.note(monkeypatch, Session, "marginal_counts", "aggregates")
         self.note(monkeypatch, marginals, "noisy_tables", "noised")
 
     def note(self, patch: pytest.MonkeyPatch, where: Any, name: str, as_: str = "") -> None:
@@ -339,7 +341,7 @@ def test_a_failure_is_told_no_sooner_than_an_answer(
     plan = plan_of("query", read_card("visits.toml"))
     paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
     told = Told(monkeypatch)
-    monkeypatch.setattr(release, step, lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(release if step == "noised" else Session, step, lambda *_, **__: 1 / 0)
     with pytest.raises(EngineFailed, match="the price stays charged"):
         answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
     assert told.since()[-2:] == ["wait", "holds"]

@@ -48,7 +48,7 @@ from lastbit.tables import (
     Query,
     Source,
     check_public_apart,
-    one_database,
+    open_session,
     planned,
     public_values,
 )
@@ -189,9 +189,9 @@ def made_up_answer(
         made = made_up(card, rows=rows, seed=seed, folder=folder)
         rows_of, groups_of = plan.card.max_rows, plan.card.max_groups  # others for a sub-query
         on_these = _on(plan, replace(made, max_rows=rows_of, max_groups=groups_of))
-        with one_database(made):
+        with open_session(made) as session:
             made_record = steps_of(plan).made
-            record = made_record(on_these, question="made up", sql=sql, notes=(MADE_UP,))
+            record = made_record(on_these, session, question="made up", sql=sql, notes=(MADE_UP,))
     marks = {"made_up": {"rows": rows, "seed": seed}, "certificate": {}, "guarantee": _PROMISE}
     return Answer({**record, "cost": Cost().to_json(), **marks}, spared_by(card), charged=False)
 

@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
@@ -41,10 +42,9 @@ from lastbit.tables import (
     DataCard,
     MarginalsPlan,
     Query,
+    Session,
     consistent_variances,
-    marginal_counts,
     planned_marginals,
-    rehearse_marginals,
     sealed,
     to_json,
     unit_name,
@@ -150,15 +150,16 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
     ]
 
 
-def _check_runnable(plan: MarginalsPlan) -> None:
-    check_certified(lambda: certificate_of(plan, columns=marginal_columns(plan), rows=[]))
+def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
+    columns = marginal_columns(plan)
+    check_certified(lambda: certificate_of(plan, columns=columns, rows=[], session=session))
     with without_source(plan.card) as card:
-        rehearse_marginals(plan.query, card, plan.scanned)
+        session.rehearse_marginals(plan.query, card, plan.scanned)
 
 
-def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
+def _made(plan: MarginalsPlan, session: Session, **said: Any) -> dict[str, Any]:
     """The record of new tables; to be called sealed, since it is not settled yet."""
-    raw = marginal_counts(plan.query, plan.card, plan.scanned)
+    raw = session.marginal_counts(plan.query, plan.card, plan.scanned)
 
     def noised() -> Tables:
         exact = dict(zip(plan.scanned, map(list, raw.entries.values()), strict=True))
@@ -169,9 +170,8 @@ def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
 
     words = "the noise could not be added; nothing was released"
     noisy = sealed(noised, words=words, known=(EntropyUnavailable,))
-    return sealed(
-        lambda: marginals_record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,)
-    )
+    record = partial(marginals_record, plan, noisy, session=session, **said)
+    return sealed(record, words=_NOT_MADE, known=(NotCertified,))
 
 
 Tables: TypeAlias = dict[tuple[int, ...], list[int]]
@@ -230,11 +230,13 @@ def marginals_record(
     sql: str | None = None,
     notes: tuple[str, ...] = (),
     head: str | None = None,
+    session: Session | None = None,
 ) -> dict[str, Any]:
     """The record of noisy tables, with those that agree beside them."""
     columns, rows = marginal_columns(plan), list(marginal_rows(plan, noisy))
     said = [*notes, *_notes(plan)]
-    return record_of(plan, columns, rows, question=question, sql=sql, notes=said, head=head)
+    asked: Any = {"question": question, "sql": sql, "head": head, "session": session}
+    return record_of(plan, columns, rows, notes=said, **asked)
 
 
 def marginal_rows(

@@ -81,10 +81,11 @@ from lastbit.tables import (
     DataCard,
     MarginalsPlan,
     Plan,
+    Session,
     fingerprint,
-    keeping_units,
-    one_database,
+    open_session,
     sealed,
+    session_for,
 )
 
 _NOT_MADE = "the answer could not be made; nothing was released"
@@ -116,7 +117,7 @@ class Steps:
     """Digest of all that the answer depends on but the noise, given the plan and the data's."""
     columns: Callable[[Any], object]
     """Raises if the answer could not be made whatever the rows are."""
-    runnable: Callable[[Any], None]
+    runnable: Callable[[Any, Session], None]
     """The same for its columns, its certificate and its statement, without a row."""
     made: Callable[..., dict[str, Any]]
     """The record; reads the rows and adds the noise."""
@@ -149,10 +150,10 @@ class Paid:
     """Whether this very call has charged: not for what is recorded, nor for what is resumed."""
 
 
-def checked(plan: Plan | MarginalsPlan) -> None:
+def checked(plan: Plan | MarginalsPlan, session: Session | None = None) -> None:
     """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
-    with one_database(plan.card):
-        steps_of(plan).runnable(plan)
+    with session_for(plan.card, session) as engine:
+        steps_of(plan).runnable(plan, engine)
 
 
 @one_connection()
@@ -165,6 +166,7 @@ def reserved(
     sql: str | None,
     fresh: bool = False,
     before_charging: Callable[[], None] = nothing,
+    session: Session | None = None,
 ) -> Paid:
     """The price of an answer, committed; or the recorded answer, at no charge; or an error.
 
@@ -172,7 +174,7 @@ def reserved(
     may refuse. `principal` is whose allowance pays, in a ledger that has principals.
     """
     card, steps = plan.card, steps_of(plan)
-    data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card)
+    data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
     neighbours = neighbours_of(card)
     # later than the source, which opens no account if it is not there
     books.account(card.account_name, card.budget, neighbours)
@@ -213,6 +215,7 @@ def answered(
     books: Ledger,
     who: str | None,
     before_settling: Callable[[], None] = nothing,
+    session: Session | None = None,
 ) -> Answer:
     """The answer that is paid for, settled in the ledger; what fails stays charged.
 
@@ -233,13 +236,12 @@ def answered(
     made = partial(steps.made, plan, question=entry.question, sql=sql)
 
     def settled() -> Entry:
-        with one_database(card):
-            if card.accepted_data and _fingerprint(books, card) != entry.fingerprint:
+        with session_for(card, session, units_beside=books.path) as engine:
+            if card.accepted_data and _fingerprint(books, card, engine) != entry.fingerprint:
                 raise NotAllowed(_NOT_ACCEPTED.format(table=card.name))
-            with keeping_units(card, books.path):
-                record = made(head=entry.hash)
+            record = made(engine, head=entry.hash)
             # else the record would name other data than it has
-            if _fingerprint(books, card) != entry.fingerprint:
+            if _fingerprint(books, card, engine) != entry.fingerprint:
                 raise EngineFailed("the data changed while they were read; ask when nobody writes")
         wait()
         with uncollected():
@@ -311,13 +313,13 @@ def paid_for(
     if _is_missing(ledger, card):
         _check_first(plan)
     books = opened_ledger(ledger, card)
-    with one_database(card):
+    with open_session(card, units_beside=None if books is None else books.path) as session:
         if books is None:
-            return _unrecorded(plan, steps, sql=sql)
-        if card.accepted_data and _fingerprint(books, card) != _accepted(books, card):
+            return _unrecorded(plan, steps, session, sql=sql)
+        if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
-        check = partial(checked, plan)
+        check = partial(checked, plan, session)
         paid = reserved(
             plan,
             books=books,
@@ -326,8 +328,9 @@ def paid_for(
             sql=sql,
             fresh=fresh,
             before_charging=check,
+            session=session,
         )
-        return answered(plan, paid, books=books, who=label)
+        return answered(plan, paid, books=books, who=label, session=session)
 
 
 def _is_missing(ledger: Any, card: DataCard) -> bool:
@@ -343,37 +346,37 @@ def _check_first(plan: Plan | MarginalsPlan) -> None:
     card = plan.card
     if card.accepted_data:
         raise _waits(card)
-    with one_database(card):
-        sealed(partial(fingerprint, card), words=_UNREAD)
-        checked(plan)
+    with open_session(card) as session:
+        sealed(partial(fingerprint, card, session), words=_UNREAD)
+        checked(plan, session)
     account = Account(name=card.account_name, budget=None).with_budget(card.budget)
     account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
 
 
-def _unrecorded(plan: Plan | MarginalsPlan, steps: Steps, *, sql: str | None) -> Answer:
+def _unrecorded(
+    plan: Plan | MarginalsPlan, steps: Steps, session: Session, *, sql: str | None
+) -> Answer:
     card = plan.card
     if card.budget is not None and not plan.cost.within(card.budget):
         words = f"the answer costs more than all of the budget of {card.name}"
         raise BudgetExceeded(f"{words}; ask at a lower price")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
-    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    made = sealed(lambda: steps.made(plan, session, **said), words=_NOT_MADE)
     return Answer(made, spared_by(card))
 
 
 def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     """Let the data be asked about as they are now; a steward's decision, which is recorded."""
     if _is_missing(None, card):
-        with one_database(card):
-            sealed(partial(fingerprint, card), words=_UNREAD)
+        sealed(partial(fingerprint, card), words=_UNREAD)
     books = opened_ledger(None, card)
     if books is None:
         raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
     known = {one.name: one for one in books.principals()}
     if known:  # the ledger refuses as well, by `who`, once the source has been read
         check_deciding(known, books.user)
-    with one_database(card):
-        data = _fingerprint(books, card)
+    data = _fingerprint(books, card)
     books.account(card.account_name, card.budget, neighbours_of(card))
     return books.accept_data(card.account_name, card.name, data, who=who or books.user)
 
@@ -413,8 +416,8 @@ def _served(plan: Plan, books: Ledger, data: str, *, sql: str | None) -> Paid | 
     return None
 
 
-def _fingerprint(books: Ledger, card: DataCard) -> str:
-    return sealed(lambda: books.keyed(fingerprint(card)), words=_UNREAD)
+def _fingerprint(books: Ledger, card: DataCard, session: Session | None = None) -> str:
+    return sealed(lambda: books.keyed(fingerprint(card, session)), words=_UNREAD)
 
 
 def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:

@@ -34,11 +34,10 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     Query,
-    aggregates,
+    Session,
     counted_card,
     distinct_values,
     engine_record,
-    rehearse,
     sealed,
     sensitivity_of,
     unit_name,
@@ -53,6 +52,7 @@ def certificate_of(
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
     head: str | None = None,
+    session: Session | None = None,
 ) -> dict[str, Any]:
     """The certificate of a release by this plan, sealed.
 
@@ -80,7 +80,7 @@ def certificate_of(
             for name, found in moves.items()
         },
         "ledger": head,
-        "engine": engine_record(card),
+        "engine": engine_record(card, session),
     }
     kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
     return certificate(kind, claim, beliefs(kind, claim), body)
@@ -157,12 +157,13 @@ def _check_rehearsed(plan: Plan) -> None:
         sealed(partial(_columns, plan, noisy), words=_NOT_POSSIBLE)
 
 
-def _check_runnable(plan: Plan) -> None:
+def _check_runnable(plan: Plan, session: Session) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    check_certified(lambda: certificate_of(plan, columns=_check_columns(plan), rows=[]))
+    columns = _check_columns(plan)
+    check_certified(lambda: certificate_of(plan, columns=columns, rows=[], session=session))
     with without_source(plan.card) as card:
-        rehearse(plan.query, card, plan.measures)
+        session.rehearse(plan.query, card, plan.measures)
 
 
 def check_certified(empty: Callable[[], object]) -> None:
@@ -178,10 +179,10 @@ def check_certified(empty: Callable[[], object]) -> None:
     )
 
 
-def _noisy(plan: Plan) -> Noisy:
+def _noisy(plan: Plan, session: Session) -> Noisy:
     """Run the statement and add the noise; raw numbers live in here and nowhere else."""
     secret = secure_bits().fill(32).tobytes().hex()
-    raw = aggregates(plan.query, plan.card, plan.measures, secret=secret)
+    raw = session.aggregates(plan.query, plan.card, plan.measures, secret=secret)
 
     def checked() -> Noisy:
         _check_shape(plan, raw)
@@ -210,11 +211,12 @@ def _check_shape(plan: Plan, raw: Any) -> None:
         raise EngineFailed("units with one key")
 
 
-def _made(plan: Plan, **said: Any) -> dict[str, Any]:
+def _made(plan: Plan, session: Session, **said: Any) -> dict[str, Any]:
     """The record of a new answer; to be called sealed, since it is not settled yet."""
-    noisy = _noisy(plan)
+    noisy = _noisy(plan, session)
+    record = partial(_record, plan, noisy, session=session, **said)
     with uncollected():
-        return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+        return sealed(record, words=_NOT_MADE, known=(NotCertified,))
 
 
 def _record(
@@ -225,12 +227,20 @@ def _record(
     sql: str | None,
     notes: tuple[str, ...] = (),
     head: str | None = None,
+    session: Session,
 ) -> dict[str, Any]:
     columns = _columns(plan, noisy)
     rows = _rows(plan.query, noisy, columns)
     said = [*notes, *_notes(plan)]
     return record_of(
-        plan, _told(plan, columns), rows, question=question, sql=sql, notes=said, head=head
+        plan,
+        _told(plan, columns),
+        rows,
+        question=question,
+        sql=sql,
+        notes=said,
+        head=head,
+        session=session,
     )
 
 
@@ -243,6 +253,7 @@ def record_of(
     sql: str | None,
     notes: Sequence[str],
     head: str | None,
+    session: Session | None = None,
 ) -> dict[str, Any]:
     """What is recorded of an answer, not settled yet: the checker has had the last word on it."""
     import lastbit  # late: the package imports this room
@@ -258,7 +269,7 @@ def record_of(
         "guarantee": plan.guarantee,
         "plan": plan.to_json(),
         "notes": list(notes),
-        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head),
+        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head, session=session),
         "entry": None,
     }
 

@@ -37,7 +37,7 @@ from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Gone, Message, Parent, Unchanged, limited
 from lastbit.serve.planning import card_at, plan_of
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, fingerprint, one_database, sealed
+from lastbit.tables import DataCard, fingerprint, sealed
 
 _LOG = logging.getLogger("lastbit.serve")
 _NICE, _MOST_PAUSE = 5, 60
@@ -169,7 +169,7 @@ class _Working:
 
     def _data(self) -> str | None:
         """The fingerprint of the data as they are, as the ledger has it; None: not to be read."""
-        with suppress(LastbitError), one_database(self.card):
+        with suppress(LastbitError):
             return sealed(lambda: self.ledger.keyed(fingerprint(self.card)), words="not read")
         return None
 
@@ -186,10 +186,9 @@ def slowest(card: DataCard, *, rows: int) -> float:
         for example in examples_of(card):
             plan = plan_of(example.question, table)
             begin = time.perf_counter()
-            with one_database(table):
-                fingerprint(table)
-                released(plan.query, table, plan)
-                fingerprint(table)
+            fingerprint(table)
+            released(plan.query, table, plan)
+            fingerprint(table)
             found = max(found, time.perf_counter() - begin)
     return found
 

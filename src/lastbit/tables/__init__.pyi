@@ -13,15 +13,10 @@ from lastbit.tables.backends.duckdb.snapshot import (
 )
 from lastbit.tables.backends.engines import (
     Session as Session,
-    aggregates as aggregates,
     engine_record as engine_record,
     fingerprint as fingerprint,
-    keeping_units as keeping_units,
-    marginal_counts as marginal_counts,
-    one_database as one_database,
     open_session as open_session,
-    rehearse as rehearse,
-    rehearse_marginals as rehearse_marginals,
+    session_for as session_for,
 )
 from lastbit.tables.backends.printed import printed_statement as printed_statement
 from lastbit.tables.backends.progress import progress as progress, told as told

@@ -15,12 +15,12 @@ from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import sources as duckdb_sources
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import shown
-from lastbit.tables.backends.engines import aggregates, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.query import Aggregate, Query
 from tests.evidence import late
-from tests.tables.connecting import connected
+from tests.tables.connecting import aggregates, connected
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 
 COUNT = Aggregate(name="n", function="count")

@@ -19,12 +19,12 @@ from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.engines import aggregates, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
-from tests.tables.connecting import connected
+from tests.tables.connecting import aggregates, connected
 
 CANARY = "canary73211"
 W = 1 << 20

@@ -12,13 +12,13 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
-from lastbit.tables.backends.engines import aggregates, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
-from tests.tables.connecting import connected
+from tests.tables.connecting import aggregates, connected
 
 COUNT = Aggregate(name="n", function="count")
 

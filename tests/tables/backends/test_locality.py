@@ -22,7 +22,7 @@ from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.frames import plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
-from lastbit.tables.backends.engines import aggregates, fingerprint
+from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier
@@ -30,7 +30,7 @@ from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.evidence import late
-from tests.tables.connecting import connected
+from tests.tables.connecting import aggregates, connected
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double

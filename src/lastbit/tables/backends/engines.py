@@ -10,7 +10,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -212,80 +211,29 @@ def dialect_of(name: EngineName) -> Dialect:
     return cast(Dialect, vars(import_module(f"lastbit.tables.compile.{name}"))[name.upper()])
 
 
-def engine_record(card: DataCard) -> dict[str, str | int]:
+def engine_record(card: DataCard, session: Session | None = None) -> dict[str, str | int]:
     """What a record and a certificate say of the engine: name, version, and that of the dialect."""
     name = card.source.engine
-    with _current(card) as session:
-        said = session.version(card)
+    with session_for(card, session) as engine:
+        said = engine.version(card)
     # a vendor may call its own version anything; the checker takes a plain word
     version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
     return {"name": name, "version": version, "dialect": dialect_of(name).version}
 
 
-_OPEN: ContextVar[Mapping[EngineName, Session]] = ContextVar("open", default=MappingProxyType({}))
-
-
 @contextmanager
-def one_database(card: DataCard) -> Iterator[None]:
-    """Inside, the calls below share one session on the engine of this card."""
-    with _current(card) as session:
-        before = _OPEN.set({**_OPEN.get(), card.source.engine: session})
-        try:
-            yield
-        finally:
-            _OPEN.reset(before)
-
-
-@contextmanager
-def keeping_units(card: DataCard, ledger: object) -> Iterator[None]:
-    """The same, in a session that keeps which units have many rows beside this ledger."""
-    with one_database(card):
-        session = _OPEN.get()[card.source.engine]
-        before, session.units = session.units, open_session(card, units_beside=ledger).units
-        try:
-            yield
-        finally:
-            session.units = before
-
-
-@contextmanager
-def _current(card: DataCard) -> Iterator[Session]:
-    """The session that `one_database` has opened, or one that is closed at the end."""
-    known = _OPEN.get().get(card.source.engine)
-    if known is not None:  # the outermost decides when it ends
-        yield known
-        return
-    with open_session(card) as session:
+def session_for(
+    card: DataCard, session: Session | None, *, units_beside: object = None
+) -> Iterator[Session]:
+    """The session given; or, where there is none, one on the engine of the card until the end."""
+    if session is not None:
         yield session
+        return
+    with open_session(card, units_beside=units_beside) as own:
+        yield own
 
 
-def fingerprint(card: DataCard) -> bytes:
+def fingerprint(card: DataCard, session: Session | None = None) -> bytes:
     """Differs if the data do. Refuses what no question could be answered from."""
-    with _current(card) as session:
-        return session.fingerprint(card)
-
-
-def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
-    """Refuse, without reading a row, what the engine cannot run."""
-    with _current(card) as session:
-        session.rehearse(query, card, measures)
-
-
-def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
-    """The same for all marginals of a question."""
-    with _current(card) as session:
-        session.rehearse_marginals(query, card, marginals)
-
-
-def aggregates(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
-) -> Aggregates:
-    """The measures of the query, raw. What fails, fails before anything is released."""
-    with _current(card) as session:
-        return session.aggregates(query, card, measures, secret=secret)
-
-
-def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
-    """The marginals of the query, raw, by the names m1, m2 ..."""
-    with _current(card) as session:
-        return session.marginal_counts(query, card, marginals)
+    with session_for(card, session) as engine:
+        return engine.fingerprint(card)
