@@ -14,7 +14,7 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.columns import columns_of
+from lastbit.tables.backends.columns import columns_of, public_values
 from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined
@@ -259,6 +259,16 @@ def test_a_public_table_that_is_the_table_itself(spark, visits):
 
 
 # ---------------------------------------------------------------- snapshots
+
+
+def test_values_of_a_public_table(spark, visits, tmp_path):
+    table = pyarrow.table({"Region": ["r1", None, "r0", "r1"]})
+    parquet.write_table(table, tmp_path / "places.parquet")
+    source = source_of(f"spark:{tmp_path / 'places.parquet'}")
+    public = PublicTable(name="p", source=source, columns={"Region": "text"})
+    card = replace(card_of(source_of(f"spark:{visits}"), region="text"), public={"p": public})
+    assert public_values(card, "p", "region", most=2) == ("r0", "r1")
+    assert public_values(card, "p", "region", most=1) is None
 
 
 def test_a_file_under_two_names(spark, visits, tmp_path):
