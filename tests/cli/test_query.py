@@ -134,7 +134,7 @@ def test_files_are_written(folder):
     head, *rows = (folder / "a.csv").read_text("utf-8").splitlines()
     assert head.startswith("region,n,n_se,n_low,n_high,cost,cost_se") and len(rows) == 3
     record = json.loads((folder / "a.json").read_text("utf-8"))
-    assert record["entry"]["sequence"] == 4 and len(record["rows"]) == 3
+    assert record["entry"]["sequence"] == 5 and len(record["rows"]) == 3
     page = (folder / "r.html").read_text("utf-8")
     assert page.startswith("<!doctype html>") and "1.5 left of 2" in page
     assert (folder / "a.parquet").stat().st_size > 0 and spent() == Cost(epsilon=Fraction(1, 2))

@@ -144,7 +144,7 @@ def test_a_charge_is_by_the_user_who_runs_it(team: Any) -> None:
     team("ana")
     shown = succeeded(*ask())
     assert "allowance  ε 0.5 left of ε 1.5 a month" in shown
-    assert books().entries()[-2].principal == "ana"
+    assert books().entries()[-3].principal == "ana"
     found = read(*ask())
     assert found["charged"] is False and found["allowance"]["left"]["epsilon"] == "1/2"
     budget = succeeded("budget", "visits.toml")
