@@ -1,4 +1,4 @@
-from .dispatch import (
+from lastbit.checker.dispatch import (
     beliefs as beliefs,
     certificate_in as certificate_in,
     check as check,
@@ -8,18 +8,7 @@ from .dispatch import (
     remarks_on as remarks_on,
     taken_on_trust as taken_on_trust,
 )
-from .numbers import Rejected as Rejected
-from .price import check_price as check_price
+from lastbit.checker.numbers import Rejected as Rejected
+from lastbit.checker.price import check_price as check_price
 
-__all__ = [
-    "Rejected",
-    "beliefs",
-    "certificate_in",
-    "check",
-    "check_apart_from_code",
-    "check_price",
-    "names_code",
-    "problem_of",
-    "remarks_on",
-    "taken_on_trust",
-]
+__all__: list[str] = []

@@ -11,4 +11,4 @@ from lastbit.kernel.question import (
     question_of_program as question_of_program,
 )
 
-__all__ = ["Noisy", "Program", "answer", "answer_unrecorded", "reserve"]
+__all__: list[str] = []
