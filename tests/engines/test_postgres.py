@@ -19,6 +19,7 @@ from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import refused, succeeded
 from tests.engines.servers import started
+from tests.kernel.unsealing import aggregates
 from tests.release.canaries import told
 
 SECRET = "a secret of tests"
@@ -85,7 +86,7 @@ def asked(table, bounds=(0, 100)):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, {k: list(map(list, v)) for k, v in found.bins.items()}
 
 
@@ -465,9 +466,9 @@ def alone(tmp_path, monkeypatch):
 
 
 def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monkeypatch):
-    from lastbit.release import release
+    from lastbit.kernel import answering
 
-    real = vars(release)["aggregates"]
+    real = vars(answering)["aggregates"]
 
     def stopped(*args, **more):
         alone.stop(signal.SIGQUIT)
@@ -475,7 +476,7 @@ def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monk
 
     table = lb.table("visits.toml")
     with monkeypatch.context() as patch:
-        patch.setattr(release, "aggregates", stopped)
+        patch.setattr(answering, "aggregates", stopped)
         with pytest.raises(EngineFailed, match="the server stopped, or the connection was lost"):
             table.sql(ASKED).release(epsilon=1)
     books = Ledger.open("visits.ledger")

@@ -12,7 +12,6 @@ from pyarrow import parquet
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.release import release
-from lastbit.tables.backends.engines import aggregates
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -20,6 +19,7 @@ from tests.cli.running import lastbit
 from tests.engines.batches import plain
 from tests.engines.running import Postgres, arrow
 from tests.engines.values import sources
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,

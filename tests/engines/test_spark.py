@@ -23,6 +23,7 @@ from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.engines.spark_session import MISSING
+from tests.kernel.unsealing import aggregates
 from tests.release.canaries import told
 
 engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
@@ -59,7 +60,7 @@ def asked(table):
 
 def raw(question):
     plan = planned(question.query, question.card, epsilon=1)
-    found = engines.aggregates(question.query, question.card, plan.measures, secret=SECRET)
+    found = aggregates(question.query, question.card, plan.measures, secret=SECRET)
     return found.keys, found.entries, list(found.bins), found.units
 
 

@@ -18,9 +18,9 @@ from lastbit.checker import derived as checked
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.kernel.noise import Noisy
 from lastbit.release.derived import derived_columns, enclosed, value_of
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy
 from lastbit.release.reach import MeasureNoise, reach_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.derived import DERIVING, Derived

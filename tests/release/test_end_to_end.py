@@ -10,15 +10,17 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.kernel.noise import noisy_numbers
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.ledger import Ledger
-from lastbit.release.noise import noised
+from lastbit.release.certifying import program_of
 from lastbit.release.release import released
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, call
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.evidence import Extent
+from tests.kernel.unsealing import opened
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import seed
 
@@ -105,10 +107,11 @@ def test_a_hundred_thousand_releases_of_one_cell(
     where = call("=", ColumnName("patient"), ColumnName("patient"))
     query = Query(table="visits", aggregates=(asked("count_units", "u"),), where=where)
     plan = planned(query, card, epsilon="1/2")
-    raw = aggregates(query, card, plan.measures, secret="0" * 64)
+    raw = opened(query, plan.measures, aggregates(query, card, plan.measures, secret="0" * 64))
+    program = program_of(plan)
     trials, hits = extent.number(40_000, 100_000), dict.fromkeys(range(990, 1011), 0)
     for _ in range(trials):
-        (noisy,) = noised(plan, raw).entries["m1"]
+        (noisy,) = noisy_numbers(program, raw, None).entries["m1"]
         if noisy in hits:
             hits[noisy] += 1
     law, wrong = DiscreteLaplace(2), DiscreteLaplace("2.2")

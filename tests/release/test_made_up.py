@@ -33,12 +33,12 @@ from lastbit.tables import (
     PrivateTable,
     PublicTable,
     Source,
-    aggregates,
     parsed,
     planned,
     read_card,
 )
 from tests.cli.running import lastbit, read, refused, succeeded
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import ALL, FOUND, write_card
 

@@ -11,8 +11,8 @@ import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, settings, strategies as st
 
-from lastbit.checker.tables import _check_agreement, _check_nearest
 from lastbit.checker.numbers import Rejected
+from lastbit.checker.tables import _check_agreement, _check_nearest
 from lastbit.release.projection import agreeing, cells_of, nearest_whole, summed, whole_tables
 from lastbit.tables.plan.marginals import consistent_variances, marginals_up_to
 

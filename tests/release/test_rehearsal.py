@@ -12,9 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, LastbitError
+from lastbit.kernel import answering
+from lastbit.kernel.noise import Noisy
 from lastbit.release import release
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy
 from lastbit.release.rehearsal import pretended, rehearsed
 from lastbit.tables.plan.parts import RankPart, TreePart
 from lastbit.tables.plan.plan import Plan, planned
@@ -130,7 +131,7 @@ def test_what_cannot_be_made_is_not_charged(
         return columns_of(plan, noisy)
 
     monkeypatch.setattr(release, "columns_of", failing)
-    monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("rows were read"))
+    monkeypatch.setattr(answering, "aggregates", lambda *_, **__: pytest.fail("rows were read"))
     with pytest.raises(EngineFailed, match="nothing was charged"):
         table.agg(n=lb.count()).release(rho=1, ledger=tmp_path / "ledger")
     monkeypatch.undo()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
+from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals, paying, release
 from lastbit.release.answer import Answer
@@ -50,7 +51,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
         seen.append((int(paid.cost.epsilon), books().spent("visits").epsilon, books().problems()))
         return real(*given, **named)
 
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     answer = ask()
     assert seen == [(1, Fraction(1), [])]
     assert ask().record == answer.record and len(seen) == 1
@@ -68,7 +69,7 @@ def test_the_engine_never_runs_for_what_the_ledger_refuses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(epsilon=7)
-    monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(answering, "aggregates", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(BudgetExceeded):
         ask("SELECT COUNT(*) AS n FROM visits", epsilon=2)
 
@@ -77,7 +78,7 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(release, "aggregates", lambda *_, **__: 1 / 0)
+        patch.setattr(answering, "aggregates", lambda *_, **__: 1 / 0)
         with pytest.raises(EngineFailed, match="stays charged"):
             ask(epsilon=8)
     assert books().remaining("visits").epsilon == 0  # type: ignore[union-attr]
@@ -95,7 +96,7 @@ def test_two_at_once_settle_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         return real(*given, **named)
 
     ask()  # so that the ledger and the account are there
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     found: list[Any] = []
     sql = "SELECT COUNT(*) AS n FROM visits"
     threads = [threading.Thread(target=lambda: found.append(ask(sql).record)) for _ in range(2)]
@@ -186,7 +187,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
             Path("visits.ledger").touch()
         return real(*given, **named)
 
-    monkeypatch.setattr(release, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     with pytest.raises(LastbitError, match="it is unclear whether you were charged") as caught:
         ask()
     assert "stays charged" not in str(caught.value)
@@ -332,7 +333,7 @@ def test_nothing_accepted_nothing_charged(folder: Path) -> None:
     assert books().accounts() == ()
 
 
-@pytest.mark.parametrize("step", ["aggregates", "noised"])
+@pytest.mark.parametrize("step", ["aggregates", "noisy_numbers"])
 def test_a_failure_is_told_no_sooner_than_an_answer(
     step: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,7 +341,7 @@ def test_a_failure_is_told_no_sooner_than_an_answer(
     plan = plan_of("query", read_card("visits.toml"))
     paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
     told = Told(monkeypatch)
-    monkeypatch.setattr(release, step, lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(answering, step, lambda *_, **__: 1 / 0)
     with pytest.raises(EngineFailed, match="the price stays charged"):
         answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
     assert told.since()[-2:] == ["wait", "holds"]

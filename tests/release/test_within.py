@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter
+from lastbit.kernel.noise import Noisy
 from lastbit.release.intervals import columns_of, errors_of
-from lastbit.release.noise import Noisy
 from lastbit.release.within import planned_within, price_rows
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.plan import planned

@@ -13,10 +13,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.card.schema import PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of, weight_one
 from lastbit.tables.sql.statement import parsed
+from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with
 
 ROWS = """

@@ -15,7 +15,7 @@ import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import question_of_plan
-from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
+from lastbit.tables.backends.duckdb.engine import fingerprint
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Column, PrivateTable, Source
 from lastbit.tables.compile.statement import compiled
@@ -28,6 +28,7 @@ from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query, parsed
+from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with, column
 from tests.tables.test_sql_tree import IMPLIED, MEANINGLESS
 

@@ -18,12 +18,13 @@ from pyarrow import parquet
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.duckdb.engine import columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
+from tests.kernel.unsealing import aggregates
 
 _DAY = 86_400
 _MARKS = [0, 2**62, 2**63, 10**12, 10**15, 10**18, 9_223_372_022_400_000_000]

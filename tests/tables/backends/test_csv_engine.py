@@ -12,13 +12,14 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.duckdb import sources as duckdb_sources
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.duckdb.engine import columns_of, connected, fingerprint
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.query import Aggregate, Query
 from tests.evidence import late
+from tests.kernel.unsealing import aggregates
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 
 COUNT = Aggregate(name="n", function="count")

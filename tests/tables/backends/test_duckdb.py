@@ -17,11 +17,12 @@ from pyarrow import parquet
 
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.duckdb.engine import columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from tests.kernel.unsealing import aggregates
 
 CANARY = "canary73211"
 W = 1 << 20
@@ -345,13 +346,13 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     polars.DataFrame(DATA).write_parquet(path)
-    real = backend.assembled
+    real = backend.RawRows
 
     def touched(*args):
         os.utime(path, (1, 1))
         return real(*args)
 
-    monkeypatch.setattr(backend, "assembled", touched)
+    monkeypatch.setattr(backend, "RawRows", touched)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card(Source(kind="parquet", paths=(str(path),))))
 

@@ -10,7 +10,6 @@ import pytest
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import (
-    aggregates,
     columns_of,
     connected,
     fingerprint,
@@ -21,6 +20,7 @@ from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
+from tests.kernel.unsealing import aggregates
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -81,13 +81,13 @@ def test_copies_are_two_files(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_pattern_is_written_out_once_and_a_new_file_noticed(tmp_path, kind, monkeypatch):
     written(tmp_path, kind)
-    real = backend.assembled
+    real = backend.RawRows
 
     def added(*args):
         (tmp_path / f"b.{kind}").write_bytes((tmp_path / f"a.{kind}").read_bytes())
         return real(*args)
 
-    monkeypatch.setattr(backend, "assembled", added)
+    monkeypatch.setattr(backend, "RawRows", added)
     source = Source(kind=kind, paths=(str(tmp_path / f"*.{kind}"),))
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card_of(source))

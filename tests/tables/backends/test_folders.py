@@ -6,13 +6,14 @@ import duckdb
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, fingerprint
+from lastbit.tables.backends.duckdb.engine import columns_of, fingerprint
 from lastbit.tables.backends.duckdb.files import files_of, kind_of_folder, opened
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.kernel.unsealing import aggregates
 
 COUNT = Aggregate(name="n", function="count")
 

@@ -18,7 +18,7 @@ import pytest
 from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.duckdb.engine import columns_of, connected, fingerprint
 from lastbit.tables.backends.duckdb.files import opened, plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
@@ -28,6 +28,7 @@ from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.evidence import late
+from tests.kernel.unsealing import aggregates
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double
