@@ -12,6 +12,10 @@ BROKEN_BY = {
     "Lower rooms know nothing of higher ones": ("exact/ball.py", "import lastbit.sampling.bits"),
     "The checker imports nothing of lastbit": ("checker/numbers.py", "import lastbit.exact"),
     "No prover imports the checker": ("mechanisms/laplace.py", "import lastbit.checker"),
+    "Sealed integers stay in the kernel": (
+        "release/paying.py",
+        "from lastbit.kernel.sealed import Aggregates",
+    ),
     "Entropy has one door: lastbit.sampling.bits": ("exact/ball.py", "import secrets"),
     "No pseudo-random generator anywhere": ("sampling/bits.py", "import random"),
     "The predictable source of bits is for tests only": (

@@ -118,7 +118,9 @@ def test_the_law_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = [3, 0, 2, 1]
     raw = RawNumbers(keys=[()], bins={"m1": [weights]})
     first = next(p for p in plan.parts if isinstance(p, RankPart))
-    law = ExpWeighted([-first.rate * int(d) for d in rank_distances(rank_draw(first), [weights])[0]])
+    law = ExpWeighted(
+        [-first.rate * int(d) for d in rank_distances(rank_draw(first), [weights])[0]]
+    )
     trials = 4000
     hits, program = [0, 0, 0, 0], program_of(plan)
     for _ in range(trials):

@@ -304,7 +304,19 @@ def test_what_shows_itself(folder: Path) -> None:
     book = Ledger.open("visits.ledger")
     frame = polars.from_arrow(arrow_table())
     table = lb.table(frame, unit="patient", max_rows=2, name="visits").agg(n=lb.count())
-    things = [card, card.source, query, plan, raw, integers, noisy, answer, answer.rows, book, table]
+    things = [
+        card,
+        card.source,
+        query,
+        plan,
+        raw,
+        integers,
+        noisy,
+        answer,
+        answer.rows,
+        book,
+        table,
+    ]
     things += [table.card, table.rows, table.query, book.entries(), book.accounts(), card.columns]
     secrets = raw_numbers(integers) | {book.secret.hex(), repr(book.secret)}
     text = "\n".join([*map(repr, things), *map(str, things), plan.explain(), answer.to_json()])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker import Rejected
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
@@ -159,8 +160,11 @@ def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_plan_that_the_checker_rejects_is_never_charged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def rejects(*_: Any) -> None:
+        raise Rejected("no")
+
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("lastbit.verify.certificate"), "problem_of", lambda _: "no")
+        patch.setattr(import_module("lastbit.kernel.program"), "check_price", rejects)
         with pytest.raises(LastbitError, match="nothing was charged"):
             ask()
     assert books().spent("visits").epsilon == 0
@@ -222,12 +226,12 @@ class Told:
         for name in ("recorded", "reserve", "settle", "holds"):
             self.note(monkeypatch, Ledger, name)
         self.note(monkeypatch, paying, "fingerprint")
+        self.note(monkeypatch, answering, "fingerprint")
         self.note(monkeypatch, release, "rehearse")
-        self.note(monkeypatch, release, "aggregates")
-        self.note(monkeypatch, release, "noised")
+        self.note(monkeypatch, answering, "aggregates")
+        self.note(monkeypatch, answering, "noisy_numbers", "noised")
         self.note(monkeypatch, marginals, "rehearse_marginals", "rehearse")
-        self.note(monkeypatch, marginals, "marginal_counts", "aggregates")
-        self.note(monkeypatch, marginals, "noisy_tables", "noised")
+        self.note(monkeypatch, answering, "marginal_counts", "aggregates")
 
     def note(self, patch: pytest.MonkeyPatch, where: Any, name: str, as_: str = "") -> None:
         real = getattr(where, name)
@@ -372,7 +376,7 @@ def test_a_reservation_is_answered_by_its_own_question(
     told = Told(monkeypatch)
     with pytest.raises(InvalidParameter, match="is for another question or card"):
         answered(plan_of(kind, card), paid, books=books(), who="ada")
-    assert told.since() == []
+    assert told.since() == ["holds"]  # whether the price is there, for the words; nothing is read
     assert answered(other, paid, books=books(), who="ada").charged
 
 

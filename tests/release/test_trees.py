@@ -84,7 +84,7 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any])
     """
     seed(monkeypatch, 23)
     groups, levels = 1200, [Fraction(1, 10), Fraction(1, 2), Fraction(3, 4)]
-    weights = [3] * 64
+    weights = [*[3] * 64, 0]
     keys = [("region", tuple(range(groups)))]
     parts = [
         part("quantile", f"q{i}", level=q, bounds=(Fraction(0), Fraction(64)))
@@ -93,7 +93,9 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any])
     plan = planned(query_of(*parts, keys=keys), card_of(), **asked)
     assert isinstance(plan.parts[0], TreePart)
     raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [weights] * groups})
-    for column, level in zip(columns_of(plan, noisy_numbers(program_of(plan), raw, None)), levels, strict=True):
+    for column, level in zip(
+        columns_of(plan, noisy_numbers(program_of(plan), raw, None)), levels, strict=True
+    ):
         target = level * 192
         home = next(j for j in range(64) if 3 * (j + 1) >= target)
         missed = sum(not c.low <= home <= c.high for c in column.cells)  # type: ignore[operator]
@@ -149,7 +151,7 @@ def test_intervals_of_shares_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[
     plan = planned(query, card_of(), **asked)
     (tree,) = plan.parts
     assert isinstance(tree, TreePart)
-    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [[3] * 64] * groups})
+    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [[*[3] * 64, 0]] * groups})
     columns = columns_of(plan, noisy_numbers(program_of(plan), raw, None))
     for column, point in zip(columns, points, strict=False):
         truth = (point + 1) / 64
