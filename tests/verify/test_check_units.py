@@ -108,7 +108,7 @@ def no_private_tables(query, plan, claim):
     del plan["private"], claim["private"]
 
 
-@forged("joined", "join other tables")
+@forged("joined", "the plan lacks a part")
 def the_claim_is_silent(query, plan, claim):
     del claim["private"]
 

@@ -128,7 +128,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "coupling",
         lambda: verify.coupled(noisy_max, inputs=2, epsilon=1),
     ),
-    "release/release.py:certificate_of": (
+    "release/certifying.py:certificate_of": (
         "release",
         lambda: certificate_of(plan_of(), columns=[], rows=[]),
     ),
@@ -140,7 +140,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 # the same functions, by what makes another kind of them
 FURTHER: dict[str, tuple[str, Callable[[], Any]]] = {
-    "release/release.py:certificate_of, of tables": (
+    "release/certifying.py:certificate_of, of tables": (
         "marginals",
         lambda: certificate_of(marginals_plan_of(), columns=[], rows=[]),
     ),
