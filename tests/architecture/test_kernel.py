@@ -98,12 +98,23 @@ def held_numbers(tree: ast.Module) -> Iterator[str]:
             yield f"line {call.lineno}: sealed integers are held"
     into = {id(part) for call in calls_in(tree, "sealed_integers") for part in call.args}
     engines = {id(call) for name in (CALLED, "marginal_counts") for call in calls_in(tree, name)}
-    rows = set()
+    rows, readers = set(), set()
+    for node in reversed(list(ast.walk(tree))):  # functions within others first
+        if isinstance(node, ast.FunctionDef):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return) and id(inner.value) in engines:
+                    readers.add(node.name)
+                    engines.discard(id(inner.value))
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if id(value) in engines:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Name(id="sealed"), args=[ast.Name(id=reader), *_]),
+            ) if reader in readers:
                 rows.add(name)
-                engines.discard(id(value))
+                readers.discard(reader)
+    for name in readers:
+        yield f"{name} hands out an engine's rows, not under a seal"
     for _ in engines:
         yield "an engine's rows are held without a name"
     for node in ast.walk(tree):
@@ -145,6 +156,8 @@ REJECTED = [
     ("kernel/program.py", "from lastbit.kernel.sealed import sealed_integers"),
     ("kernel/question.py", "from .noise import noisy_numbers"),
     ("kernel/answering.py", "raw = aggregates(s, c, m, secret=k)\nprint(raw)"),
+    ("kernel/answering.py", "def read():\n    return aggregates(s, c, m, secret=k)\nread()"),
+    ("kernel/answering.py", ANSWERING.replace("sealed(read, words=_UNREAD)", "read()")),
     ("kernel/answering.py", "aggregates(s, c, m, secret=k).statement"),
     ("kernel/answering.py", "kept = sealed_integers(program, raw)"),
     (
@@ -152,7 +165,7 @@ REJECTED = [
         ANSWERING.replace(
             "return noisy_numbers(program, sealed_integers(program, raw), reference)",
             "integers = sealed_integers(program, raw)\n"
-            "        return noisy_numbers(program, integers, reference)",
+            "            return noisy_numbers(program, integers, reference)",
         ),
     ),
     (

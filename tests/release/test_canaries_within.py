@@ -210,7 +210,8 @@ def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
 
 
 ROOMS = (
-    "kernel.answering", "kernel.noise", "kernel.sealed", "release.release", "release.intervals", "release.having", "release.answer",
+    "kernel.answering", "kernel.noise", "kernel.sealed",
+    "release.release", "release.intervals", "release.having", "release.answer",
     "release.paying",
     "tables.backends.duckdb.engine", "tables.backends.raw_rows", "ledger.ledger", "ledger.chain",
     "sampling.choice", "sampling.draw", "checker.dispatch",

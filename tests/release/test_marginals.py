@@ -249,7 +249,7 @@ def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(noise, "choice_exp", first)
     program = program_of(plan)
     base = {one: [3, 0, 1, 0] * 4 for one in plan.selection.candidates}
-    single = dict.fromkeys(plan.marginals, [5, 1, 0, 2])
+    single = {one: [5, 1, 0, 2] for one in plan.marginals}
     monkeypatch.setattr(noise, "add_noise", lambda _, exact: list(exact))
 
     def draw(tables: Any) -> None:

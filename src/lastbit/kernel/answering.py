@@ -130,14 +130,24 @@ def _run(program: Program, books: Ledger, entry: Entry, reference: Reference | N
 
 
 def _noisy(program: Program, reference: Reference | None) -> Noisy:
-    """Run the statement and add the noise; raw numbers live in here and nowhere else."""
-    card, secret = program.card, secure_bits().fill(32).tobytes().hex()
-    if program.marginals is None:
-        raw = aggregates(program.scan, card, program.measures, secret=secret)
-    else:
-        raw = marginal_counts(program.scan, card, scanned_marginals(program))
+    """Run the statement and add the noise; raw numbers live in here and nowhere else.
+
+    Sealed as a whole too: a frame that an error passes would hold the rows.
+    """
 
     def run() -> Noisy:
-        return noisy_numbers(program, sealed_integers(program, raw), reference)
+        card, secret = program.card, secure_bits().fill(32).tobytes().hex()
 
-    return sealed(run, words=_NOT_NOISED, known=(EntropyUnavailable,))
+        def read() -> Any:
+            if program.marginals is None:
+                return aggregates(program.scan, card, program.measures, secret=secret)
+            return marginal_counts(program.scan, card, scanned_marginals(program))
+
+        raw = sealed(read, words=_UNREAD)
+
+        def add() -> Noisy:
+            return noisy_numbers(program, sealed_integers(program, raw), reference)
+
+        return sealed(add, words=_NOT_NOISED, known=(EntropyUnavailable,))
+
+    return sealed(run, words=_NOT_NOISED)
