@@ -42,7 +42,8 @@ DECLARED = {"g": ["a", "b", "c", None], "h": [True, False, None]}
 @cache
 def table_of(how: str) -> Any:
     """By how: people or rows; with declared keys or not; of which neighbours."""
-    people, relation = "people" in how, "change-one" if "changed" in how else "add-remove"
+    people = "people" in how
+    relation: Any = "change-one" if "changed" in how else "add-remove"
     columns = {
         "x": Column(name="x", type="integer", bounds=(0, 5)),
         "y": Column(name="y", type="number", bounds=(-1, 9), step="1/4"),
@@ -59,7 +60,9 @@ def table_of(how: str) -> Any:
     labs = lb.table(
         LABS, unit="who", max_rows=2, name="labs", keys={"code": ["p", "q"]}, neighbours=relation
     )
-    limits = {"max_rows": 1, "max_groups": 1} if "single" in how else {"max_rows": 3}
+    limits: dict[str, Any] = (
+        {"max_rows": 1, "max_groups": 1} if "single" in how else {"max_rows": 3}
+    )
     if "groups" in how:
         limits["max_groups"] = 2
     return lb.table(ROWS, unit="who", private={"labs": labs}, **limits, **given)

@@ -286,7 +286,7 @@ def change_keys(rng: random.Random, data: Json, _: Json) -> None:
             values.pop()
         case _:
             keys.append(copy.deepcopy(key))
-    groups = 1
+    groups: int | None = 1
     for one in keys:
         groups = None if one["values"] is None or groups is None else groups * len(one["values"])
     data["body"]["plan"]["groups"] = groups

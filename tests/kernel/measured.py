@@ -42,9 +42,7 @@ def tables(program: Program) -> Iterator[tuple[Rows, Rows]]:
         return
     rest = [row for row in rows if row["who"] != 2]
     others = [row for row in labs if row["who"] != 2]
-    gone = ([], []) if not changes_one(program) else ([{**HEAVY[1]}], [])
-    base = ([*rest, *gone[0]], [*others, *gone[1]])
-    yield base
+    yield [*rest, *(HEAVY[1:2] if changes_one(program) else [])], others
     for own, own_labs in (
         (rows[2:5], labs[2:3]), (HEAVY, MORE_LABS), (HEAVY[:1] * 9, MORE_LABS[:1]), (HEAVY[:1], []),
         (HEAVY[2:4], MORE_LABS * 2),

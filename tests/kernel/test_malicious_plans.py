@@ -59,8 +59,8 @@ def less_noise(step: Any) -> Any:
             return replace(step, rate=step.rate / little)
         case KeySelection(single=None):
             return replace(step, noise=less_noise(step.noise))
-        case KeySelection(single=single):
-            return replace(step, noise=less_noise(step.noise), single=(less_noise(single[0]), 2))
+        case KeySelection(single=(single, _)):
+            return replace(step, noise=less_noise(step.noise), single=(less_noise(single), 2))
 
 
 def test_less_noise_than_was_paid_for_is_seen() -> None:

@@ -20,7 +20,7 @@ def program(sql: str, how: str = "people declared", **price: Any) -> Program:
 
 
 def test_every_genuine_program_has_a_digest_of_its_own() -> None:
-    found = {}
+    found: dict[str, str] = {}
     for one in certificates():
         digest = question_of_program(Program(one.text, one.card), "data")
         assert digest == question_of_program(Program(one.text, one.card), "data")

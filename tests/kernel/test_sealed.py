@@ -88,6 +88,10 @@ def answered(
             return error
 
 
+def giving(raw: RawRows) -> Callable[[], RawRows]:
+    return lambda: raw
+
+
 def judge(program: Program, found: Noisy | BaseException) -> str:
     """Whether it is an error that tells nothing, or integers of the right shape."""
     if isinstance(found, BaseException):
@@ -149,8 +153,7 @@ def test_spoilt_rows(kind: str, monkeypatch: pytest.MonkeyPatch, extent: Extent)
     for rows in extent.cases(spoilt(raw.unsealed_rows), one_in=17):
         given = RawRows(raw.statement, ())
         given.unsealed_rows = rows
-        found = answered(program, lambda given=given: given, monkeypatch)
-        outcomes[judge(program, found)] += 1
+        outcomes[judge(program, answered(program, giving(given), monkeypatch))] += 1
     assert outcomes["refused"] and outcomes["answered"]
 
 
@@ -189,7 +192,7 @@ def test_an_engine_that_fails_or_gives_something_else(
         lambda: WORDS,
         lambda: NoRows(ran, rows),
         lambda: Aggregates(keys=[(WORDS,)], entries={"m1": [CANARY]}),
-        lambda: RawRows(ran, [WORDS, *rows]),
+        lambda: RawRows(ran, [WORDS, *rows]),  # type: ignore[list-item]
     ):
         found = answered(program, given, monkeypatch)
         assert judge(program, found) == "refused"
@@ -200,7 +203,7 @@ def test_other_measures_than_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> 
     refused = 0
     for own, other in itertools.permutations(KINDS, 2):
         program, (_, raw) = asked(own)[0], asked(other)
-        refused += judge(program, answered(program, lambda raw=raw: raw, monkeypatch)) == "refused"
+        refused += judge(program, answered(program, giving(raw), monkeypatch)) == "refused"
     assert refused > 40  # of 56: the others name the same measures, which engines are trusted with
 
 

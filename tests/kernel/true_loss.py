@@ -52,10 +52,8 @@ def keys_of_a_unit(program: Program) -> int | None:
     if card.unit is None:
         return 1
     limits = [m.highest for m in program.measures if m.kind in ("units", "shares") and m.highest]
-    known = [limits and min(limits), card.max_groups, groups]
-    if limits:
-        known = [min(limits), groups]
-    return min((number for number in known if number), default=None)
+    known = [min(limits), groups] if limits else [card.max_groups, groups]
+    return min((number for number in known if number is not None), default=None)
 
 
 def moves_of(measure: Measure, program: Program) -> Moves:
@@ -200,8 +198,7 @@ def selection_spent(step: KeySelection, program: Program) -> Spent:
     apart = any(m.lowest == 2 for m in shares)
     weights = {k: isqrt(WHOLE**2 // k) for k in range(2 if apart else 1, keys + 1)}
     weights = weights if shares else {keys: 1}
-    kind = "shares" if shares else "units"
-    moves = moves_of(Measure(name="", kind=kind, highest=0), program)
+    moves = moves_of(Measure(name="", kind="shares" if shares else "units"), program)
     noise, people = step.noise, 2 if changes_one(program) else 1
     assert all(step.threshold > weight for weight in weights.values())
     if noise.mechanism == "laplace":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.checker.dispatch import problem_of
-from lastbit.release.release import certificate_of
+from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.tables.test_units import CARD

@@ -21,7 +21,7 @@ from lastbit import verify
 from lastbit.checker.dispatch import KINDS, beliefs, problem_of
 from lastbit.cli.verify import rounding_outcome, write_files
 from lastbit.errors import LastbitError, NotCertified
-from lastbit.release.release import certificate_of
+from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.plan.plan import planned
 from lastbit.verify.certificate import issued, save, text_of
