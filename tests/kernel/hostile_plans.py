@@ -257,6 +257,38 @@ def raise_price(data: Json, currency: str, more: Fraction, rng: random.Random) -
         conversion[currency] = str(Fraction(conversion[currency]) + more - less)
 
 
+def reselect(rng: random.Random, data: Json, _: Json) -> None:
+    """Keys found by less noise or from a lower threshold, at a delta as large as that may need."""
+    plan = data["body"]["plan"]
+    parts = [part for part in plan["parts"] if part["part"] == "keys"]
+    if not parts:
+        return
+    part, looser = parts[0], Fraction(10) ** rng.randrange(5)
+    lower = (1, 1, 2, Fraction(9, 10), Fraction(3, 4), Fraction(1, 2), Fraction(1, 10))
+    part["threshold"] = int(part["threshold"] * rng.choice(lower))
+    if "tail" in part:
+        part["tail"] = str(min(Fraction(part["tail"]) * looser, Fraction(1, 2)))
+    before = Fraction(part["delta"])
+    after = min(before * looser * rng.choice((1, 2)), Fraction(2, 3))
+    part["delta"] = str(after)
+    factor = Fraction(rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 3)))
+    for name in ("scale", "variance"):
+        if name in part:
+            part[name] = str(Fraction(part[name]) * factor)
+    for name in ("rho", "mu_squared", "epsilon"):
+        if isinstance(part.get(name), str) and (name != "epsilon" or "scale" in part):
+            part[name] = str(Fraction(part[name]) / factor * rng.choice((1, Fraction(101, 100))))
+    if "mu" in part and factor < 1:
+        part["mu"] = str(Fraction(part["mu"]) / factor)
+    if "single" in part and rng.random() < 0.7:
+        single = part["single"]
+        single["threshold"] = int(single["threshold"] * rng.choice(lower))
+        single["scale"] = str(Fraction(single["scale"]) * rng.choice(lower))
+    raise_price(data, "delta", after - before, rng)
+    currency = "rho" if Fraction(plan["cost"]["rho"]) else "epsilon"
+    raise_price(data, currency, Fraction(rng.choice((0, 0, 1, 5))), rng)
+
+
 def change_price(rng: random.Random, data: Json, _: Json) -> None:
     """The price of all, in one place or in all of them; or another currency."""
     currency = rng.choice(PRICES)
@@ -314,7 +346,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     change_number, change_number, put_junk, leave_out, add_unknown, reorder, swap_subtree,
     swap_whole, rename_all, rename_all, drop_private, change_join, drop_sub_query,
     change_expression, move_limits, reprice, reprice, reprice, change_price, change_keys, loosen,
-    loosen,
+    loosen, reselect, reselect, reselect,
 )  # fmt: skip
 
 

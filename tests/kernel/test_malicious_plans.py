@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker import release
+from lastbit.checker.numbers import number
+from lastbit.checker.release import Loss
 from lastbit.errors import LastbitError, NotCertified, WrongType
 from lastbit.kernel import Program
 from lastbit.kernel.program import KeySelection, Noise, PairDraws, RankDraw, TreeNoise
@@ -104,6 +107,37 @@ def test_any_plan_is_refused_or_costs_no_more_than_its_price(extent: Extent) -> 
     assert seen["refused"] > seen["taken"] > extent.number(30, 3_000), seen
     assert seen["measured"] >= extent.number(1, 200), seen
     print(dict(seen))
+
+
+def blind(*_: Any, **__: Any) -> None:
+    """A check that finds nothing."""
+
+
+FAULTS: dict[str, tuple[str, Any]] = {
+    "a part may cost more than it says": ("stated", lambda text, proved: number(text)),
+    "the sum is not compared": ("check_cost", blind),
+    "a part is left out of the sum": ("total_loss", lambda plan, losses: Loss()),
+    "keys of one unit alone are never shown": ("gaussian_tail", lambda *_: Fraction(0)),
+    "a key of Laplace noise likewise": ("_appears", lambda *_: (Fraction(0), Fraction(1))),
+    "of many keys none is shown": ("_some", lambda chance, keys: Fraction(0)),
+    "a mu implies no delta": ("pair_delta", lambda mu, epsilon: Fraction(0)),
+    "a rho implies no delta": ("_order_delta", lambda rho, epsilon, order: Fraction(0)),
+    "any Gaussian pair will do": ("_pair", lambda part, moved, variance: Loss()),
+}
+
+
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_checker_is_found_out(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plans are hostile enough: a checker with one hole lets some through, and it is seen."""
+    name, wrong = FAULTS[fault]
+    monkeypatch.setattr(release, name, wrong)
+    rng = random.Random(9)
+    for _, text, one in hostile_plans.hostile_texts(certificates(), rng, 20_000):
+        program = program_of(text, one.card)
+        if program is not None and overspends(program) is not None:
+            return
+    pytest.fail("nothing that it let through cost more than its price")
 
 
 def compiles(program: Program) -> None:
