@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
+from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from lastbit.release import paying
 from lastbit.release.certifying import program_of
 from lastbit.tables import planned
 from lastbit.tables.card.schema import Budget
-from tests.kernel.genuine import certificate, table_of
+from tests.evidence import Extent
+from tests.kernel.genuine import certificate, certificates, table_of
 
 NOT_YET = "Ledger.draw does not keep a draw yet"
 one_draw = pytest.mark.xfail(reason=NOT_YET, strict=True)
@@ -373,3 +375,19 @@ def test_noisy_numbers_are_the_same_from_their_text(case: Case) -> None:
     case.answer(case.reserve())
     (text,) = case.seen
     assert Noisy.from_text(text).to_text() == text
+
+
+def test_every_kind_of_numbers_is_read_back_from_the_books(extent: Extent) -> None:
+    """Types of keys too: True is not 1 there, and a time no date."""
+    keys: list[tuple[Any, ...]] = [
+        (True, 1, "1", date(2020, 1, 1), datetime(2020, 1, 1)), (None, None, None, None, None),
+        (False, -(10**30), "\ud800\0'", date(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 1)),
+    ]  # fmt: skip
+    noisy = Noisy(keys=keys, entries={"m1": [10**400, -1, 0]}, bins={"m2": [[1], [], [2, 3]]})
+    read = Noisy.from_text(noisy.to_text())
+    assert read == noisy
+    assert [[type(v) for v in key] for key in read.keys] == [[type(v) for v in k] for k in keys]
+    for one in extent.cases(certificates(), one_in=20):
+        if "'pairs'" not in one.name:
+            found = answer_unrecorded(Program(one.text, one.card))
+            assert Noisy.from_text(found.to_text()) == found, one.name

@@ -21,8 +21,8 @@ import pytest
 from lastbit.checker import release
 from lastbit.checker.numbers import number
 from lastbit.checker.release import Loss
-from lastbit.errors import LastbitError, NotCertified, WrongType
-from lastbit.kernel import Program
+from lastbit.errors import LastbitError, NotCertified, QueryRefused, WrongType
+from lastbit.kernel import Program, question_of_program
 from lastbit.kernel.program import KeySelection, Noise, PairDraws, RankDraw, TreeNoise
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import statement
@@ -141,7 +141,8 @@ def test_a_fault_of_the_checker_is_found_out(fault: str, monkeypatch: pytest.Mon
 
 
 def compiles(program: Program) -> None:
-    """What was taken becomes a statement, or is refused in our own words."""
+    """What was taken has a digest, and becomes a statement, or is refused in our own words."""
+    assert len(question_of_program(program, "data")) == 64
     try:
         if program.marginals is None:
             statement(program.scan, program.card, program.measures, secret="s")
@@ -215,6 +216,42 @@ LIES: dict[str, dict[str, Any]] = {
 def test_a_lie_is_refused(lie: str) -> None:
     with pytest.raises(LastbitError):
         Program(*lie_of(**LIES[lie]))
+
+
+def renamed(data: Any) -> None:
+    """The private table in capitals, as if it were a public one."""
+    body = data["body"]
+    for where in (data["claim"], body["plan"]):
+        del where["private"]
+    for join in body["query"]["joins"]:
+        del join["private"]
+    for name in ("query", "plan"):
+        text = json.dumps(body[name]).replace('"table": "labs"', '"table": "LABS"')
+        body[name] = json.loads(text)
+
+
+def joined_with_itself(data: Any) -> None:
+    """The table itself in the place of a public one: any row would meet any other."""
+    for join in data["body"]["query"]["joins"]:
+        join["table"] = "t"
+        for _, other in join["on"]:
+            other.pop("table", None)
+    for key in data["body"]["query"]["keys"]:
+        key["expression"] = {"column": "g"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"), [("JOIN labs", renamed), ("JOIN places", joined_with_itself)]
+)
+def test_what_only_the_compiler_can_know_it_refuses(kind: str, change: Any) -> None:
+    """Which tables there are is on the card alone: the checker takes these for public ones."""
+    one = next(g for g in certificates() if kind in g.name)
+    data = copy.deepcopy(one.data)
+    change(data)
+    hostile_plans.reseal(data)
+    program = Program(json.dumps(data), one.card)
+    with pytest.raises(QueryRefused, match="is not with one table of the card"):
+        moved_too_far(program)
 
 
 @pytest.mark.parametrize(
