@@ -23,10 +23,12 @@ import duckdb
 from measure import Measurement, Target
 from tables_data import GROUPS, HIGH, LOW, MAX_ROWS, table_file
 
+from lastbit.kernel.noise import Noisy, noisy_numbers
+from lastbit.kernel.sealed import Aggregates, sealed_integers
+from lastbit.release.certifying import program_of
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
-from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.backends.engines import open_session
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
@@ -64,12 +66,15 @@ def compared(name: str, rows: int, releases: int = RELEASES) -> list[Measurement
     plan = _plan(path)
     with open_session(plan.card) as session:
         shares = session.aggregates(plan.query, plan.card, plan.measures, secret=None)
+    program = program_of(plan)
+    raw = aggregates(plan.query, plan.card, plan.measures, secret=None)
+    shares = sealed_integers(program, raw)
     zeros = {measure.name: [0] * GROUPS for measure in plan.measures}
     nothing = replace(shares, entries=zeros)
     pairs = []
     for sample in _samples(path, plan, releases):
-        noise = noised(plan, nothing).entries
-        pairs.append([_answers(plan, raw, noise) for raw in (shares, sample)])
+        noise = noisy_numbers(program, nothing, None).entries
+        pairs.append([_answers(plan, sums, noise) for sums in (shares, sample)])
     section = f"error: {name}, 10^{len(str(rows)) - 1} rows"
     return [
         line

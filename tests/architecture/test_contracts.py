@@ -20,6 +20,10 @@ BROKEN_BY = {
         "privacy/neighbours.py",
         "import lastbit.privacy.convert",
     ),
+    "Sealed integers stay in the kernel": (
+        "release/paying.py",
+        "from lastbit.kernel.sealed import Aggregates",
+    ),
     "Entropy has one door: lastbit.sampling.bits": ("exact/ball.py", "import secrets"),
     "No pseudo-random generator anywhere": ("sampling/bits.py", "import random"),
     "The predictable source of bits is for tests only": (

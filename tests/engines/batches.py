@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
-from lastbit.tables.backends.aggregated import Aggregates
 
+from lastbit.kernel.sealed import Aggregates
 from lastbit.tables.card.schema import Column
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import GroupKey

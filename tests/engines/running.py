@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import pyarrow
 import pytest
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from pyarrow import parquet
 
 from lastbit.errors import QueryRefused
+from lastbit.kernel.sealed import Aggregates
+from lastbit.tables import RawRows
 from lastbit.tables.backends.engines import dialect_of
 from lastbit.tables.card.schema import Column, DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Family, Shown
@@ -25,6 +26,7 @@ from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
 from tests.engines.batches import BATCH
 from tests.evidence import Extent
+from tests.kernel.unsealing import opened_marginals, opened_rows
 from tests.stability.cases import JUNK
 from tests.stability.engine import COLUMNS, LABS, PUBLIC, SECRET
 from tests.tables.connecting import connected
@@ -198,7 +200,7 @@ class Runner:
         """The aggregates of the tables as they are."""
         wanted = self.statement(query, card, measures)
         found = self.ran(wanted.sql if changed is None else changed(wanted.sql))
-        return assembled(query, measures, wanted, found)
+        return opened_rows(query, measures, wanted, found)
 
     def statement(self, query: Any, card: DataCard, measures: Any) -> Statement:
         """What is run; refuses what the dialect has not."""
@@ -208,11 +210,11 @@ class Runner:
     def marginals(self, case: Any, rows: Any, marginals: Any) -> list[Any]:
         """The entries of every marginal."""
         self.fill(case, rows, case.labs)
-        sql = marginals_statement(
+        wanted = marginals_statement(
             case.query, case.card, marginals, dialect=self.dialect, actual=self.actual
         )
-        found = assembled_marginals(case.query, marginals, self.ran(sql))
-        return list(found.entries.values())
+        raw = RawRows(wanted, self.ran(wanted.sql))
+        return opened_marginals(case.query, marginals, raw)
 
 
 class DuckDB(Runner):

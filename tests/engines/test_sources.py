@@ -19,6 +19,7 @@ from tests.cli.running import lastbit
 from tests.engines.batches import plain
 from tests.engines.running import Postgres, arrow
 from tests.engines.values import sources
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,
@@ -31,7 +32,6 @@ from tests.release.canaries import (
     write_duckdb,
     write_parquet,
 )
-from tests.tables.connecting import aggregates
 
 canary_folder = canaries.canary_folder
 FILES = ('"visits.csv"', '"visits.parquet"', '{duckdb = "visits.duckdb", table = "visits"}')

@@ -25,8 +25,9 @@ from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.engines.spark_session import MISSING
+from tests.kernel.unsealing import aggregates
 from tests.release.canaries import told
-from tests.tables.connecting import aggregates, rehearse
+from tests.tables.connecting import rehearse
 
 engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
 

@@ -13,10 +13,10 @@ from itertools import product
 from typing import Any
 
 from flint import arb
-from lastbit.release.noise import rank_distances
-from lastbit.tables.backends.aggregated import Aggregates, assembled
 
 from lastbit.exact.ball import arb_of, ends, working_precision
+from lastbit.kernel.noise import rank_distances
+from lastbit.kernel.sealed import Aggregates
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
@@ -25,6 +25,7 @@ from lastbit.tables.plan.parts import LaplacePart, NoisePart, PartitionSelection
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.kernel.unsealing import opened_rows, rank_draw
 from tests.tables.connecting import connected
 
 TABLE = {"who": "BIGINT", "g": "VARCHAR", "x": "BIGINT"}
@@ -100,7 +101,7 @@ class Engine:
             values = [value for row in flat for value in row]
             self.connection.execute(f"INSERT INTO {relation()} VALUES {places}", values)
         found = self.connection.execute(wanted.sql).fetchall()
-        made = assembled(plan.query, plan.measures, wanted, found)
+        made = opened_rows(plan.query, plan.measures, wanted, found)
         return self.known.setdefault((asked_of, units), made)
 
 
@@ -151,9 +152,9 @@ def _entries(part: NoisePart, raw: Aggregates) -> list[int]:
 
 def rank_loss(part: RankPart, first: Aggregates, second: Aggregates) -> Fraction:
     """The greatest log-likelihood ratio of the draws of one part in all groups, rounded up."""
-    total = Fraction(0)
+    total, draw = Fraction(0), rank_draw(part)
     for own, other in zip(first.bins[part.measure], second.bins[part.measure], strict=True):
-        here, there = (rank_distances(part, [bins])[0].tolist() for bins in (own, other))
+        here, there = (rank_distances(draw, [bins])[0].tolist() for bins in (own, other))
         with working_precision(200):
             weights = [
                 sum(((-arb_of(part.rate * d)).exp() for d in distances), arb(0))

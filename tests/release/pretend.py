@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.mechanisms import lattice
-from lastbit.release import paying
+from lastbit.kernel import answering, noise
+from lastbit.kernel.sealed import Aggregates
+from lastbit.release import paying, release
+from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.draw import drawn_with
-from lastbit.tables import Aggregates
 from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from tests.kernel.unsealing import rows_of
 
 ONE = 1 << 20
 ROWS = Source(kind="csv", paths=("rows.csv",))
@@ -80,7 +81,7 @@ class Engine:
         self.runs += 1
         if isinstance(self.raw, Exception):
             raise self.raw
-        return self.raw
+        return rows_of(query, card, measures, self.raw)
 
     def fingerprint(self, card: Any, session: Any = None) -> bytes:
         return self.data
@@ -92,6 +93,10 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     monkeypatch.setattr(Session, "aggregates", engine.aggregates)
     monkeypatch.setattr(paying, "fingerprint", engine.fingerprint)
     monkeypatch.setattr(Session, "rehearse", lambda *_: None)
+    monkeypatch.setattr(answering, "aggregates", engine.aggregates)
+    for room in (answering, paying):
+        monkeypatch.setattr(room, "fingerprint", engine.fingerprint)
+    monkeypatch.setattr(release, "rehearse", lambda *_: None)
     return engine
 
 
@@ -104,5 +109,5 @@ def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         draws = drawn_with(sampler, source, int(np.prod(shape, dtype=np.int64)))
         return draws.tolist()[0] if size is None else draws.reshape(shape)
 
-    monkeypatch.setattr(lattice, "drawn", drawn)
+    monkeypatch.setattr(noise, "drawn", drawn)
     monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)

@@ -18,14 +18,16 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, LastbitError
+from lastbit.kernel.noise import noisy_numbers
 from lastbit.ledger.ledger import Ledger
-from lastbit.release import release as releasing
+from lastbit.release.certifying import program_of
 from lastbit.release.release import released
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
 from tests.evidence import late
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,
@@ -45,7 +47,6 @@ from tests.release.canaries import (
     write_duckdb,
     write_parquet,
 )  # fmt: skip
-from tests.tables.connecting import aggregates
 
 canary_folder, memory_folder = canaries.canary_folder, canaries.memory_folder
 PARQUET, DUCKDB = '"visits.parquet"', '{duckdb = "visits.duckdb", table = "visits"}'
@@ -296,14 +297,27 @@ def test_what_shows_itself(folder: Path) -> None:
     query = parsed(FOUND, card)
     plan = planned(query, card, epsilon=1, delta="1e-6")
     raw = aggregates(query, card, plan.measures, secret="s" * 64)
-    noisy = vars(releasing)["noised"](plan, raw)
+    integers = raw
+    noisy = noisy_numbers(program_of(plan), integers)
     answer = released(query, card, plan)
     book = Ledger.open("visits.ledger")
     frame = polars.from_arrow(arrow_table())
     table = lb.table(frame, unit="patient", max_rows=2, name="visits").agg(n=lb.count())
-    things = [card, card.source, query, plan, raw, noisy, answer, answer.rows, book, table]
+    things = [
+        card,
+        card.source,
+        query,
+        plan,
+        raw,
+        integers,
+        noisy,
+        answer,
+        answer.rows,
+        book,
+        table,
+    ]
     things += [table.card, table.rows, table.query, book.entries(), book.accounts(), card.columns]
-    secrets = raw_numbers(raw) | {book.secret.hex(), repr(book.secret)}
+    secrets = raw_numbers(integers) | {book.secret.hex(), repr(book.secret)}
     text = "\n".join([*map(repr, things), *map(str, things), plan.explain(), answer.to_json()])
     assert leaks(text + answer._repr_html_() + answer.to_csv(), secrets) == []
     answer.report(folder / "page.html")

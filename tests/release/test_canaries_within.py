@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from lastbit.errors import EngineFailed, LastbitError
+from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
-from lastbit.release import release as releasing
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb import engine
 from lastbit.tables.card.read import read_card
@@ -30,6 +30,7 @@ from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
 from tests.evidence import Extent
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,
@@ -44,7 +45,6 @@ from tests.release.canaries import (
     write_card,
     write_parquet,
 )  # fmt: skip
-from tests.tables.connecting import aggregates
 
 canary_folder, memory_folder = canaries.canary_folder, canaries.memory_folder
 PARQUET = '"visits.parquet"'
@@ -142,18 +142,18 @@ def test_ledgers(folder: Path, capfd: Any, caplog: Any, monkeypatch: pytest.Monk
 
     def locked() -> None:
         with sqlite3.connect(book, isolation_level=None) as other:
-            real = releasing._made
+            real = answering._run
 
             def busy(*a: Any, **k: Any) -> Any:
                 made = real(*a, **k)
                 other.execute("BEGIN IMMEDIATE")
                 return made
 
-            monkeypatch.setattr(releasing, "_made", busy)
+            monkeypatch.setattr(answering, "_run", busy)
             try:
                 ask(ledger=patient)
             finally:
-                monkeypatch.setattr(releasing, "_made", real)
+                monkeypatch.setattr(answering, "_run", real)
                 other.execute("ROLLBACK")
 
     def full() -> None:
@@ -165,7 +165,7 @@ def test_ledgers(folder: Path, capfd: Any, caplog: Any, monkeypatch: pytest.Monk
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     def exchanged() -> None:
-        real = releasing._made
+        real = answering._run
 
         def exchange(*a: Any, **k: Any) -> Any:
             made = real(*a, **k)
@@ -173,11 +173,11 @@ def test_ledgers(folder: Path, capfd: Any, caplog: Any, monkeypatch: pytest.Monk
             os.replace(folder / "other.ledger", book)
             return made
 
-        monkeypatch.setattr(releasing, "_made", exchange)
+        monkeypatch.setattr(answering, "_run", exchange)
         try:
             ask()
         finally:
-            monkeypatch.setattr(releasing, "_made", real)
+            monkeypatch.setattr(answering, "_run", real)
 
     def damaged() -> None:
         book.write_bytes(book.read_bytes()[:5000] + b"\x5a" * 9000)
@@ -196,25 +196,27 @@ def test_ledgers(folder: Path, capfd: Any, caplog: Any, monkeypatch: pytest.Monk
 
 def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
     """Note raw aggregates and the noisy numbers of every answer in the making."""
-    real = vars(releasing)["noised"]
+    real = vars(answering)["noisy_numbers"]
 
-    def noised(plan: Any, raw: Any) -> Any:
-        noisy = real(plan, raw)
+    def noisy_numbers(program: Any, raw: Any) -> Any:
+        noisy = real(program, raw)
         numbers.update(raw_numbers(raw) | raw_numbers(noisy))
         return noisy
 
-    monkeypatch.setattr(releasing, "noised", noised)
+    monkeypatch.setattr(answering, "noisy_numbers", noisy_numbers)
 
 
 # ---------------------------------------------------------------- failures put into functions
 
 
 ROOMS = (
-    "release.release", "release.noise", "release.intervals", "release.having", "release.answer",
+    "kernel.answering", "kernel.noise", "kernel.sealed",
+    "release.release", "release.intervals", "release.having", "release.answer",
     "release.paying",
-    "tables.backends.engines", "tables.backends.duckdb.engine", "tables.backends.aggregated",
     "ledger.ledger", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",
+    "tables.backends.duckdb.engine", "tables.backends.raw_rows", "ledger.ledger", "ledger.chain",
+    "sampling.choice", "sampling.draw", "checker.dispatch",
 )  # fmt: skip
 
 

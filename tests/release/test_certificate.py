@@ -16,7 +16,8 @@ from lastbit.checker.numbers import digest
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.answer import Answer
-from lastbit.release.release import certificate_of, released
+from lastbit.release.certifying import certificate_of
+from lastbit.release.release import released
 from lastbit.report.claims import claim_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call

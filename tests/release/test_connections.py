@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import polars
 import pytest
-from lastbit.release.noise import noised
 
-from lastbit.release import release as releasing
+from lastbit.kernel import answering
+from lastbit.kernel.noise import noisy_numbers
 from tests.cli.running import succeeded
 
 CARD = """
@@ -76,9 +76,9 @@ def test_no_copy_of_the_rows_is_left_when_they_have_been_counted(
 
     def looked(*given: Any) -> Any:
         seen.append([path for path in Path("spill").rglob("*") if path.is_file()])
-        return noised(*given)
+        return noisy_numbers(*given)
 
-    monkeypatch.setattr(releasing, "noised", looked)
+    monkeypatch.setattr(answering, "noisy_numbers", looked)
     succeeded("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")
     assert seen == [[]]
 
@@ -96,7 +96,7 @@ def test_a_folder_that_was_cleared_away_does_not_cost_the_answer(
     def cleared(*given: Any) -> Any:
         for folder in Path("spill").iterdir():
             shutil.rmtree(folder)
-        return noised(*given)
+        return noisy_numbers(*given)
 
-    monkeypatch.setattr(releasing, "noised", cleared)
+    monkeypatch.setattr(answering, "noisy_numbers", cleared)
     succeeded("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")

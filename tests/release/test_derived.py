@@ -12,13 +12,13 @@ from typing import Any
 import duckdb
 import pytest
 from hypothesis import assume, given, settings, strategies as st
-from lastbit.release.noise import Noisy
 
 import lastbit as lb
 from lastbit.checker import formulas as checked
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.kernel.noise import Noisy
 from lastbit.release.derived import INTERVALS, derived_columns, for_intervals
 from lastbit.release.formulas import DOUBLES, evaluate
 from lastbit.release.intervals import columns_of

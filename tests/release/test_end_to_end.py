@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lastbit.release.noise import noised
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.kernel.noise import noisy_numbers
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.ledger import Ledger
+from lastbit.release.certifying import program_of
 from lastbit.release.release import released
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import Column, DataCard, Source
@@ -100,16 +101,17 @@ def test_a_hundred_thousand_releases_of_one_cell(
     card: DataCard, monkeypatch: pytest.MonkeyPatch, extent: Extent
 ) -> None:
     """The engine's own count of a cell, released 100,000 times, against the exact law."""
-    from tests.tables.connecting import aggregates
+    from tests.kernel.unsealing import aggregates
 
     seed(monkeypatch, 31)
     where = call("=", ColumnName("patient"), ColumnName("patient"))
     query = Query(table="visits", aggregates=(asked("count_units", "u"),), where=where)
     plan = planned(query, card, epsilon="1/2")
     raw = aggregates(query, card, plan.measures, secret="0" * 64)
+    program = program_of(plan)
     trials, hits = extent.number(40_000, 100_000), dict.fromkeys(range(990, 1011), 0)
     for _ in range(trials):
-        (noisy,) = noised(plan, raw).entries["m1"]
+        (noisy,) = noisy_numbers(program, raw).entries["m1"]
         if noisy in hits:
             hits[noisy] += 1
     law, wrong = DiscreteLaplace(2), DiscreteLaplace("2.2")

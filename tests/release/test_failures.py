@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
+from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import paying, release as releasing
 from lastbit.release.recorded import question_of_plan
@@ -44,11 +45,11 @@ def spent() -> Fraction:
 
 
 BEFORE = (
-    "_check_columns", "opened_ledger", "question_of_plan", "_fingerprint", "_check_runnable",
-    "columns_of",
+    "_check_columns", "opened_ledger", "question_of_program", "_fingerprint", "_check_runnable",
+    "columns_of", "program_of",
 )  # fmt: skip
 AFTER = (
-    "_noisy", "_check_shape", "noised", "_rows", "kept", "_record", "_made",
+    "_run", "_noisy", "aggregates", "sealed_integers", "noisy_numbers", "_rows", "kept", "_record",
 )  # fmt: skip
 HOW = [RuntimeError, KeyboardInterrupt, MemoryError]
 
@@ -58,7 +59,8 @@ def fails_at(step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatc
         raise how
 
     with monkeypatch.context() as patch:
-        patch.setattr(paying if step in vars(paying) else releasing, step, failing)
+        room = next(room for room in (paying, answering, releasing) if step in vars(room))
+        patch.setattr(room, step, failing)
         with pytest.raises((how, LastbitError)) as caught:
             ask()
     return caught.value
@@ -303,7 +305,7 @@ def test_data_changed_between_fingerprint_and_charge(
     when: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the ledger would keep an answer under the fingerprint of data that it is not of."""
-    real: Callable[..., Any] = releasing._noisy
+    real: Callable[..., Any] = answering._noisy
 
     def changing(*given: Any) -> Any:
         found = real(*given) if when == "after it is read" else None
@@ -312,7 +314,7 @@ def test_data_changed_between_fingerprint_and_charge(
         return found or real(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "_noisy", changing)
+        patch.setattr(answering, "_noisy", changing)
         with pytest.raises(EngineFailed, match="changed"):
             ask()
     assert spent() == 1  # whether they changed is the data's, so it is charged

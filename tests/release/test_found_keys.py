@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lastbit.release.noise import noised
-from lastbit.tables.backends.aggregated import Aggregates
 
 import lastbit as lb
 from lastbit.checker import problem_of
 from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.kernel.noise import noisy_numbers
+from lastbit.kernel.sealed import Aggregates
 from lastbit.ledger import Ledger
+from lastbit.release.certifying import program_of
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import SERVED
 from lastbit.tables.card.budget import Budget
@@ -153,7 +154,7 @@ def test_a_key_that_no_unit_chose_is_not_shown() -> None:
         bins={},
         units=[big, 0, big],
     )
-    noisy = noised(plan, raw)
+    noisy = noisy_numbers(program_of(plan), raw)
     assert noisy.keys == [("a",), ("c",)] and len(noisy.entries["m1"]) == 2
 
 

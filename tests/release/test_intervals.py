@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from lastbit.release.noise import Noisy, noised
 
+from lastbit.kernel.noise import Noisy, noisy_numbers
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
+from lastbit.release.certifying import program_of
 from lastbit.release.intervals import Cell, columns_of
 from lastbit.release.reach import BETA, BETA_MEAN, MeasureNoise, reach_of
 from lastbit.tables.plan.plan import Plan, planned
@@ -193,7 +194,7 @@ def test_intervals_cover(
         "mean": mean, "variance": variance, "std": math.sqrt(variance),
         "quantile": 4, "max": 15, "min": 0,
     }[function]  # fmt: skip
-    found = columns_of(plan, noised(plan, raw))[0].cells
+    found = columns_of(plan, noisy_numbers(program_of(plan), raw))[0].cells
     missed = sum(not c.low <= truth <= c.high for c in found)  # type: ignore[operator]
     share = missed / groups
     assert share <= 0.05 or groups * divergence(share, 0.05) < math.log(2**40)
@@ -216,7 +217,7 @@ def test_intervals_of_quotients_are_narrow(
     for measure in plan.measures:
         raw.entries[measure.name] = [true[measure.kind]] * groups  # type: ignore[index]
     truth = {"mean": 10, "variance": 9, "std": 3}[function]
-    found = columns_of(plan, noised(plan, raw))[0].cells
+    found = columns_of(plan, noisy_numbers(program_of(plan), raw))[0].cells
     share = sum(not c.low <= truth <= c.high for c in found) / groups  # type: ignore[operator]
     assert share >= 0.027
     assert share <= 0.05 or groups * divergence(share, 0.05) < math.log(2**40)

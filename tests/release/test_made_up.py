@@ -37,9 +37,9 @@ from lastbit.tables import (
     read_card,
 )
 from tests.cli.running import lastbit, read, refused, succeeded
+from tests.kernel.unsealing import aggregates
 from tests.release import canaries
 from tests.release.canaries import ALL, FOUND, write_card
-from tests.tables.connecting import aggregates
 
 canary_folder = canaries.canary_folder
 NOWHERE = Source(kind="parquet", paths=("/nowhere/at/all.parquet",))

@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
-from lastbit.tables.backends.aggregated import Aggregates
 
 import lastbit as lb
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused, WrongType
+from lastbit.kernel import answering, noise
+from lastbit.kernel.program import PairDraws
+from lastbit.kernel.sealed import Aggregates
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals as module
+from lastbit.release.certifying import program_of
 from lastbit.release.marginal_answer import Marginals
+from lastbit.tables import RawRows
 from lastbit.tables.backends.engines import Session
-from lastbit.tables.plan.parts import GaussianPart, LaplacePart
+from lastbit.tables.plan.parts import LaplacePart
 from tests.cli.running import lastbit
-from tests.tables.connecting import marginal_counts
+from tests.kernel.unsealing import marginal_counts
 
 ROWS = """SELECT range AS person, CASE range % 3 WHEN 0 THEN 'n' WHEN 1 THEN 's' END AS region,
     range % 2 = 0 AS old, range % 80 AS age FROM range(3000)"""
@@ -80,17 +85,17 @@ def test_each_noisy_cell_is_the_raw_one_with_the_noise_of_the_plan(
     """Every table goes once through the mechanism of its part, with all its cells."""
     seen: list[tuple[Any, list[int]]] = []
 
-    def noisy(part: Any, exact: list[int]) -> list[int]:
-        seen.append((part, exact))
+    def noisy(step: Any, exact: list[int]) -> list[int]:
+        seen.append((step, exact))
         return [number + 7 for number in exact]
 
-    monkeypatch.setattr(module, "noisy_entries", noisy)
+    monkeypatch.setattr(noise, "add_noise", noisy)
     question = asked()
-    for price, kind in (({"epsilon": 1}, LaplacePart), ({"rho": 1}, GaussianPart)):
+    for price, kind in (({"epsilon": 1}, "laplace"), ({"rho": 1}, "gaussian")):
         seen.clear()
         answer, plan = question.release(**price), question.plan(**price)
-        assert tuple(part for part, _ in seen) == plan.parts
-        assert all(isinstance(part, kind) for part, _ in seen)
+        assert tuple(step for step, _ in seen) == program_of(plan).steps
+        assert all(step.mechanism == kind for step, _ in seen)
         cells = [int(row["noisy"]) - 7 for row in answer.record["rows"]]
         assert cells == [number for _, exact in seen for number in exact]
         assert [sum(exact) for _, exact in seen] == [3000] * 6
@@ -109,9 +114,9 @@ def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
         held = duckdb.connect().sql(rows.format(number)).to_arrow_table()
         question = lb.table(held, name="people", keys=KEYS, **given).marginals(COLUMNS)
         plan = question.plan(epsilon="2/3")
-        counts.append(marginal_counts(plan.query, plan.card, plan.marginals).entries)
-    for part in plan.parts:
-        pairs = zip(counts[0][part.measure], counts[1][part.measure], strict=True)
+        counts.append(marginal_counts(plan.query, plan.card, plan.marginals))
+    for part, *both in zip(plan.parts, *counts, strict=True):
+        pairs = zip(*both, strict=True)
         assert isinstance(part, LaplacePart)
         losses += sum(abs(a - b) for a, b in pairs) / part.scale
     assert losses == Fraction(2, 3)
@@ -120,6 +125,14 @@ def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
 def test_a_cell_that_the_engine_forgot_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     few = Aggregates(keys=[], entries={f"m{i}": [1] for i in range(1, 7)}, bins={}, units=[])
     monkeypatch.setattr(Session, "marginal_counts", lambda *_: few)
+    """Rows of marginals that nobody asked for, or that lack a column: no number is made up."""
+    real = vars(answering)["marginal_counts"]
+
+    def short(*given: Any) -> RawRows:
+        raw = real(*given)
+        return RawRows(raw.statement, [row[:-1] for row in raw.unsealed_rows])
+
+    monkeypatch.setattr(answering, "marginal_counts", short)
     with pytest.raises(lb.errors.EngineFailed):
         asked().release(epsilon=1)
 
@@ -228,28 +241,22 @@ def test_an_account_of_gaussian_noise_does_not_pay_for_draws() -> None:
     assert not dependent().marginals(list("abc"), pairs=1).plan(rho=1).gaussian_noise
 
 
-def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tables of two columns with few rows and their neighbours: the law of a draw, exactly."""
-    question = dependent().marginals(list("abc"), pairs=1)
-    plan = question.plan(epsilon=1)
-    seen: list[list[int]] = []
-
-    def first(scores: list[int], *, rate: Fraction) -> int:
-        seen.append(list(scores))
-        return 0
-
-    monkeypatch.setattr(module, "choice_exp", first)
-    noisy = {one: [5, 1, 0, 2] for one in plan.marginals}
+def test_scores_move_no_further_than_tables() -> None:
+    """All tables of two columns with few rows and their neighbours."""
+    plan = dependent().marginals(list("abc"), pairs=1).plan(epsilon=1)
+    (draws,) = (step for step in program_of(plan).steps if isinstance(step, PairDraws))
     base = {one: [3, 0, 1, 0] * 4 for one in plan.selection.candidates}
-    module.drawn_pairs(plan, base, noisy)
+    single = {one: [5, 1, 0, 2] for one in plan.marginals}
+    scores = noise.pair_scores(draws, base, single)
+    moved = []
     for place in range(16):
         for more in (1, -1):
             other = {
                 one: [n + (more if i == (place * k) % 16 else 0) for i, n in enumerate(table)]
                 for k, (one, table) in enumerate(base.items(), start=1)
             }
-            module.drawn_pairs(plan, other, noisy)
-    moved = [max(abs(a - b) for a, b in zip(seen[0], s, strict=True)) for s in seen[1:]]
+            found = noise.pair_scores(draws, other, single)
+            moved.append(max(abs(found[one] - scores[one]) for one in base))
     assert max(moved) == plan.selection.distance_sensitivity == 1
 
 
@@ -258,11 +265,12 @@ def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
 ) -> None:
     rates = []
 
-    def first(scores: list[int], *, rate: Fraction) -> int:
-        rates.append((len(scores), rate))
-        return 0
+    def first(distances: Any, *, rate: Fraction) -> Any:
+        assert distances.shape[0] == 1 and distances.min() == 0
+        rates.append((distances.shape[1], rate))
+        return np.zeros(1, np.int64)
 
-    monkeypatch.setattr(module, "choice_exp", first)
+    monkeypatch.setattr(noise, "choice_exp_rows", first)
     question = dependent().marginals(list("abcd"), pairs=3)
     answer, plan = question.release(rho=1), question.plan(rho=1)
     assert rates == [(6, plan.selection.rate), (5, plan.selection.rate), (4, plan.selection.rate)]
@@ -271,11 +279,20 @@ def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
 
 # ---------------------------------------------------------------- nothing unpaid leaves
 
-INSIDE = ("marginal_counts", "noisy_tables", "noisy_entries", "agreeing", "whole_tables")
+INSIDE = {
+    "marginal_counts": Session,
+    "sealed_integers": answering,
+    "noisy_numbers": answering,
+    "add_noise": noise,
+    "agreeing": module,
+    "whole_tables": module,
+    "marginal_rows": module,
+    "record_of": module,
+}
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("name", [*INSIDE, "marginal_rows", "record_of"])
+@pytest.mark.parametrize("name", INSIDE)
 def test_a_failure_within_holds_no_number_of_the_data(
     name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -287,7 +304,7 @@ def test_a_failure_within_holds_no_number_of_the_data(
         raise ValueError(f"canary {given} {named}")
 
     question = asked()
-    monkeypatch.setattr(Session if name in vars(Session) else module, name, failing)
+    monkeypatch.setattr(INSIDE[name], name, failing)
     books = tmp_path / "books.db" if recorded else None
     with pytest.raises(lb.errors.EngineFailed) as caught:
         question.release(epsilon=1, ledger=books)
@@ -300,7 +317,8 @@ def test_a_failure_within_holds_no_number_of_the_data(
     while trace is not None:
         frames.append(trace.tb_frame)
         trace = trace.tb_next
-    within = [f for f in frames if f.f_code.co_filename == module.__file__]
-    assert {f.f_code.co_name for f in within} <= {"release", "released_marginals"}
+    holding = {room.__file__ for room in (answering, noise, module)}
+    within = {f.f_code.co_name for f in frames if f.f_code.co_filename in holding}
+    assert within <= {"release", "released_marginals", "answer_unrecorded", "_noisy"}
     if recorded:
         assert "stays charged" in str(error)

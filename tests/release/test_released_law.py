@@ -6,13 +6,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from lastbit.release.noise import rank_distances
 
+from lastbit.kernel.noise import rank_distances
 from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
 from lastbit.release.table import table
 from lastbit.tables.plan.parts import PartitionSelection, RankPart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.aggregates import count, count_units, median
+from tests.kernel.unsealing import rank_draw
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import seed
 
@@ -106,7 +107,7 @@ def test_releases_of_a_median(monkeypatch: pytest.MonkeyPatch) -> None:
     first = plan.parts[0]
     assert isinstance(first, RankPart) and first.role == "value" and first.candidates == 5
     hits = hits_of(job, 6, epsilon=4)
-    (distances,) = rank_distances(first, [[1, 2, 0, 2, 0]])
+    (distances,) = rank_distances(rank_draw(first), [[1, 2, 0, 2, 0]])
 
     def drawn(factor: Fraction) -> dict[Any, float]:
         law = ExpWeighted([-factor * first.rate * int(d) for d in distances])

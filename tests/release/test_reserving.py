@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker import Rejected
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
+from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals, paying, release
 from lastbit.release.answer import Answer
@@ -54,6 +56,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
         return real(*given, **named)
 
     monkeypatch.setattr(Session, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     answer = ask()
     assert seen == [(1, Fraction(1), [])]
     assert ask().record == answer.record and len(seen) == 1
@@ -72,6 +75,7 @@ def test_the_engine_never_runs_for_what_the_ledger_refuses(
 ) -> None:
     ask(epsilon=7)
     monkeypatch.setattr(Session, "aggregates", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(answering, "aggregates", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(BudgetExceeded):
         ask("SELECT COUNT(*) AS n FROM visits", epsilon=2)
 
@@ -81,6 +85,7 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Session, "aggregates", lambda *_, **__: 1 / 0)
+        patch.setattr(answering, "aggregates", lambda *_, **__: 1 / 0)
         with pytest.raises(EngineFailed, match="stays charged"):
             ask(epsilon=8)
     assert books().remaining("visits").epsilon == 0  # type: ignore[union-attr]
@@ -99,6 +104,7 @@ def test_two_at_once_settle_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
     ask()  # so that the ledger and the account are there
     monkeypatch.setattr(Session, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     found: list[Any] = []
     sql = "SELECT COUNT(*) AS n FROM visits"
     threads = [threading.Thread(target=lambda: found.append(ask(sql).record)) for _ in range(2)]
@@ -159,8 +165,11 @@ def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_plan_that_the_checker_rejects_is_never_charged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def rejects(*_: Any) -> None:
+        raise Rejected("no")
+
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("lastbit.verify.certificate"), "problem_of", lambda _: "no")
+        patch.setattr(import_module("lastbit.kernel.program"), "check_price", rejects)
         with pytest.raises(LastbitError, match="nothing was charged"):
             ask()
     assert books().spent("visits").epsilon == 0
@@ -188,6 +197,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
         return real(*given, **named)
 
     monkeypatch.setattr(Session, "aggregates", aggregates)
+    monkeypatch.setattr(answering, "aggregates", aggregates)
     with pytest.raises(LastbitError, match="it is unclear whether you were charged") as caught:
         ask()
     assert "stays charged" not in str(caught.value)
@@ -228,6 +238,12 @@ class Told:
         self.note(monkeypatch, Session, "rehearse_marginals", "rehearse")
         self.note(monkeypatch, Session, "marginal_counts", "aggregates")
         self.note(monkeypatch, marginals, "noisy_tables", "noised")
+        self.note(monkeypatch, answering, "fingerprint")
+        self.note(monkeypatch, release, "rehearse")
+        self.note(monkeypatch, answering, "aggregates")
+        self.note(monkeypatch, answering, "noisy_numbers", "noised")
+        self.note(monkeypatch, marginals, "rehearse_marginals", "rehearse")
+        self.note(monkeypatch, answering, "marginal_counts", "aggregates")
 
     def note(self, patch: pytest.MonkeyPatch, where: Any, name: str, as_: str = "") -> None:
         real = getattr(where, name)
@@ -333,7 +349,7 @@ def test_nothing_accepted_nothing_charged(folder: Path) -> None:
     assert books().accounts() == ()
 
 
-@pytest.mark.parametrize("step", ["aggregates", "noised"])
+@pytest.mark.parametrize("step", ["aggregates", "noisy_numbers"])
 def test_a_failure_is_told_no_sooner_than_an_answer(
     step: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +358,7 @@ def test_a_failure_is_told_no_sooner_than_an_answer(
     paid = reserved(plan, books=books(), who="ada", principal=None, sql=None)
     told = Told(monkeypatch)
     monkeypatch.setattr(release if step == "noised" else Session, step, lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(answering, step, lambda *_, **__: 1 / 0)
     with pytest.raises(EngineFailed, match="the price stays charged"):
         answered(plan, paid, books=books(), who="ada", before_settling=told.wait)
     assert told.since()[-2:] == ["wait", "holds"]
@@ -372,7 +389,7 @@ def test_a_reservation_is_answered_by_its_own_question(
     told = Told(monkeypatch)
     with pytest.raises(InvalidParameter, match="is for another question or card"):
         answered(plan_of(kind, card), paid, books=books(), who="ada")
-    assert told.since() == []
+    assert told.since() == ["holds"]  # whether the price is there, for the words; nothing is read
     assert answered(other, paid, books=books(), who="ada").charged
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, settings, strategies as st
-from lastbit.release.noise import Noisy, noised
 
+from lastbit.kernel.noise import Noisy, noisy_numbers
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
+from lastbit.release.certifying import program_of
 from lastbit.release.intervals import columns_of
 from lastbit.release.trees import least_squares, ranked, running, shares
 from lastbit.tables.plan.parts import TreePart
@@ -83,7 +84,7 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any])
     """
     seed(monkeypatch, 23)
     groups, levels = 1200, [Fraction(1, 10), Fraction(1, 2), Fraction(3, 4)]
-    weights = [3] * 64
+    weights = [*[3] * 64, 0]
     keys = [("region", tuple(range(groups)))]
     parts = [
         part("quantile", f"q{i}", level=q, bounds=(Fraction(0), Fraction(64)))
@@ -92,7 +93,9 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any])
     plan = planned(query_of(*parts, keys=keys), card_of(), **asked)
     assert isinstance(plan.parts[0], TreePart)
     raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [weights] * groups})
-    for column, level in zip(columns_of(plan, noised(plan, raw)), levels, strict=True):
+    for column, level in zip(
+        columns_of(plan, noisy_numbers(program_of(plan), raw)), levels, strict=True
+    ):
         target = level * 192
         home = next(j for j in range(64) if 3 * (j + 1) >= target)
         missed = sum(not c.low <= home <= c.high for c in column.cells)  # type: ignore[operator]
@@ -148,8 +151,8 @@ def test_intervals_of_shares_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[
     plan = planned(query, card_of(), **asked)
     (tree,) = plan.parts
     assert isinstance(tree, TreePart)
-    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [[3] * 64] * groups})
-    columns = columns_of(plan, noised(plan, raw))
+    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [[*[3] * 64, 0]] * groups})
+    columns = columns_of(plan, noisy_numbers(program_of(plan), raw))
     for column, point in zip(columns, points, strict=False):
         truth = (point + 1) / 64
         missed = sum(not c.low <= truth <= c.high for c in column.cells)  # type: ignore[operator]

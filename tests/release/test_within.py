@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from lastbit.release.noise import Noisy
 
 from lastbit.errors import InvalidParameter
+from lastbit.kernel.noise import Noisy
 from lastbit.release.intervals import columns_of, errors_of
 from lastbit.release.within import planned_within, price_rows
 from lastbit.tables.card.budget import Budget

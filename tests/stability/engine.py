@@ -1,13 +1,13 @@
 """The real statement on the real engine: one connection, many tables."""
 
 import pyarrow
-from lastbit.tables.backends.aggregated import assembled
 from pyarrow import parquet
 
 from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
 from lastbit.tables.compile.steps import identifier
+from tests.kernel.unsealing import opened_rows
 from tests.tables.connecting import connected
 
 COLUMNS = {
@@ -117,4 +117,4 @@ class Engine:
             made = f"CREATE OR REPLACE TEMP TABLE {COUNTED_UNITS} AS {counting}"
             self.connection.execute(made)
         found = self.connection.execute(sql).fetchall()
-        return assembled(case.query, case.measures, wanted, found)
+        return opened_rows(case.query, case.measures, wanted, found)

@@ -10,14 +10,15 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import assume, given, settings, strategies as st
-from lastbit.release.noise import rank_distances
 
+from lastbit.kernel.noise import rank_distances
 from lastbit.tables.plan.parts import RankPart
 from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_part, rank_sensitivity
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate
 from tests.evidence import Extent
+from tests.kernel.unsealing import rank_draw
 
 LEVELS = st.sampled_from(
     [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(9, 10), Fraction(1, 3)]
@@ -55,9 +56,9 @@ def weights(total: int, groups: int, bins: int) -> st.SearchStrategy[list[list[i
 
 def moved_by(part: RankPart, before: list[list[int]], after: list[list[int]]) -> int:
     """The greatest move of any candidate's distance, added up over groups."""
-    total = 0
+    total, draw = 0, rank_draw(part)
     for x, y in zip(before, after, strict=True):
-        total += int(np.abs(rank_distances(part, [x]) - rank_distances(part, [y])).max())
+        total += int(np.abs(rank_distances(draw, [x]) - rank_distances(draw, [y])).max())
     return total
 
 
@@ -92,7 +93,7 @@ def test_changing_a_unit_over_groups_costs_both_ways() -> None:
 
 
 def law(part: RankPart, rate: float, bins: list[int]) -> list[float]:
-    raw = [math.exp(-rate * int(d)) for d in rank_distances(part, [bins])[0]]
+    raw = [math.exp(-rate * int(d)) for d in rank_distances(rank_draw(part), [bins])[0]]
     return [w / sum(raw) for w in raw]
 
 
@@ -200,7 +201,7 @@ def test_large_weights_stay_exact() -> None:
     for i, own in enumerate(bins):
         before = 3 * sum(bins[:i])
         expected.append(max(before - third, third - before - 3 * own, 0))
-    assert rank_distances(part, [bins]).tolist() == [expected]
+    assert rank_distances(rank_draw(part), [bins]).tolist() == [expected]
 
 
 def test_distances_are_cut_at_a_public_number() -> None:
@@ -208,5 +209,5 @@ def test_distances_are_cut_at_a_public_number() -> None:
         aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0, ends=(0, 0),
         candidates=3, distance_sensitivity=1, epsilon=Fraction(2), rho=None,
     )  # fmt: skip
-    assert rank_distances(far, [[10**9, 0, 10**9, 1]]).max() == 1 << 12
+    assert rank_distances(rank_draw(far), [[10**9, 0, 10**9, 1]]).max() == 1 << 12
     assert rank_accuracy(1, Fraction(2), beta=Fraction(1, 20), candidates=100) == 8

@@ -16,8 +16,8 @@ import pytest
 from lastbit.tables.card.schema import PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of, weight_one
 from lastbit.tables.sql.statement import parsed
+from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with
-from tests.tables.connecting import aggregates
 
 ROWS = """
 SELECT range // 3 AS pid,

@@ -29,8 +29,8 @@ from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query, parsed
+from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with, column
-from tests.tables.connecting import aggregates
 from tests.tables.test_sql_tree import IMPLIED, MEANINGLESS
 
 LABS = PrivateTable(

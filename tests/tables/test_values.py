@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from lastbit.release.having import evaluated
 
+from lastbit.release.formulas import EXACT, evaluate
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from tests.tables.connecting import connected
@@ -196,7 +196,7 @@ CODES = "%Y-%m-%d %H:%M:%S %y %j %V %G %w %u %p %I %A %a %B %b 100%%"
 
 def written(day, codes=CODES):
     """As HAVING writes it: so the engine and Python agree on every code."""
-    return evaluated(Call("strftime", (Constant(day), Constant(codes))), {})
+    return evaluate(Call("strftime", (Constant(day), Constant(codes))), {}, EXACT)
 
 
 def quarter(day):

@@ -23,7 +23,7 @@ from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.neighbours import CHANGE_ONE
-from lastbit.release.release import certificate_of
+from lastbit.release.certifying import certificate_of
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.conversion import order_delta, pair_delta
 from lastbit.tables.plan.plan import planned

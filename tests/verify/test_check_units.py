@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.checker.dispatch import problem_of
-from lastbit.release.release import certificate_of
+from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.tables.test_units import CARD
@@ -108,7 +108,7 @@ def no_private_tables(query, plan, claim):
     del plan["private"], claim["private"]
 
 
-@forged("joined", "join other tables")
+@forged("joined", "the plan lacks a part")
 def the_claim_is_silent(query, plan, claim):
     del claim["private"]
 

@@ -23,7 +23,7 @@ from lastbit import verify
 from lastbit.checker.dispatch import KINDS, beliefs, problem_of
 from lastbit.cli.verify import rounding_outcome, write_files
 from lastbit.errors import LastbitError, NotCertified
-from lastbit.release.release import certificate_of
+from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.plan.plan import planned
 from lastbit.verify.certificate import issued, save, text_of
@@ -131,7 +131,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "coupling",
         lambda: verify.coupled(noisy_max, inputs=2, epsilon=1),
     ),
-    "release/release.py:certificate_of": (
+    "release/certifying.py:certificate_of": (
         "release",
         lambda: certificate_of(plan_of(), columns=[], rows=[]),
     ),
@@ -143,7 +143,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 # the same functions, by what makes another kind of them
 FURTHER: dict[str, tuple[str, Callable[[], Any]]] = {
-    "release/release.py:certificate_of, of tables": (
+    "release/certifying.py:certificate_of, of tables": (
         "marginals",
         lambda: certificate_of(marginals_plan_of(), columns=[], rows=[]),
     ),

@@ -24,8 +24,8 @@ from lastbit.checker import (
     answer,
     composition,
     error_bound as errors,
+    intervals as floats,
     law,
-    numbers as floats,
     problem_of,
     release,
     rounding,
@@ -63,6 +63,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 TINY = Fraction(1, 1 << 60)
 # the rooms show functions of these names
 sealing = import_module("lastbit.verify.certificate")
+certifying = import_module("lastbit.release.certifying")
 releasing = import_module("lastbit.release.release")
 
 
@@ -132,7 +133,7 @@ def whole_code() -> Certificate:
 def release_of(**price: Any) -> Certificate:
     query = query_of(part("count", "n"), part("mean", "m"), keys=[("region", ("north", "south"))])
     plan = planned(query, card_of(unit="person", max_rows=4), **price or dict(epsilon=1))
-    return releasing.certificate_of(plan, columns=[], rows=[])
+    return certifying.certificate_of(plan, columns=[], rows=[])
 
 
 def together(**changes: Any) -> Certificate:
@@ -394,7 +395,7 @@ def forged(change: Callable[[Certificate, Certificate], None]) -> Patch:
 
         return made
 
-    return wrong(releasing, "certificate", how)
+    return wrong(certifying, "certificate", how)
 
 
 def half(text: str) -> str:
@@ -709,21 +710,21 @@ FAULTS = (
         "release",
         "half the noise",
         forged(halve_noise),
-        wrong(release, "_stated", half_proved),
+        wrong(release, "stated", half_proved),
         release_of,
     ),
     Fault(
         "release",
         "half the variance of Gaussian noise",
         forged(halve_variance),
-        wrong(release, "_stated", half_proved),
+        wrong(release, "stated", half_proved),
         partial(release_of, rho=1),
     ),
     Fault(
         "release",
         "a part left out of the sum",
         forged(forget_a_part),
-        wrong(release, "_total", one_part_less),
+        wrong(release, "total_loss", one_part_less),
         release_of,
     ),
     Fault(

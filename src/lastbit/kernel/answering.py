@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from lastbit.errors import EngineFailed, EntropyUnavailable, InvalidParameter, NotAllowed, WrongType
-from lastbit.kernel.noise import Noisy, Reference, noisy_numbers
+from lastbit.kernel.noise import Noisy, noisy_numbers
 from lastbit.kernel.program import Program
 from lastbit.kernel.question import question_of_program
 from lastbit.kernel.sealed import scanned_marginals, sealed_integers
@@ -83,7 +83,6 @@ def answer(
     make_record: Callable[[Noisy], Record],
     who: str | None,
     session: Session | None = None,
-    reference: Reference | None = None,
     before_settling: Callable[[], None] = lambda: None,
 ) -> Entry:
     """The settled answer to a reservation; what fails stays charged."""
@@ -95,23 +94,21 @@ def answer(
     text = books.drawn(entry)
     if text is None:
         with session_for(program.card, session, units_beside=books.path) as engine:
-            noisy = _run(program, books, entry, engine, reference)
+            noisy = _run(program, books, entry, engine)
         text = books.draw(entry, noisy.to_text())
     record = make_record(Noisy.from_text(text))
     before_settling()
     return books.settle(entry, record, who=who, plan_digest=program.plan_digest)
 
 
-def answer_unrecorded(
-    program: Program, *, session: Session | None = None, reference: Reference | None = None
-) -> Noisy:
+def answer_unrecorded(program: Program, *, session: Session | None = None) -> Noisy:
     """Noisy integers that nobody counts: for a card that names no ledger."""
     if type(program) is not Program:
         raise WrongType("program", problem="is none", remedy="make one of a certificate")
     if program.card.ledger is not None:
         raise NotAllowed("the card names a ledger; ask through it")
     with session_for(program.card, session) as engine:
-        return _noisy(program, engine, reference)
+        return _noisy(program, engine)
 
 
 def _check_kinds(program: Program, books: ChargingLedger) -> None:
@@ -129,27 +126,36 @@ def _run(
     books: ChargingLedger,
     entry: Entry,
     session: Session,
-    reference: Reference | None,
 ) -> Noisy:
     """The noisy integers of a reservation, if the data are its own while they are read."""
     card = program.card
     if card.accepted_data and data_fingerprint(card, books, session) != entry.fingerprint:
         raise NotAllowed(f"the data of {card.name} are not those that a steward has accepted")
-    noisy = _noisy(program, session, reference)
+    noisy = _noisy(program, session)
     if data_fingerprint(card, books, session) != entry.fingerprint:  # else it names other data
         raise EngineFailed("the data changed while they were read; ask when nobody writes")
     return noisy
 
 
-def _noisy(program: Program, session: Session, reference: Reference | None) -> Noisy:
-    """Run the statement and add the noise; raw numbers live in here and nowhere else."""
-    card, secret = program.card, secure_bits().fill(32).tobytes().hex()
-    if program.marginals is None:
-        raw = session.aggregates(program.scan, card, program.measures, secret=secret)
-    else:
-        raw = session.marginal_counts(program.scan, card, scanned_marginals(program))
+def _noisy(program: Program, session: Session) -> Noisy:
+    """Run the statement and add the noise; raw numbers live in here and nowhere else.
+
+    Sealed as a whole too: a frame that an error passes would hold the rows.
+    """
 
     def run() -> Noisy:
-        return noisy_numbers(program, sealed_integers(program, raw), reference)
+        card, secret = program.card, secure_bits().fill(32).tobytes().hex()
 
-    return sealed(run, words=_NOT_NOISED, known=(EntropyUnavailable,))
+        def read() -> Any:
+            if program.marginals is None:
+                return session.aggregates(program.scan, card, program.measures, secret=secret)
+            return session.marginal_counts(program.scan, card, scanned_marginals(program))
+
+        raw = sealed(read, words=_UNREAD)
+
+        def add() -> Noisy:
+            return noisy_numbers(program, sealed_integers(program, raw))
+
+        return sealed(add, words=_NOT_NOISED, known=(EntropyUnavailable,))
+
+    return sealed(run, words=_NOT_NOISED)

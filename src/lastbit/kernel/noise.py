@@ -17,15 +17,14 @@ Checked  tests/kernel/test_noise.py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter
 from lastbit.kernel.program import (
     KeySelection,
     Noise,
@@ -41,9 +40,6 @@ from lastbit.tables import Constant, Marginal, from_json, values_to_json
 _CUT = 1 << 12
 _WIDE = 1 << 62
 _ENTRIES = 1 << 22
-
-Reference: TypeAlias = Callable[[Mapping[Marginal, Sequence[int]]], Mapping[Marginal, Any]]
-"""From noisy one-way tables to the public two-way tables that pairs are compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -100,10 +96,10 @@ def _value(data: Any) -> Any:
     return constant.value
 
 
-def noisy_numbers(program: Program, raw: Aggregates, reference: Reference | None) -> Noisy:
+def noisy_numbers(program: Program, raw: Aggregates) -> Noisy:
     """Every step of the program, run once on the sealed integers."""
     if program.marginals is not None:
-        return Noisy(tables=_noisy_tables(program, raw, reference))
+        return Noisy(tables=_noisy_tables(program, raw))
     selection = next((step for step in program.steps if isinstance(step, KeySelection)), None)
     shown, counts = _shown_keys(selection, raw)
     noisy = Noisy(keys=[tuple(raw.keys[i]) for i in shown])
@@ -229,9 +225,7 @@ def _draw_candidates(draw: RankDraw, groups: list[Sequence[int]]) -> list[int]:
     return [place - (1 if draw.ends[0] else 0) for place in places]
 
 
-def _noisy_tables(
-    program: Program, raw: Aggregates, reference: Reference | None
-) -> dict[Marginal, list[int]]:
+def _noisy_tables(program: Program, raw: Aggregates) -> dict[Marginal, list[int]]:
     """Noise on the fixed tables, draws of pairs, noise on those that were drawn."""
     noises = {step.measure: step for step in program.steps if isinstance(step, Noise)}
     noisy: dict[Marginal, list[int]] = {}
@@ -243,7 +237,7 @@ def _noisy_tables(
     measure(program.marginals or ())
     for step in program.steps:
         if isinstance(step, PairDraws):
-            measure(_draw_pairs(step, raw.tables, noisy, reference))
+            measure(_draw_pairs(step, raw.tables, noisy))
     return noisy
 
 
@@ -251,22 +245,9 @@ def _draw_pairs(
     draws: PairDraws,
     exact: Mapping[Marginal, Sequence[int]],
     noisy: Mapping[Marginal, list[int]],
-    reference: Reference | None,
 ) -> list[Marginal]:
-    """Which pairs are measured: draws of the exponential mechanism, without replacement.
-
-    Theorem  `reference` sees released tables alone, so that a score, the distance of a table from
-             one that is fixed by then, moves by no more than the table (`tables/plan/marginals.py`)
-    """
-    public = {} if reference is None else reference({one: list(t) for one, t in noisy.items()})
-    scores: dict[Marginal, int] = {}
-    for one in draws.candidates:
-        table, ours = public.get(one), exact[one]
-        if table is None or len(table) != len(ours) or any(type(n) is not int for n in table):
-            problem, remedy = "lacks a table of whole numbers", "return one for every pair"
-            raise InvalidParameter("reference", problem=problem, remedy=remedy)
-        distance = sum(abs(a - b) for a, b in zip(ours, table, strict=True))
-        scores[one] = distance - draws.penalty * len(table)
+    """Which pairs are measured: draws of the exponential mechanism, without replacement."""
+    scores = pair_scores(draws, exact, noisy)
     left, pairs = list(draws.candidates), []
     for _ in range(draws.picks):
         best = max(scores[one] for one in left)  # the law is the same for every number here
@@ -274,3 +255,32 @@ def _draw_pairs(
         (place,) = choice_exp_rows(distances, rate=draws.rate).tolist()
         pairs.append(left.pop(place))
     return sorted(pairs)
+
+
+def pair_scores(
+    draws: PairDraws,
+    exact: Mapping[Marginal, Sequence[int]],
+    noisy: Mapping[Marginal, Sequence[int]],
+) -> dict[Marginal, int]:
+    """How far the table of each pair is from what noisy tables say of it, less a public number.
+
+    Theorem  the distance of a table from one that is fixed by then moves by no more than the table
+             (`tables/plan/marginals.py`)
+    """
+    scores: dict[Marginal, int] = {}
+    for one in draws.candidates:
+        table = independent_table(*(noisy[place,] for place in one))
+        distance = sum(abs(a - b) for a, b in zip(exact[one], table, strict=True))
+        scores[one] = distance - draws.penalty * len(table)
+    return scores
+
+
+def independent_table(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """What two one-way tables say of their pair if the columns are independent.
+
+    >>> independent_table([30, 10], [20, 20])
+    [15, 15, 5, 5]
+    """
+    rows, columns = ([max(number, 0) for number in table] for table in (first, second))
+    total = max(sum(rows), sum(columns), 1)
+    return [a * b // total for a in rows for b in columns]

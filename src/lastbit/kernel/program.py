@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -257,6 +258,13 @@ def _places(names: list[str], keys: list[str]) -> Marginal:
 def _check_size(program: Program, edges: list[list[str]]) -> None:
     """That what is computed and noised fits into memory, whoever planned it."""
     groups = program.groups or 1
+    if program.marginals is not None:
+        draws = [step.candidates for step in program.steps if isinstance(step, PairDraws)]
+        sizes = [len(key.values or ()) for key in program.scan.keys]
+        tables = [*program.marginals, *(one for candidates in draws for one in candidates)]
+        groups = sum(prod(sizes[place] for place in one) for one in tables)
+        if any((place,) not in program.marginals for one in tables for place in one):
+            raise NotCertified("the plan measures pairs without their columns; plan it again")
     bins = sum(len(measure.edges) for measure in program.measures if measure.kind == "bins")
     scan, measures = program.scan, program.measures
     inner = PerUnit() if scan.per_unit is None else scan.per_unit

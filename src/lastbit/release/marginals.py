@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
@@ -129,7 +129,6 @@ def marginals_steps() -> Steps:
         columns=marginal_columns,
         runnable=_check_runnable,
         record=lambda plan, noisy, **said: marginals_record(plan, noisy.tables, **said),
-        reference=expected,
     )
 
 
@@ -146,25 +145,6 @@ def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
     check_certified(plan, marginal_columns(plan), session)
     with without_source(plan.card) as card:
         session.rehearse_marginals(plan.query, card, plan.scanned)
-
-
-Tables: TypeAlias = Mapping[tuple[int, ...], Sequence[int]]
-
-
-def expected(plan: MarginalsPlan, noisy: Tables) -> dict[tuple[int, ...], list[int]]:
-    """What one-way tables say of pairs if columns are independent, in parts of the weight."""
-    one = weight_one(plan.card)
-    pairs = () if plan.selection is None else plan.selection.candidates
-    single: dict[tuple[int, ...], list[int]] = {
-        s: list(table) for s, table in noisy.items() if len(s) == 1
-    }
-    spread = dict(zip(plan.marginals, plan.variances[: len(plan.marginals)], strict=True))
-    near = agreeing(single, plan.sizes, spread)
-    counts = whole_tables({s: [n / one for n in table] for s, table in near.items()}, plan.sizes)
-    total = max(sum(next(iter(counts.values()))), 1)
-    return {
-        (i, j): [a * b * one // total for a in counts[i,] for b in counts[j,]] for i, j in pairs
-    }
 
 
 def marginals_record(

@@ -129,8 +129,6 @@ class Steps:
     """The same for its columns, its certificate and its statement, without a row."""
     record: Callable[..., dict[str, Any]]
     """The record, from the plan and its noisy integers."""
-    reference: Callable[[Any, Any], Any] | None = None
-    """The public tables with which pairs of columns are compared, from the plan and noisy ones."""
 
 
 def steps_of(plan: Plan | MarginalsPlan) -> Steps:
@@ -249,7 +247,6 @@ def answered(
                 session=session,
                 make_record=partial(_record, plan, said),
                 who=who,
-                reference=None if steps.reference is None else partial(steps.reference, plan),
                 before_settling=wait,
             )
 
@@ -392,10 +389,9 @@ def unrecorded(
         raise BudgetExceeded(f"{words}; ask at a lower price")
     said: Any = {"question": question_of_program(program, None), "sql": sql, "notes": (note,)}
     said["engine"] = program.engine
-    reference = None if steps.reference is None else partial(steps.reference, plan)
 
     def made() -> dict[str, Any]:
-        return _record(plan, said, answer_unrecorded(program, session=session, reference=reference))
+        return _record(plan, said, answer_unrecorded(program, session=session))
 
     return sealed(made, words=_NOT_MADE)
 

@@ -25,7 +25,8 @@ from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
-from tests.tables.connecting import aggregates, connected
+from tests.kernel.unsealing import aggregates
+from tests.tables.connecting import connected
 
 _DAY = 86_400
 _MARKS = [0, 2**62, 2**63, 10**12, 10**15, 10**18, 9_223_372_022_400_000_000]

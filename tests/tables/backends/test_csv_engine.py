@@ -20,7 +20,8 @@ from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.query import Aggregate, Query
 from tests.evidence import late
-from tests.tables.connecting import aggregates, connected
+from tests.kernel.unsealing import aggregates
+from tests.tables.connecting import connected
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 
 COUNT = Aggregate(name="n", function="count")

@@ -18,7 +18,8 @@ from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
-from tests.tables.connecting import aggregates, connected
+from tests.kernel.unsealing import aggregates
+from tests.tables.connecting import connected
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -80,12 +81,14 @@ def test_copies_are_two_files(tmp_path, kind):
 def test_a_pattern_is_written_out_once_and_a_new_file_noticed(tmp_path, kind, monkeypatch):
     written(tmp_path, kind)
     real = engines.assembled
+    real = backend.RawRows
 
     def added(*args):
         (tmp_path / f"b.{kind}").write_bytes((tmp_path / f"a.{kind}").read_bytes())
         return real(*args)
 
     monkeypatch.setattr(engines, "assembled", added)
+    monkeypatch.setattr(backend, "RawRows", added)
     source = Source(kind=kind, paths=(str(tmp_path / f"*.{kind}"),))
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card_of(source))

@@ -30,7 +30,8 @@ from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.evidence import late
-from tests.tables.connecting import aggregates, connected
+from tests.kernel.unsealing import aggregates
+from tests.tables.connecting import connected
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double

@@ -372,7 +372,9 @@ def part_from_json(
                 rho=_fraction(data["rho"]),
                 penalty=int(data["penalty"]),
             )
-    raise WrongType("plan", problem="has a part that is not known", remedy="pass one that lastbit wrote")
+    raise WrongType(
+        "plan", problem="has a part that is not known", remedy="pass one that lastbit wrote"
+    )
 
 
 def _only(sensitivity: Mapping[str, str]) -> int:

@@ -37,6 +37,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, root_below
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
@@ -165,6 +166,8 @@ def planned(
     """
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+    joined = [card.private[join.table] for join in query.all_joins if join.table in card.private]
+    check_matches(query, card, prod(table.max_rows for table in joined))
     groups = query.groups
     measures, recipes = measures_of(query)
     _check(query, measures, groups=groups, delta=asked.delta, budget=card.budget)

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from lastbit.release.noise import noised, rank_distances
 
+from lastbit.kernel.noise import noisy_numbers, rank_distances
 from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, ExpWeighted
 from lastbit.laws.law import Law
+from lastbit.release.certifying import program_of
 from lastbit.tables.plan.parts import LaplacePart, RankPart
 from lastbit.tables.plan.plan import Plan, planned
+from tests.kernel.unsealing import noised_unchecked, rank_draw, step_of
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
 
@@ -25,7 +27,7 @@ def counts_of(plan: Plan, raw: RawNumbers, name: str) -> dict[int, int]:
     """How often each noise was drawn, over 100,000 releases of a cell with the value 7."""
     hits: dict[int, int] = {}
     for _ in range(TRIALS // CELLS):
-        for value in noised(plan, raw).entries[name]:
+        for value in noised_unchecked(plan, raw).entries[name]:
             hits[value - 7] = hits.get(value - 7, 0) + 1
     return hits
 
@@ -58,6 +60,7 @@ def test_the_law_of_a_release(
     query = query_of(part("count", "n"), part("count_units", "u"), keys=[("region", KEYS)])
     plan = planned(query, card_of(), **asked)
     raw = RawNumbers(keys=[(k,) for k in KEYS], entries={"m1": [7] * CELLS, "m2": [7] * CELLS})
+    assert program_of(plan).steps == tuple(map(step_of, plan.parts))
     hits = counts_of(plan, raw, "m1")
     for k in range(-4, 5):
         probability = float(law.probability(k).ends[0])
@@ -99,7 +102,7 @@ def test_each_entry_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     query = query_of(part("histogram", "h", edges=edges), keys=[("region", KEYS)])
     plan = planned(query, card_of(), epsilon=1)
     raw = RawNumbers(keys=[(k,) for k in KEYS], bins={"m1": [[5, 0, 9]] * CELLS})
-    noisy = noised(plan, raw).bins["m1"]
+    noisy = noisy_numbers(program_of(plan), raw).bins["m1"]
     assert len({tuple(row) for row in noisy}) > 200
     for i, exact in enumerate((5, 0, 9)):
         drawn = [row[i] - exact for row in noisy]
@@ -115,11 +118,13 @@ def test_the_law_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = [3, 0, 2, 1]
     raw = RawNumbers(keys=[()], bins={"m1": [weights]})
     first = next(p for p in plan.parts if isinstance(p, RankPart))
-    law = ExpWeighted([-first.rate * int(d) for d in rank_distances(first, [weights])[0]])
+    law = ExpWeighted(
+        [-first.rate * int(d) for d in rank_distances(rank_draw(first), [weights])[0]]
+    )
     trials = 4000
-    hits = [0, 0, 0, 0]
+    hits, program = [0, 0, 0, 0], program_of(plan)
     for _ in range(trials):
-        hits[noised(plan, raw).ranks["q", "value"][0]] += 1
+        hits[noisy_numbers(program, raw).ranks["q", "value"][0]] += 1
     for i, count in enumerate(hits):
         assert_frequency(count, trials=trials, probability=float(law.probability(i).ends[0]))
     assert hits[0] > hits[3] > 0
@@ -134,7 +139,7 @@ def test_keys_below_the_threshold_do_not_appear() -> None:
         entries={"m1": [900, 1000, 1], "m2": [900 << 20, 1000 << 20, 1 << 20]},
         units=[900, 1000, 1],
     )
-    noisy = noised(plan, raw)
+    noisy = noisy_numbers(program_of(plan), raw)
     assert noisy.keys == [(None,), ("large",)]
     assert len(noisy.entries["m1"]) == len(noisy.entries["m2"]) == 2
     assert plan.partition_selection is not None
@@ -154,12 +159,13 @@ def test_nothing_in_nothing_out() -> None:
         bins={name: [] for name, kind in names.items() if kind == "bins"},
         units=[],
     )
-    assert noised(plan, raw).keys == []
+    assert noisy_numbers(program_of(plan), raw).keys == []
 
 
 def test_huge_numbers_stay_exact() -> None:
     query = query_of(part("sum", "s", bounds=(Fraction(0), Fraction(1 << 40))))
     plan = planned(query, card_of(), epsilon=1)
     exact = 3 << 80
-    noisy = noised(plan, RawNumbers(keys=[()], entries={"m1": [exact]})).entries["m1"][0]
+    raw = RawNumbers(keys=[()], entries={"m1": [exact]})
+    noisy = noisy_numbers(program_of(plan), raw).entries["m1"][0]
     assert isinstance(noisy, int) and 0 < abs(noisy - exact) < 1 << 50
