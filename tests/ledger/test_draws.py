@@ -36,8 +36,8 @@ def reserved(ledger: Ledger, question: str = "q") -> Entry:
 def test_the_first_draw_is_kept_and_given_back(ledger: Ledger) -> None:
     entry = reserved(ledger)
     assert ledger.drawn(entry) is None
-    assert ledger.draw(entry, '{"n":1}') == '{"n":1}'
-    assert ledger.draw(entry, '{"n":2}') == '{"n":1}' == ledger.drawn(entry)
+    assert ledger.draw(entry, '{"n":1}', plan_digest="p") == '{"n":1}'
+    assert ledger.draw(entry, '{"n":2}', plan_digest="p") == '{"n":1}' == ledger.drawn(entry)
     again = reserved(ledger)
     assert again == entry and again.resumed  # it is still to be answered
     settled = ledger.settle(entry, {"rows": []})
@@ -54,7 +54,7 @@ def test_what_is_answered_void_or_made_up_is_not_drawn(ledger: Ledger) -> None:
     ledger.fail(void, words="not today")
     forged = Entry(kind="reserved", account="visits", question="x", cost=PRICE)
     for entry in (answered, void, forged):
-        for work in (ledger.drawn, lambda one: ledger.draw(one, "{}")):
+        for work in (ledger.drawn, lambda one: ledger.draw(one, "{}", plan_digest="p")):
             with pytest.raises(LedgerDamaged, match="does not hold this reservation"):
                 work(entry)
     assert ledger.problems() == []
@@ -64,7 +64,7 @@ def test_numbers_are_a_json_object(ledger: Ledger) -> None:
     entry = reserved(ledger)
     for numbers in ("", "[]", "{", '{"a":1e999}', "\ud800"):
         with pytest.raises((WrongType, LastbitError)):
-            ledger.draw(entry, numbers)
+            ledger.draw(entry, numbers, plan_digest="p")
     assert ledger.drawn(entry) is None
 
 
@@ -73,7 +73,7 @@ def test_threads_that_race_get_one_draw(ledger: Ledger) -> None:
     found: list[Any] = []
 
     def draw(number: int) -> None:
-        found.append(ledger.draw(entry, f'{{"n":{number}}}'))
+        found.append(ledger.draw(entry, f'{{"n":{number}}}', plan_digest="p"))
 
     threads = [threading.Thread(target=draw, args=(n,)) for n in range(6)]
     for thread in threads:
@@ -85,7 +85,7 @@ def test_threads_that_race_get_one_draw(ledger: Ledger) -> None:
 
 def test_a_draw_is_no_answer(ledger: Ledger) -> None:
     entry = reserved(ledger)
-    ledger.draw(entry, '{"rows":[]}')
+    ledger.draw(entry, '{"rows":[]}', plan_digest="p")
     assert ledger.recorded("visits", "q") is None
     (drawn,) = (one for one in ledger.entries("visits") if one.kind == "drawn")
     assert ledger.entry(drawn.sequence).record is None
@@ -96,7 +96,7 @@ def test_two_draws_in_a_file_are_damage(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "books.ledger")
     ledger.account("visits", Budget(epsilon=3))
     entry = reserved(ledger)
-    ledger.draw(entry, "{}")
+    ledger.draw(entry, "{}", plan_digest="p")
     with ledger._connected() as books, books.transaction():
         chain = ledger._chain(books)
         draft = chain.drafted(
@@ -110,3 +110,14 @@ def test_two_draws_in_a_file_are_damage(tmp_path: Path) -> None:
     with pytest.raises(LedgerDamaged, match="does not follow"):
         ledger.accounts()
     assert any("has numbers for no reservation" in one for one in ledger.problems())
+
+
+def test_another_plan_does_not_answer_what_is_drawn(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    ledger.draw(entry, "{}", plan_digest="other")
+    with pytest.raises(WrongType, match="another plan"):
+        ledger.settle(entry, {"rows": []})
+    new = reserved(ledger)
+    assert new.hash != entry.hash and not new.resumed and ledger.spent("visits") == PRICE + PRICE
+    assert ledger.settle(entry, {"rows": []}, plan_digest="other").reservation == entry.hash
+    assert ledger.problems() == []

@@ -7,14 +7,12 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pytest
 
-from lastbit.kernel import answering, noise
 from lastbit.kernel.sealed import Aggregates
-from lastbit.release import paying, release
-from lastbit.sampling.blocks import drawn_with
+from lastbit.release import paying
 from lastbit.sampling.deterministic import Seeded
+from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
@@ -91,23 +89,16 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
     monkeypatch.setattr(Session, "aggregates", engine.aggregates)
+    monkeypatch.setattr(EngineSession, "fingerprint", lambda _, card: engine.fingerprint(card))
     monkeypatch.setattr(paying, "fingerprint", engine.fingerprint)
     monkeypatch.setattr(Session, "rehearse", lambda *_: None)
-    monkeypatch.setattr(answering, "aggregates", engine.aggregates)
-    for room in (answering, paying):
-        monkeypatch.setattr(room, "fingerprint", engine.fingerprint)
-    monkeypatch.setattr(release, "rehearse", lambda *_: None)
     return engine
 
 
 def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Let all noise come from a stream anybody can repeat."""
     source = Seeded(number)
-
-    def drawn(sampler: Any, size: Any) -> Any:
-        shape = () if size is None else size if isinstance(size, tuple) else (size,)
-        draws = drawn_with(sampler, source, int(np.prod(shape, dtype=np.int64)))
-        return draws.tolist()[0] if size is None else draws.reshape(shape)
-
-    monkeypatch.setattr(noise, "drawn", drawn)
-    monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)
+    for room in ("laplace", "gaussian", "rows"):
+        monkeypatch.setattr(
+            import_module(f"lastbit.sampling.{room}"), "secure_bits", lambda: source
+        )

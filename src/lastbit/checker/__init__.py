@@ -22,11 +22,18 @@ Other rooms may import the names below and nothing else: entry points, and the s
 certificate must carry (`beliefs`). tests/architecture enforces it.
 """
 
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any
-
+from .dispatch import (
+    beliefs,
+    certificate_in,
+    check,
+    check_apart_from_code,
+    names_code,
+    problem_of,
+    remarks_on,
+    taken_on_trust,
+)
 from .numbers import Rejected
+from .price import check_price
 
 __all__ = [
     "Rejected",
@@ -40,15 +47,3 @@ __all__ = [
     "remarks_on",
     "taken_on_trust",
 ]
-_PLACES = MappingProxyType({"check_price": "price"})
-
-
-def __getattr__(name: str) -> Any:
-    """The names above are loaded when they are first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES.get(name, 'dispatch')}", __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -11,4 +11,4 @@ from lastbit.kernel.question import (
     question_of_program as question_of_program,
 )
 
-__all__: list[str] = []
+__all__ = []

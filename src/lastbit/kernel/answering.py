@@ -12,7 +12,8 @@ Proof    (a) `books.reserve` returns after its commit, and `answer` asks the boo
          reservation before it runs the engine. (b) `ChargingLedger.draw` keeps the first draw of a
          reservation in one transaction, and gives back what is kept: only that is used. (c) the
          digest of the program, by the reservation's own data, and the price are compared with those
-         of the reservation; the data are compared before and after they are read
+         of the reservation, and `settle` refuses another plan than that of the draw; the data are
+         compared before and after they are read
 Corollary  whoever made program and record, sees what is shown and calls when he likes, all that he
          gets is the noisy integers of programs, once for each price that is charged
 Differs  without a ledger nothing is charged: only for a card that names none
@@ -95,7 +96,7 @@ def answer(
     if text is None:
         with session_for(program.card, session, units_beside=books.path) as engine:
             noisy = _run(program, books, entry, engine)
-        text = books.draw(entry, noisy.to_text())
+        text = books.draw(entry, noisy.to_text(), plan_digest=program.plan_digest, who=who)
     record = make_record(Noisy.from_text(text))
     before_settling()
     return books.settle(entry, record, who=who, plan_digest=program.plan_digest)

@@ -165,8 +165,8 @@ class Scan:
     """By account, as it is written in an entry: its newest entry."""
     open: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     """By their hashes: reservations that are neither answered nor void."""
-    draws: dict[bytes, int] = field(default_factory=dict)
-    """By the hash of its reservation: the number of the entry with the noisy numbers."""
+    draws: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    """By the hash of its reservation: the entry with the noisy numbers."""
     closed: dict[bytes, int] = field(default_factory=dict)
     """By the hash of its reservation: the number of the entry that answers it, or makes it void."""
     named: dict[tuple[bytes, bytes], tuple[int, bytes]] = field(default_factory=dict)
@@ -215,13 +215,18 @@ class Scan:
 
     def draw(self, books: Books, reservation: Entry) -> str | None:
         """The noisy numbers that were drawn for a reservation, as they are kept."""
-        number = self.draws.get(reservation.hash.encode())
-        if number is None:
+        if reservation.hash.encode() not in self.draws:
             return None
+        number, _ = self.draws[reservation.hash.encode()]
         row = next(stored(books, "WHERE sequence = ?", number, records=True), None)
         if row is None or intact(self.place, row, whole=True).record is None:
             raise _broken(self.place, number)
         return row.record
+
+    def is_drawn_otherwise(self, reservation: Entry, plan: str | None) -> bool:
+        """Whether the numbers of a reservation were drawn by another plan."""
+        found = self.draws.get(reservation.hash.encode())
+        return found is not None and self.entry(found).plan != plan
 
     def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
         """The newest answer to the question that was looked for; None: there is none."""
@@ -303,7 +308,7 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
             named = _NAMED.search(text)
             if named is None or named[1] not in found.open or named[1] in found.draws:
                 raise _broken(place, number)
-            found.draws[named[1]] = number
+            found.draws[named[1]] = (number, text)
         elif kind == b"withdrawn":
             named = _NAMED.search(text)
             if named is None or named[1] not in found.answered:

@@ -34,7 +34,6 @@ from typing import Any, Self
 from lastbit.addresses import Address, is_address
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.files import same_place
 from lastbit.ledger.chain import (
     IsAnswer,
     Scan,
@@ -126,7 +125,12 @@ class ChargingLedger:
         """Whether this place is the ledger's own, by whatever name or user."""
         if isinstance(self.path, Address):
             return is_address(path) and self.path.leads_to(place_of(path))
-        return not is_address(path) and same_place(self.path, path)
+        if is_address(path):
+            return False
+        try:
+            return bool(os.path.samefile(self.path, path))
+        except OSError:  # one of them is not there
+            return bool(os.path.realpath(self.path) == os.path.realpath(path))
 
     @property
     def user(self) -> str:
@@ -263,7 +267,8 @@ class ChargingLedger:
         - an entry with a `record`, if the same was answered before (by a record that `is_answer`
           takes for one) and `fresh` is not asked for: show that, nothing is charged;
         - else a reservation to `settle`: an open one of the same question and price, which was
-          charged then and which nobody has seen an answer to, or a new one, charged now.
+          charged then, which nobody has seen an answer to and no other plan has drawn numbers
+          for, or a new one, charged now.
 
         Say by `gaussian_noise` that all that is paid for is discrete Gaussian noise: an account
         that is kept by the Gaussian filter takes a price in rho for nothing else.
@@ -317,7 +322,8 @@ class ChargingLedger:
                 for paid in chain.open_reservations(account, draft.question):
                     # without a steward's rights, one answers what is paid for in the own name
                     own = books.decides or paid.principal == draft.principal
-                    if own and (paid.cost, paid.fingerprint) == (cost, draft.fingerprint):
+                    same = (paid.cost, paid.fingerprint) == (cost, draft.fingerprint)
+                    if own and same and not chain.is_drawn_otherwise(paid, draft.plan):
                         return replace(paid, resumed=True)
             books.check_writable()
             if before is None:
@@ -340,13 +346,15 @@ class ChargingLedger:
             self._check_open(chain, reservation)
             return chain.draw(books, reservation)
 
-    def draw(self, reservation: Entry, numbers: str, *, who: str | None = None) -> str:
+    def draw(
+        self, reservation: Entry, numbers: str, *, plan_digest: str, who: str | None = None
+    ) -> str:
         """Write down the noisy numbers of an open reservation, before anybody sees them.
 
         What comes back is to be used: if another process was first, its numbers are. They are a
-        JSON object, as text.
+        JSON object, as text. Only this plan answers the reservation from then on.
         """
-        check_texts(who=who)
+        check_texts(who=who, plan=plan_digest)
         if record_of(numbers) is None:
             problem, remedy = "are larger than a ledger keeps", "ask for fewer groups at once"
             raise WrongType("numbers", problem=problem, remedy=remedy)
@@ -361,7 +369,7 @@ class ChargingLedger:
                 account=reservation.account,
                 who=who,
                 question=reservation.question,
-                plan=reservation.plan,
+                plan=plan_digest,
                 fingerprint=reservation.fingerprint,
                 result=sha256(numbers),
                 reservation=reservation.hash,
@@ -402,6 +410,9 @@ class ChargingLedger:
                     why = f"has closed this reservation: {earlier.words[:200]}"
                 raise damaged(self.path, why)
             self._check_open(chain, reservation)
+            if chain.is_drawn_otherwise(reservation, plan):
+                problem = "is by another plan than its numbers were drawn by"
+                raise WrongType("answer", problem=problem, remedy="reserve it again")
             draft = chain.drafted(
                 kind="settled",
                 account=reservation.account,
