@@ -211,7 +211,7 @@ def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
 
 ROOMS = (
     "kernel.answering", "kernel.noise", "kernel.sealed",
-    "release.release", "release.intervals", "release.having", "release.answer",
+    "release.release", "release.intervals", "release.formulas", "release.answer",
     "release.paying",
     "ledger.ledger", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",

@@ -121,7 +121,7 @@ def test_a_recorded_answer_quotes_the_ledger(ask, tmp_path):
     first, second = ask(ledger=book), ask(FOUND, ledger=book)
     ledger = Ledger.open(book)
     assert second.certificate["body"]["ledger"] == ledger.entries()[-1].reservation
-    assert ledger.entries()[-1].previous == second.certificate["body"]["ledger"]
+    assert ledger.entries()[-2].previous == second.certificate["body"]["ledger"]
     assert second.record["entry"]["hash"] == ledger.head
     heads = [second.certificate["body"]["ledger"], ledger.head]
     assert ledger.problems(heads) == []

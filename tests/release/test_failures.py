@@ -22,7 +22,7 @@ from lastbit.release import paying, release as releasing
 from lastbit.release.recorded import question_of_plan
 from lastbit.release.release import released
 from lastbit.release.table import table
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.engines import Session, fingerprint
 from lastbit.tables.card.read import read_card
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement
@@ -49,7 +49,8 @@ BEFORE = (
     "columns_of", "program_of",
 )  # fmt: skip
 AFTER = (
-    "_run", "_noisy", "aggregates", "sealed_integers", "noisy_numbers", "_rows", "kept", "_record",
+    "_run", "_noisy", "aggregates", "sealed_integers", "noisy_numbers", "_rows", "shown_rows",
+    "_record",
 )  # fmt: skip
 HOW = [RuntimeError, KeyboardInterrupt, MemoryError]
 
@@ -59,7 +60,7 @@ def fails_at(step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatc
         raise how
 
     with monkeypatch.context() as patch:
-        room = next(room for room in (paying, answering, releasing) if step in vars(room))
+        room = next(room for room in (Session, paying, answering, releasing) if step in vars(room))
         patch.setattr(room, step, failing)
         with pytest.raises((how, LastbitError)) as caught:
             ask()

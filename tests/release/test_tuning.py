@@ -305,4 +305,4 @@ def test_more_declared_keys_than_one_condition_takes(tmp_path: Path) -> None:
     assert not counted.release(epsilon=1, ledger=books).charged
     with pytest.raises(QueryRefused):  # before anything is paid
         counted.release(epsilon=1, ledger=books, kept=True, fresh=True)
-    assert len(Ledger.open(books).entries()) == 4  # opened, budget, reserved, settled
+    assert len(Ledger.open(books).entries()) == 5  # opened, budget, reserved, drawn, settled

@@ -340,11 +340,13 @@ class ChargingLedger:
         return entry if written is None else entry.with_record(record_of(written) or {})
 
     def drawn(self, reservation: Entry) -> str | None:
-        """The numbers that were drawn for an open reservation; None: none were."""
+        """The numbers that were drawn for a reservation; None: it is open, and none were."""
         with self._connected() as books:
             chain = self._chain(books)
-            self._check_open(chain, reservation)
-            return chain.draw(books, reservation)
+            numbers = chain.draw(books, reservation)
+            if numbers is None:
+                self._check_open(chain, reservation)
+            return numbers
 
     def draw(
         self, reservation: Entry, numbers: str, *, plan_digest: str, who: str | None = None
@@ -360,10 +362,10 @@ class ChargingLedger:
             raise WrongType("numbers", problem=problem, remedy=remedy)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
-            self._check_open(chain, reservation)
             earlier = chain.draw(books, reservation)
             if earlier is not None:
                 return earlier
+            self._check_open(chain, reservation)
             draft = chain.drafted(
                 kind="drawn",
                 account=reservation.account,

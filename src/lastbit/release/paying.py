@@ -233,7 +233,9 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    steps, program = steps_of(plan), paid.program or program_of(plan, session)
+    program = paid.program
+    if program is None or program.plan_digest != plan.digest:
+        program = program_of(plan, session)
     sql = entry.words if paid.sql is None else paid.sql
     said: dict[str, Any] = {"question": entry.question, "sql": sql, "head": entry.hash}
     said["engine"] = program.engine

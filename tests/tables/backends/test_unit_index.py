@@ -20,6 +20,7 @@ from lastbit.tables.backends.duckdb import engine, unit_index as index
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.sql.statement import parsed
+from tests.kernel.unsealing import opened_marginals
 
 ROWS = (
     "SELECT i * i % 89 AS who, 'n' || (i * i % 97) AS name, 'w' || i % 7 AS ward,"
@@ -319,7 +320,6 @@ def test_few_files_of_one_source(tmp_path, folder, counted, monkeypatch):
 
 ASKING = """
 import sys
-from tests.kernel.unsealing import aggregates, marginal_counts
 from tests.tables.backends import test_unit_index as tests
 tests.index._SETTLED = -(10**12)
 if sys.argv[3] == "killed":
