@@ -56,8 +56,7 @@ def marginals_of(case):
 
 def run(engine, case, rows, changed=None):
     """The entries of every marginal."""
-    sql = marginals_statement(case.query, case.card, marginals_of(case), dialect=DUCKDB)
-    wanted = marginals_statement(case.query, case.card, marginals_of(case))
+    wanted = marginals_statement(case.query, case.card, marginals_of(case), dialect=DUCKDB)
     sql = wanted.sql
     engine.fill(relation(), rows, COLUMNS)
     if case.places != engine.places:

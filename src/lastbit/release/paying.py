@@ -385,7 +385,7 @@ def unrecorded(
     plan: Plan | MarginalsPlan, note: str, session: Session, *, sql: str | None
 ) -> dict[str, Any]:
     """The record of an answer that nobody counts, on a card that names no ledger."""
-    card, steps, program = plan.card, steps_of(plan), program_of(plan, session)
+    card, program = plan.card, program_of(plan, session)
     if card.budget is not None and not plan.cost.within(card.budget):
         words = f"the answer costs more than all of the budget of {card.name}"
         raise BudgetExceeded(f"{words}; ask at a lower price")

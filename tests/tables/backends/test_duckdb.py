@@ -349,14 +349,12 @@ def test_an_error_of_the_engine_says_nothing_of_the_data(monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     polars.DataFrame(DATA).write_parquet(path)
-    real = engines.assembled
     real = backend.RawRows
 
     def touched(*args):
         os.utime(path, (1, 1))
         return real(*args)
 
-    monkeypatch.setattr(engines, "assembled", touched)
     monkeypatch.setattr(backend, "RawRows", touched)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         ask(card(Source(kind="parquet", paths=(str(path),))))

@@ -8,7 +8,6 @@ import polars
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
@@ -80,14 +79,12 @@ def test_copies_are_two_files(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_pattern_is_written_out_once_and_a_new_file_noticed(tmp_path, kind, monkeypatch):
     written(tmp_path, kind)
-    real = engines.assembled
     real = backend.RawRows
 
     def added(*args):
         (tmp_path / f"b.{kind}").write_bytes((tmp_path / f"a.{kind}").read_bytes())
         return real(*args)
 
-    monkeypatch.setattr(engines, "assembled", added)
     monkeypatch.setattr(backend, "RawRows", added)
     source = Source(kind=kind, paths=(str(tmp_path / f"*.{kind}"),))
     with pytest.raises(EngineFailed, match="changed while it was read"):

@@ -20,7 +20,7 @@ from lastbit.tables.backends.duckdb import engine, unit_index as index
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.sql.statement import parsed
-from tests.kernel.unsealing import opened_marginals
+from tests.kernel.unsealing import opened, opened_marginals
 
 ROWS = (
     "SELECT i * i % 89 AS who, 'n' || (i * i % 97) AS name, 'w' || i % 7 AS ward,"
@@ -73,7 +73,8 @@ def keeping_units(folder):
 def ask(card, sql=QUESTIONS[1]):
     query = parsed(sql, card)
     with SESSIONS[-1] as session:
-        found = session.aggregates(query, card, measures_of(query)[0], secret="s")
+        measures = measures_of(query)[0]
+        found = opened(query, measures, session.aggregates(query, card, measures, secret="s"))
     bins = {name: [list(one) for one in every] for name, every in found.bins.items()}
     return found.keys, found.entries, bins, found.units
 
