@@ -21,6 +21,7 @@ Where the question has a sub-query grouped by the unit, t is made of its rows, `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
@@ -29,11 +30,16 @@ from lastbit.tables.compile.dialect import Dialect, Family, Shown
 from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
+from lastbit.tables.query.expression import (
+    ColumnName,
+    ColumnType,
+    Expression,
+    Value,
+    starts_of_times,
+    value_type,
+)
 from lastbit.tables.query.scan import GroupKey, Scan
-from lastbit.tables.query.sub_query import check_unit_join, derived_card
-from lastbit.tables.query.types import protected_column, starts_of_times
-from lastbit.tables.query.units import Join, PerUnit, UnitJoin
+from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin, check_unit_join
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -71,7 +77,11 @@ class CompiledRows:
     ) -> None:
         inner = query.per_unit if isinstance(query, Scan) else None
         self.query, self.secret, self.dialect, self.actual = query, secret, dialect, actual
-        self.card = card = derived_card(card, inner)
+        self.card = card
+        self.sub_query: Mapping[str, ColumnType] | None = None
+        if inner is not None:
+            within = CompiledRows(inner, card, dialect=dialect, actual=actual)
+            self.sub_query = _sub_query_columns(inner, within)
         self.own = relation() if inner is None else UNIT_ROWS
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
@@ -265,15 +275,17 @@ class CompiledRows:
         yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
-        own = protected_column(self.card, column)
-        if own is not None:
+        table, columns = column.table, self.sub_query
+        if table is not None and table not in self.card.private:
+            columns = self.card.public[table].columns
+        elif table is not None or columns is None:
+            own = (self.card if table is None else self.card.private[table]).column(column.name)
             return own.name, own.type
-        assert column.table is not None
-        for name, kind in self.card.public[column.table].columns.items():
+        for name, kind in columns.items():
             if name.lower() == column.name.lower():
                 return name, kind
-        what = f"column {column.name[:60]}"
-        raise refused(what, f"is not a column of {column.table}", "check its name")
+        what, place = f"column {column.name[:60]}", table or "the sub-query"
+        raise refused(what, f"is not a column of {place}", "check its name")
 
     def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""
@@ -294,6 +306,37 @@ class CompiledRows:
         if not conditions:
             raise refused("JOIN", "has no condition", "name equal columns")
         return " AND ".join(conditions), columns
+
+
+def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, ColumnType]:
+    """The unit, the keys and the columns of a sub-query, with their types."""
+    card = rows.card
+    if card.unit is None:
+        problem = "groups by the unit, and each row is one"
+        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
+    unit = card.column(card.unit)
+    found: list[tuple[str, ColumnType]] = [(unit.name, unit.type)]
+    for key, typed in zip(inner.keys, rows.keys, strict=True):
+        if typed.type is None or typed.type == "number":
+            problem = "is of type number, or always missing"
+            raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
+        found.append((key.name, typed.type))
+    found += [(part.name, _column_type(part, rows)) for part in inner.columns]
+    if len({name.lower() for name, _ in found}) < len(found):
+        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
+        raise refused("a sub-query", problem, "rename it with AS")
+    return dict(found)
+
+
+def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
+    """The type of a column of a sub-query, as `units.py` spells it."""
+    if part.expression is None or part.function in ("count", "count_distinct"):
+        return "integer"
+    kind = rows.value(part.expression).type
+    if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
+        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+    gridded = part.bounds is not None and part.step not in (None, Fraction(1))
+    return "number" if part.function == "mean" or (part.function == "sum" and gridded) else kind
 
 
 def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:

@@ -29,7 +29,6 @@ from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.query.scan import Scan
-from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.units import UnitColumn
 
 OnGrid = Callable[[Measure, Typed, Dialect], str]
@@ -50,15 +49,14 @@ def unit_rows(
         return
     rows = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
     identifier = dialect.identifier
-    found = derived_card(card, inner)
     names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
-    selected = [f"u AS {identifier(found.column(card.unit or '').name)}"]
-    for name, key, typed in zip(names, inner.keys, rows.keys, strict=True):
-        if typed.type in ("number", None):
-            raise refused(f"GROUP BY {key.name}", "is a number", "group by whole numbers or text")
-        selected.append(f"{name} AS {identifier(key.name)}")
-    for part in inner.columns:
-        selected.append(f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}")
+    selected = [f"u AS {identifier(card.column(card.unit or '').name)}"]
+    selected += [
+        f"{name} AS {identifier(key.name)}" for name, key in zip(names, inner.keys, strict=True)
+    ]
+    selected += [
+        f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}" for part in inner.columns
+    ]
     parts = [
         *rows.sources(),
         *rows.stages(),
@@ -111,8 +109,6 @@ def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:
 
 def _total(part: UnitColumn, value: Typed, on_grid: OnGrid, dialect: Dialect) -> str:
     """The sum or the mean of integers: whole numbers as they are, others on a grid."""
-    if value.type not in ("integer", "number"):
-        raise refused(part.name, "is over no number", "convert with CAST")
     whole, step, integer = value.type == "integer", Fraction(1), value.sql
     if part.bounds is not None:
         given = part.step or (Fraction(1) if whole else None)

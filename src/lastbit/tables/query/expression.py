@@ -185,6 +185,12 @@ def columns_in(expression: Expression) -> Iterator[ColumnName]:
             return
 
 
+def starts_of_times(expression: Expression) -> bool:
+    """Whether these are times that many rows share, such as date_trunc('hour', t)."""
+    starts = ("start_of_hour", "start_of_minute")
+    return isinstance(expression, Call) and expression.function in starts
+
+
 def to_json(expression: Expression) -> Any:
     """Plain JSON, the same for equal expressions: a column, a typed value, or [function, ...].
 

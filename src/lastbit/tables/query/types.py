@@ -486,14 +486,6 @@ def _multiples(expression: Expression, card: DataCard) -> tuple[Value, ...] | No
     return tuple(range(int(reach[0]), int(reach[1]) + 1, width))
 
 
-def starts_of_times(expression: Expression) -> bool:
-    """Whether these are times that many rows share, such as date_trunc('hour', t)."""
-    return isinstance(expression, Call) and expression.function in (
-        "start_of_hour",
-        "start_of_minute",
-    )
-
-
 _FEW_NUMBERS = 256
 
 

@@ -38,6 +38,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Expression, from_json, to_json
 
 if TYPE_CHECKING:  # which imports this file
@@ -72,6 +74,16 @@ class UnitJoin:
 
 
 Join: TypeAlias = PublicJoin | UnitJoin
+
+
+def check_unit_join(join: UnitJoin, card: DataCard) -> None:
+    """That rows of two private tables meet only where their units are equal."""
+    other = card.private[join.table]
+    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
+    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
+        problem = "does not say that the units are equal, and would mix rows of many"
+        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
+        raise refused(f"JOIN {join.table}", problem, remedy)
 
 
 def join_from_json(data: Mapping[str, Any]) -> Join:
