@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from hypothesis import assume, given, settings, strategies as st
+from lastbit.release.noise import Noisy
 
 import lastbit as lb
 from lastbit.checker import formulas as checked
@@ -21,12 +22,12 @@ from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.release.derived import INTERVALS, derived_columns, for_intervals
 from lastbit.release.formulas import DOUBLES, evaluate
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import Noisy
 from lastbit.release.reach import MeasureNoise, reach_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.derived import DERIVING, Derived
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, to_json
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.writing import to_json
 from tests.release.pretend import ONE, card_of, part, query_of
 
 A, B = ColumnName("a"), ColumnName("b")

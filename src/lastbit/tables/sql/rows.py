@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import Call, ColumnName, Expression, call, columns_in
+from lastbit.tables.query.derived import columns_in
+from lastbit.tables.query.expression import Call, ColumnName, Expression, call
 from lastbit.tables.query.query import Join, PublicJoin
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
