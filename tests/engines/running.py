@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 
 import pyarrow
 import pytest
+from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from pyarrow import parquet
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.engines import dialect_of
-from lastbit.tables.card.schema import Column, DataCard, EngineName, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Family, Shown
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import CompiledRows, private_relation, relation

@@ -13,11 +13,12 @@ from itertools import product
 from typing import Any
 
 from flint import arb
-
-from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.release.noise import rank_distances
 from lastbit.tables.backends.aggregated import Aggregates, assembled
-from lastbit.tables.card.schema import Column, DataCard, Source
+
+from lastbit.exact.ball import arb_of, ends, working_precision
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import Statement, statement

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lastbit.release.noise import noised
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.ledger import Ledger
-from lastbit.release.noise import noised
 from lastbit.release.release import released
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, call
 from lastbit.tables.query.query import Aggregate, GroupKey, Query

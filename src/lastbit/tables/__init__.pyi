@@ -29,6 +29,7 @@ from lastbit.tables.card.budget import (
     Budget as Budget,
     budgets_agree as budgets_agree,
 )
+from lastbit.tables.card.column import TYPES as TYPES, Column as Column
 from lastbit.tables.card.draft import (
     Compared as Compared,
     Decided as Decided,
@@ -50,8 +51,6 @@ from lastbit.tables.card.read import (
     read_card as read_card,
 )
 from lastbit.tables.card.schema import (
-    TYPES as TYPES,
-    Column as Column,
     DataCard as DataCard,
     EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,

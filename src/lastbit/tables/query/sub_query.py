@@ -12,7 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.types import card_types, known_of, known_values, type_of

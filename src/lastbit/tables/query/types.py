@@ -13,7 +13,8 @@ from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
     Call,
