@@ -123,11 +123,6 @@ class Measure:
         furthest = max(abs(self.lowest), abs(self.highest))
         return {"values": furthest, "squares": furthest**2}.get(self.kind, 1)
 
-    @property
-    def signed(self) -> bool:
-        """Whether rows can pull it both ways."""
-        return self.kind == "values" and self.lowest < 0 < self.highest
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measure:
         """The measure that `plan/written.py` wrote, if the checker has accepted it."""

@@ -100,10 +100,7 @@ class PrivateTable:
             remedy = "declare how many of one unit's rows a join may use"
             raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
         _check_apart(self.columns)
-        if self.column(self.unit).type not in ("integer", "text"):
-            problem = f"is of type {self.column(self.unit).type}"
-            remedy = "use a column of integers or text"
-            raise InvalidParameter(f"{what}: unit", problem=problem, remedy=remedy)
+        _check_unit(f"{what}: unit", self.column(self.unit))
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""
@@ -188,11 +185,7 @@ class DataCard:
         self._check_private()
         self._check_engine()
         if self.unit is not None:
-            unit = self.column(self.unit)
-            if unit.type not in ("integer", "text"):
-                problem = f"is of type {unit.type}"
-                remedy = "use a column of integers or text"
-                raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
+            _check_unit("unit: column", self.column(self.unit))
 
     @property
     def account_name(self) -> str:
@@ -240,6 +233,12 @@ def _column_named(columns: Mapping[str, Column], name: str) -> Column:
     raise InvalidParameter(
         f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
     )
+
+
+def _check_unit(what: str, column: Column) -> None:
+    if column.type not in ("integer", "text"):
+        problem, remedy = f"is of type {column.type}", "use a column of integers or text"
+        raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 
 def _check_apart(columns: Mapping[str, Column]) -> None:

@@ -64,6 +64,7 @@ class CompiledRows:
 
     `actual` says, by the name of `relation` or `private_relation`, what the engine shows there; a
     source that it leaves out is named so, and its columns are named and typed as on the card.
+    `within` are the rows of the sub-query, if there is one, and `sub_query` its columns.
     """
 
     def __init__(
@@ -78,10 +79,11 @@ class CompiledRows:
         inner = query.per_unit if isinstance(query, Scan) else None
         self.query, self.secret, self.dialect, self.actual = query, secret, dialect, actual
         self.card = card
+        self.within: CompiledRows | None = None
         self.sub_query: Mapping[str, ColumnType] | None = None
         if inner is not None:
-            within = CompiledRows(inner, card, dialect=dialect, actual=actual)
-            self.sub_query = _sub_query_columns(inner, within)
+            self.within = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
+            self.sub_query = _sub_query_columns(inner, self.within)
         self.own = relation() if inner is None else UNIT_ROWS
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
@@ -330,9 +332,9 @@ def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, Colum
 
 def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
     """The type of a column of a sub-query, as `units.py` spells it."""
-    if part.expression is None or part.function in ("count", "count_distinct"):
+    kind = None if part.expression is None else rows.value(part.expression).type
+    if part.function in ("count", "count_distinct"):
         return "integer"
-    kind = rows.value(part.expression).type
     if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
         raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
     gridded = part.bounds is not None and part.step not in (None, Fraction(1))

@@ -141,9 +141,7 @@ def statement(
     own = zip(["u", *names], [_unit_type(card), *keys], strict=True)
     choice = _Choice(tuple(own), secret or "", dialect)
     parts = [
-        *unit_rows(
-            query, card, secret=secret, on_grid=grid_integer, dialect=dialect, actual=actual
-        ),
+        *unit_rows(rows.within, grid_integer),
         *bounded_rows(rows, names, blocks.columns),
         *(() if chosen is None else choice.of_keys(chosen)),
         *(() if chosen is None or "shares" not in kinds else choice.shares(chosen)),
@@ -337,6 +335,7 @@ def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apa
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
     nested, nothing = blocks.rows.dialect.nested, blocks.rows.dialect.missing("integer")
+    none = [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
     if counted:
         if apart:
             rows = f"SELECT *, CASE WHEN w = {WEIGHT_ONE} THEN 1 ELSE 0 END AS one FROM {paired}"
@@ -348,14 +347,12 @@ def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apa
             rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
         number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
         single = "one" if apart else nothing
-        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number]
-        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number, *none]
         grouped = _grouped([*names, "one"] if apart else names)
         selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{grouped}")
     for place, (column, _) in enumerate(blocks.distinct.values(), start=1):
         pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
-        wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n"]
-        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n", *none]
         selects.append(f"SELECT {', '.join(wanted)} FROM {nested(pairs)}{_grouped(names)}")
     return "\nUNION ALL\n".join(selects)
 

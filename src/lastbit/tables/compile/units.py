@@ -29,25 +29,17 @@ from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.query.scan import Scan
-from lastbit.tables.query.units import UnitColumn
+from lastbit.tables.query.units import PerUnit, UnitColumn
 
 OnGrid = Callable[[Measure, Typed, Dialect], str]
 
 
-def unit_rows(
-    query: Scan,
-    card: DataCard,
-    *,
-    secret: str | None,
-    on_grid: OnGrid,
-    dialect: Dialect,
-    actual: Mapping[str, Shown],
-) -> Iterator[str]:
+def unit_rows(rows: CompiledRows | None, on_grid: OnGrid) -> Iterator[str]:
     """The rows of the sub-query, if there is one; `on_grid` spells the integer of a value."""
-    inner = query.per_unit
-    if inner is None:
+    if rows is None:
         return
-    rows = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
+    inner, card, dialect = rows.query, rows.card, rows.dialect
+    assert isinstance(inner, PerUnit)
     identifier = dialect.identifier
     names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
     selected = [f"u AS {identifier(card.column(card.unit or '').name)}"]
@@ -57,11 +49,7 @@ def unit_rows(
     selected += [
         f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}" for part in inner.columns
     ]
-    parts = [
-        *rows.sources(),
-        *rows.stages(),
-        dialect.part("e", rows.expressions(names)),
-    ]
+    parts = [*rows.sources(), *rows.stages(), dialect.part("e", rows.expressions(names))]
     grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
     body = "WITH " + ",\n".join(parts) + f"\nSELECT {', '.join(selected)} {grouped}"
     yield dialect.part(UNIT_ROWS, body, "kept")
