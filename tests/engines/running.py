@@ -168,7 +168,7 @@ class Runner:
             rows = self.compiled(card)
             places = [rows.value(call).sql for call in (ColumnName("i"), *few)]
             parts = [*rows.sources(), *rows.stages()]
-            parts.append(self.dialect.part("e", rows.expressions([])))
+            parts.append(self.dialect.part("e", rows.expressions()))
             sql = f"WITH {', '.join(parts)} SELECT {', '.join(places)} FROM e"
             try:
                 ran = self.ran(sql)

@@ -2,9 +2,10 @@
 
 | name | its rows |
 |---|---|
-| t, p1, p2 ... | of the table and of public ones, with the columns that are mentioned, cast |
-| j1, j2 ... | of t and the public rows that they meet, one join more in each |
-| l1, l2 ... | the same, with the values of one more step |
+| t, p1, p2 ... | of the table and of joined ones, with the columns that are mentioned, cast to |
+|  | the types of the card; what does not fit is missing |
+| j1, j2 ... | of t and the joined rows that they meet, one join more in each |
+| l1, l2 ... | the same, with the values of one more step (`steps.py`) |
 | e | after joins and the filter: the unit, the keys, the value of every expression |
 | r | those with a unit and a declared key; integers in place of values |
 
@@ -97,6 +98,7 @@ class CompiledRows:
         self.last = "t"
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
         self.keys = [self.spelled(key.expression) for key in query.keys]
+        self.names = [f"g{number}" for number in range(1, len(self.keys) + 1)]
         self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
         self.where = None if query.where is None else self.spelled(query.where)
         if self.where is not None and self.where.type not in ("boolean", None):
@@ -118,6 +120,12 @@ class CompiledRows:
         found = self.spelled(expression)
         known = self.values.setdefault(found.sql, (f"x{len(self.values) + 1}", found))
         return Typed(known[0], found.type)
+
+    def until_filtered(self) -> Iterator[str]:
+        """The parts up to `e`."""
+        yield from self.sources()
+        yield from self.stages()
+        yield self.dialect.part("e", self.expressions())
 
     def sources(self) -> Iterator[str]:
         """The table and the joined ones: their columns cast, then checked, each once."""
@@ -174,27 +182,33 @@ class CompiledRows:
             counts = f"SELECT count(*) AS n FROM {nested(rows)} GROUP BY {', '.join(names)}"
             yield f"SELECT coalesce(max(n), 0) FROM {nested(counts)}"
 
-    def expressions(self, names: list[str]) -> str:
+    def expressions(self) -> str:
         """The body of `e`."""
         wanted = [] if self.unit is None else [f"{self.unit} AS u"]
-        wanted += [f"{key.sql} AS {name}" for name, key in zip(names, self.keys, strict=True)]
+        wanted += [f"{key.sql} AS {name}" for name, key in zip(self.names, self.keys, strict=True)]
         wanted += [f"{value.sql} AS {name}" for name, value in self.values.values()]
         where = "" if self.where is None else f" WHERE {self.where.sql}"
         return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM {self.last}{where}"
 
-    def integers(self, names: list[str], columns: dict[str, str]) -> str:
+    def integers(self, columns: dict[str, str]) -> str:
         """The body of `r`."""
         wanted = [] if self.unit is None else ["u"]
-        wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
+        wanted += [*self.names, *(f"{sql} AS {name}" for sql, name in columns.items())]
         tests = [] if self.unit is None else ["u IS NOT NULL"]
         assert isinstance(self.query, Scan)
-        for name, key in zip(names, self.query.keys, strict=True):
+        for name, key in zip(self.names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
         where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
         body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
         if self.unit is None:
             return body
         return self.dialect.computed_early(body, self._place(None), len(wanted))
+
+    def key_types(self) -> tuple[ColumnType, ...]:
+        """The types of the keys, each one that few rows have their own value of."""
+        assert isinstance(self.query, Scan)
+        kinds = (typed.type for typed in self.keys)
+        return tuple(map(_key_type, self.query.keys, kinds))
 
     def _source(self, table: str | None) -> str:
         if table is None:
@@ -264,15 +278,15 @@ class CompiledRows:
         listed = ", ".join(typed.sql for typed in columns.values())
         order = f"{self.dialect.keyed_hash(hashed, self.secret)}, {listed}"
         place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
-        if self.dialect.bounding == "window":
-            ranked = f"SELECT *, {place} FROM {name}_all WHERE {unit} IS NOT NULL"
-            yield part(name, f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}")
-            return
-        many = f"SELECT {unit} AS u FROM {name}_all WHERE {unit} IS NOT NULL GROUP BY {unit}"
-        yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
-        those = f"WHERE {unit} IN (SELECT u FROM {name}_many)"
-        ranked = f"SELECT *, {place} FROM {name}_all {those}"
+        window, owned = self.dialect.bounding == "window", f"{unit} IS NOT NULL"
+        those = owned if window else f"{unit} IN (SELECT u FROM {name}_many)"
+        ranked = f"SELECT *, {place} FROM {name}_all WHERE {those}"
         chosen = f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}"
+        if window:
+            yield part(name, chosen)
+            return
+        many = f"SELECT {unit} AS u FROM {name}_all WHERE {owned} GROUP BY {unit}"
+        yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
         others = f"FROM {name}_all WHERE {unit} NOT IN (SELECT u FROM {name}_many)"
         yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
@@ -341,10 +355,7 @@ def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
     return "number" if part.function == "mean" or (part.function == "sum" and gridded) else kind
 
 
-def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
-    """The type of a key, which must be one that few rows have their own value of."""
-    assert isinstance(rows.query, Scan)
-    kind = rows.keys[rows.query.keys.index(key)].type
+def _key_type(key: GroupKey, kind: ColumnType | None) -> ColumnType:
     shared = kind == "timestamp" and starts_of_times(key.expression)
     if kind not in ("integer", "text", "boolean", "date") and not shared:
         problem = "groups by values of which each row may have its own"

@@ -11,10 +11,8 @@ Theorem  no row stops the statement: sums that need more than 64 bits are missin
          mean of no values is, since its sum is
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_units.py
 
-| name | its rows |
-|---|---|
-| t, p1, j1, l1 ... e | as in `rows.py`, of the sub-query's own FROM and WHERE |
-| unit_rows | one for each unit and key in e: the columns of the sub-query, by their names |
+`unit_rows` has one row for each unit and key in e: the columns of the sub-query, by their names. Up
+to e all is as in `rows.py`, of the sub-query's own FROM and WHERE.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ def unit_rows(rows: CompiledRows | None, on_grid: OnGrid) -> Iterator[str]:
         return
     inner, card, dialect = rows.query, rows.card, rows.dialect
     assert isinstance(inner, PerUnit)
-    identifier = dialect.identifier
-    names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
+    names, identifier = rows.names, dialect.identifier
     selected = [f"u AS {identifier(card.column(card.unit or '').name)}"]
     selected += [
         f"{name} AS {identifier(key.name)}" for name, key in zip(names, inner.keys, strict=True)
@@ -49,9 +46,8 @@ def unit_rows(rows: CompiledRows | None, on_grid: OnGrid) -> Iterator[str]:
     selected += [
         f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}" for part in inner.columns
     ]
-    parts = [*rows.sources(), *rows.stages(), dialect.part("e", rows.expressions(names))]
     grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
-    body = "WITH " + ",\n".join(parts) + f"\nSELECT {', '.join(selected)} {grouped}"
+    body = "WITH " + ",\n".join(rows.until_filtered()) + f"\nSELECT {', '.join(selected)} {grouped}"
     yield dialect.part(UNIT_ROWS, body, "kept")
 
 
