@@ -26,7 +26,7 @@ from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, dated, type_of, typed
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitFunction, UnitKey
-from tests.tables.asked import CARD, COLUMNS
+from tests.tables.asked import CARD, COLUMNS, card_with
 from tests.tables.questions import days, numbers, texts, truths
 
 LOOKUP = card_types(CARD)
@@ -195,3 +195,21 @@ def test_a_statement_types_the_columns_of_a_sub_query_as_the_planner_does(functi
                 continue
             rows = CompiledRows(Scan(table="visits", per_unit=inner), CARD, dialect=DUCKDB)
             assert rows.sub_query == {name: one.type for name, one in wanted.items()}
+
+
+def test_a_statement_refuses_a_sub_query_without_its_unit() -> None:
+    """Whoever planned it: a column in place of the unit, no unit at all, a column that is not."""
+    counted = PerUnit(columns=(UnitColumn(name="n", function="count"),))
+    hidden = PerUnit(columns=(UnitColumn(name="PID", function="count"),))
+    alone = card_with(unit=None, max_rows=1, max_groups=None)
+    key = PerUnit(keys=(UnitKey(name="pid", expression=WARD),))
+    for inner, card, problem in (
+        (hidden, CARD, "two columns of one name"),
+        (key, CARD, "two columns of one name"),
+        (counted, alone, "each row is one"),
+    ):
+        with pytest.raises(QueryRefused, match=problem):
+            CompiledRows(Scan(table="visits", per_unit=inner), card, dialect=DUCKDB)
+    rows = CompiledRows(Scan(table="visits", per_unit=counted), CARD, dialect=DUCKDB)
+    with pytest.raises(QueryRefused, match="is not a column of the sub-query"):
+        rows.value(AGE)
