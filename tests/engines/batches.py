@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from lastbit.kernel.sealed import Aggregates
-from lastbit.tables.card.schema import Column
+from lastbit.tables.card.column import Column
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import GroupKey
 from lastbit.tables.query.units import UnitKey

@@ -17,7 +17,8 @@ from lastbit.errors import QueryRefused
 from lastbit.kernel.sealed import Aggregates
 from lastbit.tables import RawRows
 from lastbit.tables.backends.engines import dialect_of
-from lastbit.tables.card.schema import Column, DataCard, EngineName, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Family, Shown
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import CompiledRows, private_relation, relation
@@ -169,7 +170,7 @@ class Runner:
             rows = self.compiled(card)
             places = [rows.value(call).sql for call in (ColumnName("i"), *few)]
             parts = [*rows.sources(), *rows.stages()]
-            parts.append(self.dialect.part("e", rows.expressions([])))
+            parts.append(self.dialect.part("e", rows.expressions()))
             sql = f"WITH {', '.join(parts)} SELECT {', '.join(places)} FROM e"
             try:
                 ran = self.ran(sql)

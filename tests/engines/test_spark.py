@@ -17,8 +17,9 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of, public_values
 from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
+from lastbit.tables.card.column import Column
 from lastbit.tables.card.read import examined
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.card.source import source_of
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement

@@ -12,7 +12,8 @@ import pyarrow
 import lastbit as lb
 from lastbit.release.certifying import _claimed
 from lastbit.tables import engine_record, planned
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 
 ROWS = pyarrow.table(
     {

@@ -17,7 +17,8 @@ from flint import arb
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.kernel.noise import rank_distances
 from lastbit.kernel.sealed import Aggregates
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import Statement, statement

@@ -14,7 +14,8 @@ from lastbit.release import paying
 from lastbit.sampling.deterministic import Seeded
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.engines import Session
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.kernel.unsealing import rows_of

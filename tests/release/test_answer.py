@@ -20,7 +20,8 @@ from lastbit.release.answer import Answer
 from lastbit.release.intervals import Cell
 from lastbit.report.answer import table_of
 from lastbit.tables.plan.cost import Cost
-from lastbit.tables.query.expression import Constant, to_json
+from lastbit.tables.query.expression import Constant
+from lastbit.tables.query.writing import to_json
 from tests.tables.csv_oracles import ours
 
 HOSTILE = "<script>'\"\n,\x1b[31m"

@@ -25,8 +25,9 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.reach import MeasureNoise, reach_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.derived import DERIVING, Derived
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, to_json
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.writing import to_json
 from tests.release.pretend import ONE, card_of, part, query_of
 
 A, B = ColumnName("a"), ColumnName("b")

@@ -16,7 +16,8 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release.certifying import program_of
 from lastbit.release.release import released
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, call
 from lastbit.tables.query.query import Aggregate, GroupKey, Query

@@ -19,15 +19,9 @@ from lastbit.release.answer import consistent
 from lastbit.release.formulas import EXACT, evaluate
 from lastbit.release.release import released
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import (
-    FUNCTIONS,
-    Call,
-    ColumnName,
-    Constant,
-    call,
-    to_json,
-)
+from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.writing import to_json
 from tests.cli.running import lastbit
 from tests.compatibility.kept import KEPT
 from tests.evidence import Extent

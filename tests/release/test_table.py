@@ -17,7 +17,8 @@ from lastbit.release.private_table import Table
 from lastbit.release.steps_as_sql import statement_of
 from lastbit.release.table import table
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query import aggregates as lb
 from lastbit.tables.sql.rows import rows_of
 from lastbit.tables.sql.statement import parsed

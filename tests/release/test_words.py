@@ -15,7 +15,7 @@ from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.release import released
-from lastbit.tables.card.schema import Column
+from lastbit.tables.card.column import Column
 from lastbit.tables.plan.plan import guarantee_of, planned, unit_name
 from tests.cli.running import lastbit
 from tests.evidence import Extent

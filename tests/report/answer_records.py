@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import ColumnName, Constant, call, to_json
+from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.writing import to_json
 
 REGIONS = ("North", "East", "South")
 HOSTILE = '<script>alert("x")</script>'

@@ -9,7 +9,8 @@ from math import inf, nan
 from hypothesis import strategies as st
 
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import Measure, measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query

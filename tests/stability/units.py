@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, assume, given, seed, settings, strategies as
 
 from lastbit.errors import InvalidParameter
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, Constant
 from lastbit.tables.query.query import GroupKey, PublicJoin, Query

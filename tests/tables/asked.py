@@ -6,7 +6,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,

@@ -8,7 +8,8 @@ from contextlib import suppress
 from fractions import Fraction
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.limits import DEEPEST, LONGEST_TEXT
 from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant
 from lastbit.tables.query.query import Aggregate, Query

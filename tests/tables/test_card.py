@@ -14,8 +14,9 @@ from hypothesis import given, strategies as st
 from lastbit.errors import CardRefused
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.column import Column
 from lastbit.tables.card.read import card_from, examined, read_card
-from lastbit.tables.card.schema import Column, EngineLimits, PublicTable, Source
+from lastbit.tables.card.schema import EngineLimits, PublicTable, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.docs.pages import fences

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import (
     bin_integer,

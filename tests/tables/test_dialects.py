@@ -78,7 +78,7 @@ def text_of(call, dialect):
     try:
         rows = CompiledRows(query, card_of(types), dialect=dialect)
         value = rows.value(call)
-        return "\n".join([*rows.sources(), *rows.stages(), rows.expressions([]), value.sql])
+        return "\n".join([*rows.sources(), *rows.stages(), rows.expressions(), value.sql])
     except QueryRefused as refusal:
         return str(refusal)
 

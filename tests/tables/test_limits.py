@@ -10,16 +10,9 @@ import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.compile.dialect import regular_expression
-from lastbit.tables.query.expression import (
-    Call,
-    ColumnName,
-    Constant,
-    Expression,
-    call,
-    from_json,
-    to_json,
-)
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call, from_json
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.query.writing import to_json
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD
 

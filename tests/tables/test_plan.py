@@ -16,7 +16,8 @@ from hypothesis import given, settings, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.parts import GaussianPart, GaussianSelection, TreePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.expression import ColumnName, Constant, call

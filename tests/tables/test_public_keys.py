@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import lastbit as lb
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.sql.statement import grouped_by, parsed
 

@@ -21,7 +21,8 @@ from lastbit.exact import upper, working_precision
 from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.conversion import (
     PairConversion,
     conversion_to,

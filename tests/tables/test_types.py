@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import product
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call, value_type
+from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.rows import CompiledRows
+from lastbit.tables.query.expression import (
+    FUNCTIONS,
+    Call,
+    ColumnName,
+    Constant,
+    Expression,
+    call,
+    value_type,
+)
+from lastbit.tables.query.scan import Scan
+from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, dated, type_of, typed
-from tests.tables.asked import CARD
+from lastbit.tables.query.units import PerUnit, UnitColumn, UnitFunction, UnitKey
+from tests.tables.asked import CARD, COLUMNS, card_with
+from tests.tables.questions import days, numbers, texts, truths
 
 LOOKUP = card_types(CARD)
 AGE, COST, WARD, DAY, SEEN, OK = map(ColumnName, ("age", "cost", "Ward", "day", "seen", "ok"))
@@ -140,3 +157,59 @@ def test_deep_and_long_expressions_are_refused():
     for bad in (lambda: call("abs", deep), lambda: Call("+", (AGE,) * 1_001)):
         with pytest.raises(QueryRefused, match="simplify"):
             bad()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(numbers(2), texts(2), days(2), truths(2)))
+def test_a_statement_types_an_expression_as_the_planner_does(expression: Expression) -> None:
+    rows = CompiledRows(Scan(table="visits"), CARD, dialect=DUCKDB)
+    try:
+        wanted = type_of(expression, card_types(CARD))
+    except QueryRefused:
+        with pytest.raises(QueryRefused):
+            rows.value(expression)
+        return
+    assert rows.value(expression).type == wanted
+
+
+BOUNDS = Fraction(0), Fraction(10)
+GRIDS = [(None, None), (BOUNDS, None), (BOUNDS, Fraction(1)), (BOUNDS, Fraction(1, 2))]
+
+
+@pytest.mark.parametrize("function", get_args(UnitFunction))
+def test_a_statement_types_the_columns_of_a_sub_query_as_the_planner_does(function: Any) -> None:
+    made = [ColumnName(one.name) for one in COLUMNS] + [Constant(None)]
+    for expression, (bounds, step) in product([*made, None], GRIDS):
+        if expression is None and function != "count":
+            continue
+        part = UnitColumn(
+            name="x", function=function, expression=expression, bounds=bounds, step=step
+        )
+        for key in made:
+            inner = PerUnit(columns=(part,), keys=(UnitKey(name="k", expression=key),))
+            try:
+                wanted = derived_card(CARD, inner).columns
+            except QueryRefused:
+                with pytest.raises(QueryRefused):
+                    CompiledRows(Scan(table="visits", per_unit=inner), CARD, dialect=DUCKDB)
+                continue
+            rows = CompiledRows(Scan(table="visits", per_unit=inner), CARD, dialect=DUCKDB)
+            assert rows.sub_query == {name: one.type for name, one in wanted.items()}
+
+
+def test_a_statement_refuses_a_sub_query_without_its_unit() -> None:
+    """Whoever planned it: a column in place of the unit, no unit at all, a column that is not."""
+    counted = PerUnit(columns=(UnitColumn(name="n", function="count"),))
+    hidden = PerUnit(columns=(UnitColumn(name="PID", function="count"),))
+    alone = card_with(unit=None, max_rows=1, max_groups=None)
+    key = PerUnit(keys=(UnitKey(name="pid", expression=WARD),))
+    for inner, card, problem in (
+        (hidden, CARD, "two columns of one name"),
+        (key, CARD, "two columns of one name"),
+        (counted, alone, "each row is one"),
+    ):
+        with pytest.raises(QueryRefused, match=problem):
+            CompiledRows(Scan(table="visits", per_unit=inner), card, dialect=DUCKDB)
+    rows = CompiledRows(Scan(table="visits", per_unit=counted), CARD, dialect=DUCKDB)
+    with pytest.raises(QueryRefused, match="is not a column of the sub-query"):
+        rows.value(AGE)

@@ -16,8 +16,9 @@ from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import question_of_plan
 from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.card.column import Column
 from lastbit.tables.card.read import card_from
-from lastbit.tables.card.schema import Column, PrivateTable, Source
+from lastbit.tables.card.schema import PrivateTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned

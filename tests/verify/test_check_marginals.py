@@ -21,7 +21,8 @@ from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.marginals import marginals_record
 from lastbit.release.reach import MeasureNoise
 from lastbit.sampling.deterministic import Seeded
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import GroupKey

@@ -33,7 +33,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.tables import DATE_CODES, Call, ColumnName, Constant, Expression, Query
+from lastbit.tables import DATE_VALUES, Call, ColumnName, Constant, Expression, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400
@@ -209,8 +209,8 @@ def _strftime(day: date, written: str) -> str:
         "p": "AM" if time.hour < 12 else "PM",
         "w": str(sunday),
         "u": str(iso.weekday),
-        **{code: (DATE_CODES[code] or ())[sunday] for code in "Aa"},
-        **{code: (DATE_CODES[code] or ())[time.month - 1] for code in "Bb"},
+        **{code: DATE_VALUES[code][sunday] for code in "Aa"},
+        **{code: DATE_VALUES[code][time.month - 1] for code in "Bb"},
     }
     return re.sub("%(.)", lambda code: codes[code[1]], written)
 

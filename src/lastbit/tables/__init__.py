@@ -14,10 +14,10 @@ from these.
 
 | folder | files |
 |---|---|
-| `card/` | `schema` (what is declared, and its rules), `read` (from TOML: `fields`, `toml`), |
-| | `source` (where rows come from), `draft`, `public` |
-| `query/` | `expression` (over one row), `types` (what is known of one), |
-| | `query` (a question as a value), `aggregates` (what can be asked in Python) |
+| `card/` | `schema` (what is declared, and its rules), `column` (what is known of one), |
+| | `read` (from TOML: `fields`, `toml`), `source` (where rows come from), `draft`, `public` |
+| `query/` | `expression` (over one row), `types` (what is known of one), `scan` (rows and keys), |
+| | `query` (a question as a value), `writing`, `aggregates` (what can be asked in Python) |
 | `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |
 | `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
 | | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |

@@ -29,6 +29,7 @@ from lastbit.tables.card.budget import (
     Budget as Budget,
     budgets_agree as budgets_agree,
 )
+from lastbit.tables.card.column import TYPES as TYPES, Column as Column
 from lastbit.tables.card.draft import (
     Compared as Compared,
     Decided as Decided,
@@ -50,8 +51,6 @@ from lastbit.tables.card.read import (
     read_card as read_card,
 )
 from lastbit.tables.card.schema import (
-    TYPES as TYPES,
-    Column as Column,
     DataCard as DataCard,
     EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,
@@ -139,21 +138,21 @@ from lastbit.tables.query.aggregates import (
     sum as sum,
     variance as variance,
 )
-from lastbit.tables.query.derived import Derived as Derived, DerivedSpec as DerivedSpec
+from lastbit.tables.query.derived import (
+    Derived as Derived,
+    DerivedSpec as DerivedSpec,
+    columns_in as columns_in,
+)
 from lastbit.tables.query.expression import (
-    DATE_CODES as DATE_CODES,
     Call as Call,
     ColumnName as ColumnName,
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
     Value as Value,
-    all_of as all_of,
     call as call,
     check_parts as check_parts,
-    columns_in as columns_in,
     from_json as from_json,
-    to_json as to_json,
     value_type as value_type,
     values_to_json as values_to_json,
 )
@@ -161,6 +160,7 @@ from lastbit.tables.query.query import (
     Aggregate as Aggregate,
     OrderBy as OrderBy,
     Query as Query,
+    all_of as all_of,
 )
 from lastbit.tables.query.scan import (
     GroupKey as GroupKey,
@@ -169,13 +169,17 @@ from lastbit.tables.query.scan import (
     scan_fields as scan_fields,
 )
 from lastbit.tables.query.sub_query import counted_card as counted_card
-from lastbit.tables.query.types import known_values as known_values
+from lastbit.tables.query.types import (
+    DATE_VALUES as DATE_VALUES,
+    known_values as known_values,
+)
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,
     UnitKey as UnitKey,
 )
+from lastbit.tables.query.writing import to_json as to_json
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
     numbers_in_statement as numbers_in_statement,

@@ -22,7 +22,7 @@ Checked  tests/tables/test_sealing.py, tests/release/test_canaries.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from lastbit.errors import EngineFailed, LastbitError, QueryRefused
@@ -59,17 +59,6 @@ MOST_SUBQUERIES = 50  # SELECTs
 PARSER_STEPS = 20  # steps of the parser for each word, forward and back; beyond, it goes in circles
 
 _LONGEST_SHOWN = 60
-
-
-def nameable(values: Sequence[object], *, most: int) -> bool:
-    r"""Whether there are some, no more than that, and a question can name each of them.
-
-    >>> nameable(("north", "south"), most=2), nameable(("a\0b",), most=2), nameable((), most=2)
-    (True, False, False)
-    """
-    texts = [value for value in values if isinstance(value, str)]
-    long = any(len(text.encode(errors="surrogatepass")) > LONGEST_CONSTANT for text in texts)
-    return 0 < len(values) <= most and not long and not any("\0" in text for text in texts)
 
 
 def refused(what: str, problem: str, remedy: str, **arguments: str) -> QueryRefused:

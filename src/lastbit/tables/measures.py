@@ -78,7 +78,7 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.query.expression import Expression, from_json, to_json
+from lastbit.tables.query.expression import Expression, from_json
 
 Kind: TypeAlias = Literal["rows", "values", "squares", "bins", "units", "shares", "distinct"]
 
@@ -88,7 +88,6 @@ WEIGHT_ONE = 1 << 20
 _GRID = 1 << 20
 _MOST_STEPS = 1 << 44
 _GREATEST = 1 << 250
-_FEW_EDGES = 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,31 +123,9 @@ class Measure:
         furthest = max(abs(self.lowest), abs(self.highest))
         return {"values": furthest, "squares": furthest**2}.get(self.kind, 1)
 
-    @property
-    def signed(self) -> bool:
-        """Whether rows can pull it both ways."""
-        return self.kind == "values" and self.lowest < 0 < self.highest
-
-    def to_json(self) -> dict[str, Any]:
-        """Equal bins are written as first, last and number, since a thousand edges say no more."""
-        edges, last = [str(edge) for edge in self.edges], len(self.edges) - 1
-        equal = last > _FEW_EDGES and self.edges == equal_edges(self.edges[0], self.edges[-1], last)
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "expression": None if self.expression is None else to_json(self.expression),
-            "nullable": self.nullable,
-            "centre": str(self.centre),
-            "step": str(self.step),
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "edges": {"first": edges[0], "last": edges[-1], "bins": last} if equal else edges,
-            "clamped": self.clamped,
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measure:
-        """The measure that `to_json` wrote, if the checker has accepted it."""
+        """The measure that `plan/written.py` wrote, if the checker has accepted it."""
         written, expression = data["edges"], data["expression"]
         if isinstance(written, Mapping):
             first, last = Fraction(written["first"]), Fraction(written["last"])

@@ -20,7 +20,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName

@@ -16,7 +16,8 @@ from lastbit.tables.backends.duckdb import sources as duckdb_sources
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.query import Aggregate, Query
 from tests.evidence import late

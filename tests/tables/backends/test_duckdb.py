@@ -20,7 +20,8 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query

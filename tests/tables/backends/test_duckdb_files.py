@@ -12,12 +12,13 @@ from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 from tests.evidence import late
-from tests.kernel.unsealing import aggregates
+from tests.kernel.unsealing import aggregates, opened
 from tests.tables.connecting import connected
 
 COUNT = Aggregate(name="n", function="count")
@@ -238,8 +239,8 @@ def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monk
             fingerprints = [session.fingerprint(card) for card in cards]
             for card, number in zip(cards, (rows, rows, 2), strict=True):
                 session.rehearse(count, card, measures)
-                found = session.aggregates(count, card, measures, secret=None)
-                assert list(found.entries.values()) == [[number]]
+                raw = session.aggregates(count, card, measures, secret=None)
+                assert opened(count, measures, raw).entries == {"m1": [number]}
             assert [session.fingerprint(card) for card in cards] == fingerprints
         assert len(connects) == 1
     ask(cards[0])

@@ -14,14 +14,8 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.printed import printed_statement
-from lastbit.tables.card.schema import (
-    Column,
-    DataCard,
-    EngineLimits,
-    PrivateTable,
-    PublicTable,
-    Source,
-)
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query

@@ -9,7 +9,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.files import kind_of_folder, opened
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName

@@ -23,7 +23,8 @@ from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.frames import plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.backends.engines import fingerprint
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.plan.sensitivity import measures_of

@@ -17,7 +17,8 @@ import lastbit as lb
 from lastbit.errors import EngineFailed
 from lastbit.ledger.ledger import Ledger
 from lastbit.tables.backends.duckdb import engine, unit_index as index
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.sql.statement import parsed
 from tests.kernel.unsealing import opened, opened_marginals

@@ -6,13 +6,14 @@ public table lists. Every engine's folder has a `columns.py` with the same two f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from lastbit.errors import LastbitError
 from lastbit.tables.backends.engines import session_on
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.limits import nameable
+from lastbit.tables.limits import LONGEST_CONSTANT
 from lastbit.tables.query.expression import ColumnType, Value
 
 
@@ -47,4 +48,15 @@ def public_values(
             values = found(session, card, table, named, most + 1)
     except LastbitError:
         return None
-    return values if nameable(values, most=most) else None
+    return values if _nameable(values, most=most) else None
+
+
+def _nameable(values: Sequence[object], *, most: int) -> bool:
+    r"""Whether there are some, no more than that, and a question can name each of them.
+
+    >>> _nameable(("north", "south"), most=2), _nameable(("a\0b",), most=2), _nameable((), most=2)
+    (True, False, False)
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    long = any(len(text.encode(errors="surrogatepass")) > LONGEST_CONSTANT for text in texts)
+    return 0 < len(values) <= most and not long and not any("\0" in text for text in texts)

@@ -18,7 +18,8 @@ from typing import Any
 from lastbit.errors import InvalidParameter
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
 
 ELSEWHERE = Source(kind="parquet")
 """Of a table that is on a server: there is nothing here to read."""

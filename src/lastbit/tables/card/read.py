@@ -25,16 +25,9 @@ from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
+from lastbit.tables.card.column import TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
-from lastbit.tables.card.schema import (
-    TYPES,
-    Column,
-    DataCard,
-    EngineLimits,
-    PrivateTable,
-    PublicTable,
-    Source,
-)
+from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
 from lastbit.tables.card.toml import KeyPath, toml_key
 from lastbit.tables.plan.cost import check_budget
 from lastbit.tables.plan.sensitivity import grid_of

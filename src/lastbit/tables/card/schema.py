@@ -1,127 +1,29 @@
-"""What a steward declares of a table, as values: columns, unit, bounds, budget, source.
+"""What a steward declares of a table, as values: unit, limits, budget, sources, other tables.
 
 `read.py` makes these of TOML, Python programs of the arguments of `lastbit.table`; the rules are
-here, for both. Nothing looks at the data.
+here, for both. Nothing looks at the data. Of columns, what runs takes names and types alone: what
+else is publicly known of them (`column.py`) is for planners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
-from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, rational
 from lastbit.privacy import ADD_REMOVE, Neighbours
-from lastbit.tables.card.budget import Budget
 from lastbit.tables.limits import MOST_MATCHES
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType
+
+if TYPE_CHECKING:
+    from lastbit.tables.card.budget import Budget
+    from lastbit.tables.card.column import Column
 
 EngineName: TypeAlias = Literal["duckdb", "postgres", "spark"]
 """The engines that run statements."""
 
-TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _MOST_ROWS = 1 << 20
-_LARGEST_KEY = 2**63 - 1
-_KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
-    {
-        "integer": (int, "[1, 2, 3]"),
-        "text": (str, '["north", "south"]'),
-        "boolean": (bool, "[true, false]"),
-        "date": (date, "[2026-01-31, 2026-02-28]"),
-    }
-)
-"""Types that keys can be of, and how a list of such keys is written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, init=False)
-class Column:
-    """One column: its type, and what is publicly known of it.
-
-    `bounds` limit a number: a value outside counts as the nearer bound. `keys` are the values a
-    group may have; rows with another belong to no group. `step` is the grid on which numbers are
-    summed: 1 for integers, 2**-20 of the range otherwise unless declared. A column that is not
-    `nullable` has no missing values; if it has one nevertheless, that counts as nothing in a sum
-    and as the middle of the bounds in a mean.
-
-    >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
-    >>> cost.bounds
-    (Fraction(0, 1), Fraction(500, 1))
-    """
-
-    name: str
-    type: ColumnType
-    bounds: tuple[Fraction, Fraction] | None
-    step: Fraction | None
-    keys: tuple[Value, ...] | None
-    nullable: bool
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        type: ColumnType,
-        bounds: tuple[Number, Number] | None = None,
-        step: Number | None = None,
-        keys: Iterable[Value] | None = None,
-        nullable: bool = True,
-    ) -> None:
-        fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
-        if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
-            problem, remedy = "are not a list", 'write ["north", "south"]'
-            raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
-        fields |= {"keys": None if keys is None else tuple(keys), "nullable": nullable}
-        for field_name, value in fields.items():
-            object.__setattr__(self, field_name, value)
-        self._check()
-
-    def _check(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise InvalidParameter("column", problem="has no name", remedy="name it")
-        if self.type not in TYPES:
-            raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
-        number = self.type in ("integer", "number")
-        if self.bounds is not None:
-            try:
-                low, high = self.bounds
-            except (TypeError, ValueError):
-                raise self._wrong("bounds", "are not two numbers", "write (low, high)") from None
-            object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
-            if not number:
-                raise self._wrong("bounds", "are for numbers", "drop them")
-            if not self.bounds[0] < self.bounds[1]:
-                raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
-        if self.step is not None:
-            object.__setattr__(self, "step", rational(self.step, "step"))
-            if not number:
-                raise self._wrong("step", "is for numbers", "drop it")
-            if not self.step > 0:
-                raise self._wrong("step", "is not above 0", "pass, say, 0.01")
-        if self.keys is not None:
-            self._check_keys(self.keys)
-
-    def _check_keys(self, keys: tuple[Value, ...]) -> None:
-        if self.type not in _KEYS:
-            remedy = "drop them; group by integers, text, dates or truth values, or by bin(...)"
-            raise self._wrong("keys", f"cannot be of type {self.type}", remedy)
-        wanted, example = _KEYS[self.type]
-        # by type, not isinstance: True is an int, and a time a date
-        if any(key is not None and type(key) is not wanted for key in keys):
-            raise self._wrong("keys", f"are not a list of type {self.type}", f"write {example}")
-        if any(isinstance(key, int) and abs(key) > _LARGEST_KEY for key in keys):
-            raise self._wrong(
-                "keys", "need more than 63 bits", "use smaller whole numbers, or text"
-            )
-        if any("\0" in key for key in keys if isinstance(key, str)):
-            raise self._wrong("keys", "hold a NUL", "leave it out")
-        if not keys or len(set(keys)) != len(keys):
-            raise self._wrong("keys", "are none, or two are equal", "list each key once")
-
-    def _wrong(self, field: str, problem: str, remedy: str) -> InvalidParameter:
-        return InvalidParameter(f"column {self.name}: {field}", problem=problem, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +79,7 @@ class PrivateTable:
     of the card's table, chosen by a keyed hash where there are more. That limits the work that one
     unit can cause, not what it counts for: joined rows are weighed by the card's `max_rows`.
 
+    >>> from lastbit.tables import Column
     >>> who = Column(name="patient", type="integer")
     >>> stays = PrivateTable(name="stays", source=Source(kind="csv", paths=("stays.csv",)),
     ...                      unit="patient", max_rows=3, columns={"patient": who})
@@ -197,10 +100,7 @@ class PrivateTable:
             remedy = "declare how many of one unit's rows a join may use"
             raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
         _check_apart(self.columns)
-        if self.column(self.unit).type not in ("integer", "text"):
-            problem = f"is of type {self.column(self.unit).type}"
-            remedy = "use a column of integers or text"
-            raise InvalidParameter(f"{what}: unit", problem=problem, remedy=remedy)
+        _check_unit(f"{what}: unit", self.column(self.unit))
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""
@@ -232,6 +132,7 @@ class DataCard:
     One unit counts for at most `max_rows` rows in all, and contributes to at most `max_groups`
     groups of undeclared keys. Names of columns are compared without regard to case, as SQL does.
 
+    >>> from lastbit.tables import Column
     >>> columns = {"patient": Column(name="patient", type="integer")}
     >>> card = DataCard(name="visits", source=Source(kind="csv", paths=("visits.csv",)),
     ...                 unit="patient", max_rows=5, columns=columns)
@@ -284,11 +185,7 @@ class DataCard:
         self._check_private()
         self._check_engine()
         if self.unit is not None:
-            unit = self.column(self.unit)
-            if unit.type not in ("integer", "text"):
-                problem = f"is of type {unit.type}"
-                remedy = "use a column of integers or text"
-                raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
+            _check_unit("unit: column", self.column(self.unit))
 
     @property
     def account_name(self) -> str:
@@ -336,6 +233,12 @@ def _column_named(columns: Mapping[str, Column], name: str) -> Column:
     raise InvalidParameter(
         f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
     )
+
+
+def _check_unit(what: str, column: Column) -> None:
+    if column.type not in ("integer", "text"):
+        problem, remedy = f"is of type {column.type}", "use a column of integers or text"
+        raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 
 def _check_apart(columns: Mapping[str, Column]) -> None:

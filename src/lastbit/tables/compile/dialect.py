@@ -118,16 +118,14 @@ class Dialect(ABC):
         """A name; no text in it can become code."""
 
     @abstractmethod
-    def text(self, value: str) -> str:
-        """A text, compared by its bytes; no text in it can become code."""
-
-    @abstractmethod
     def double(self, value: Fraction | int | float) -> str:
         """The double nearest to a number, and of that type."""
 
     @abstractmethod
     def literal(self, value: Value) -> str:
-        """A constant, of its own SQL type; a missing one is NULL."""
+        """A constant, of its own SQL type; a missing one is NULL. Texts compare by their bytes, and
+        none can become code.
+        """
 
     # reading
 

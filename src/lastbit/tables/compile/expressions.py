@@ -2,28 +2,17 @@
 
 Law      the SQL value is a function of the row's own values (and of public tables)
 Theorem  no value of any row makes the statement raise: each operation is written by the engine's
-         dialect (`dialect.py`), which promises that. In DuckDB whole numbers are computed in 128
-         bits and brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are
-         missing before the function sees them. TRY_CAST from a number or a text raises nothing
-         inside and evaluates nothing twice. There is no TRY(...), which evaluates its operand row
-         by row, and again at each level, wherever one row raises
+         dialect (`dialect.py`), which promises that
 Theorem  the work on a row is bounded by the expression: each call is a few steps that run once
          (`steps.py`), each linear in its operands, and no text has more than LONGEST_TEXT
          bytes: what grows is measured before it is made, or cut off at the next step
 Differs  from SQL: what would be an error is missing; NaN is missing; a date outside of the years 1
          to 9999, the infinite ones included, is missing; so is a text of more than LONGEST_TEXT
-         bytes. Numbers are doubles, whole numbers 64 bits. LIKE is matched by RE2, in linear time
+         bytes. Numbers are doubles, whole numbers 64 bits
 Checked  tests/tables/test_compile.py, tests/tables/test_values.py, tests/stability/
 
 NaN needs care, since DuckDB holds it equal to itself and above every number. A sum or product may
 be NaN on the way; `settled` makes it missing before anything compares, counts or stores it.
-
-Texts. A text that would have more than LONGEST_TEXT bytes is missing; lengths are looked at before
-texts are joined. LIKE is as fast as RE2, which reads each character once: its automaton has few
-states, as the pattern is a constant of at most LONGEST_PATTERN characters in which at most
-MOST_SINGLE_WILDCARDS signs _ stand beside a %. DuckDB's own LIKE goes back at every %.
-
-Source   Cox, Regular Expression Matching Can Be Simple And Fast (2007)
 """
 
 from __future__ import annotations
@@ -107,9 +96,7 @@ class Spelling:
     def _called(self, function: str, values: list[Typed]) -> Typed:
         match function:
             case "+" | "-" | "*" | "%" | "/" | "negate" | "abs" | "floor" | "ceil":
-                given = self._only(function, values, "integer", "number")
-                whole = all(value.type == "integer" for value in given) and function != "/"
-                return self._whole(function, given) if whole else self._double(function, given)
+                return self._computed(function, self._only(function, values, "integer", "number"))
             case "sqrt" | "ln" | "exp" | "power" | "round":
                 return self._real(function, self._only(function, values, "number", "integer"))
             case "=" | "<>" | "<" | "<=" | ">" | ">=":
@@ -171,37 +158,28 @@ class Spelling:
         self.steps.of_texts = True
         return self._text(function, given)
 
-    def _whole(self, function: str, values: list[Typed]) -> Typed:
-        """Whole numbers, in 128 bits from step to step, which two of 64 bits cannot outgrow."""
-        first, *rest = values
-        if function in ("floor", "ceil"):
+    def _computed(self, function: str, values: list[Typed]) -> Typed:
+        """Arithmetic of whole numbers where all are, and else of doubles.
+
+        Few at a time: a step nests one bracket for each.
+        """
+        dialect, few = self.dialect, self.dialect.nested_terms
+        whole = all(value.type == "integer" for value in values) and function != "/"
+        kind: ColumnType = "integer" if whole else "number"
+        first, *rest = (self._as(value, kind) for value in values)
+        if whole and function in ("floor", "ceil"):
             return first
-        if function in ("negate", "abs"):
-            sql = self.dialect.whole_of_one(function, first.sql)
-            return self.steps.value(sql, "integer", first)
-        for few in self._chunks(rest):
-            sql = first.sql
-            for other in few:
-                sql = self.dialect.whole(function, sql, other.sql)
-            first = self.steps.value(sql, "integer", first, *few)
-        return first
-
-    def _double(self, function: str, values: list[Typed]) -> Typed:
-        first, *rest = (self._as(value, "number") for value in values)
         if function in ("negate", "abs", "floor", "ceil"):
-            sql = self.dialect.number_of_one(function, first.sql)
-            return self.steps.value(sql, "number", first, unsettled=first.unsettled)
-        for few in self._chunks(rest):
-            sql = first.sql
-            for other in few:
-                sql = self.dialect.number(function, sql, other.sql)
-            first = self.steps.value(sql, "number", first, *few, unsettled=True)
+            of_one = dialect.whole_of_one if whole else dialect.number_of_one
+            sql = of_one(function, first.sql)
+            return self.steps.value(sql, kind, first, unsettled=first.unsettled)
+        of_two = dialect.whole if whole else dialect.number
+        for start in range(0, len(rest), few):
+            sql, others = first.sql, rest[start : start + few]
+            for other in others:
+                sql = of_two(function, sql, other.sql)
+            first = self.steps.value(sql, kind, first, *others, unsettled=not whole)
         return first
-
-    def _chunks(self, values: list[Typed]) -> list[list[Typed]]:
-        """Few at a time: a step nests one bracket for each."""
-        few = self.dialect.nested_terms
-        return [values[start : start + few] for start in range(0, len(values), few)]
 
     def _real(self, function: str, values: list[Typed]) -> Typed:
         """Functions of doubles. Outside of its domain each is missing."""

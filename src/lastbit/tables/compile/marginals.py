@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Shown
-from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
+from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows
 from lastbit.tables.compile.statement import Statement, bounded_rows, weights
 from lastbit.tables.query.scan import Marginal, Scan
 
@@ -38,9 +38,8 @@ def marginals_statement(
     declared. `indexed` is that of `statement`.
     """
     rows = CompiledRows(query, card, dialect=dialect, actual=actual)
-    types = tuple(key_type(key, rows) for key in query.keys)
-    names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
-    parts = [*bounded_rows(rows, names, {}), *weights(card, dialect, paired=False, indexed=indexed)]
+    names, types = rows.names, rows.key_types()
+    parts = [*bounded_rows(rows, {}), *weights(card, dialect, paired=False, indexed=indexed)]
     last = len(names) - 1
     everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
     masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]

@@ -2,9 +2,10 @@
 
 | name | its rows |
 |---|---|
-| t, p1, p2 ... | of the table and of public ones, with the columns that are mentioned, cast |
-| j1, j2 ... | of t and the public rows that they meet, one join more in each |
-| l1, l2 ... | the same, with the values of one more step |
+| t, p1, p2 ... | of the table and of joined ones, with the columns that are mentioned, cast to |
+|  | the types of the card; what does not fit is missing |
+| j1, j2 ... | of t and the joined rows that they meet, one join more in each |
+| l1, l2 ... | the same, with the values of one more step (`steps.py`) |
 | e | after joins and the filter: the unit, the keys, the value of every expression |
 | r | those with a unit and a declared key; integers in place of values |
 
@@ -21,6 +22,7 @@ Where the question has a sub-query grouped by the unit, t is made of its rows, `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
@@ -29,11 +31,16 @@ from lastbit.tables.compile.dialect import Dialect, Family, Shown
 from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
+from lastbit.tables.query.expression import (
+    ColumnName,
+    ColumnType,
+    Expression,
+    Value,
+    starts_of_times,
+    value_type,
+)
 from lastbit.tables.query.scan import GroupKey, Scan
-from lastbit.tables.query.sub_query import check_unit_join, derived_card
-from lastbit.tables.query.types import protected_column, starts_of_times
-from lastbit.tables.query.units import Join, PerUnit, UnitJoin
+from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin, check_unit_join
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -58,6 +65,7 @@ class CompiledRows:
 
     `actual` says, by the name of `relation` or `private_relation`, what the engine shows there; a
     source that it leaves out is named so, and its columns are named and typed as on the card.
+    `within` are the rows of the sub-query, if there is one, and `sub_query` its columns.
     """
 
     def __init__(
@@ -71,7 +79,12 @@ class CompiledRows:
     ) -> None:
         inner = query.per_unit if isinstance(query, Scan) else None
         self.query, self.secret, self.dialect, self.actual = query, secret, dialect, actual
-        self.card = card = derived_card(card, inner)
+        self.card = card
+        self.within: CompiledRows | None = None
+        self.sub_query: Mapping[str, ColumnType] | None = None
+        if inner is not None:
+            self.within = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
+            self.sub_query = _sub_query_columns(inner, self.within)
         self.own = relation() if inner is None else UNIT_ROWS
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
@@ -85,6 +98,7 @@ class CompiledRows:
         self.last = "t"
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
         self.keys = [self.spelled(key.expression) for key in query.keys]
+        self.names = [f"g{number}" for number in range(1, len(self.keys) + 1)]
         self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
         self.where = None if query.where is None else self.spelled(query.where)
         if self.where is not None and self.where.type not in ("boolean", None):
@@ -106,6 +120,12 @@ class CompiledRows:
         found = self.spelled(expression)
         known = self.values.setdefault(found.sql, (f"x{len(self.values) + 1}", found))
         return Typed(known[0], found.type)
+
+    def until_filtered(self) -> Iterator[str]:
+        """The parts up to `e`."""
+        yield from self.sources()
+        yield from self.stages()
+        yield self.dialect.part("e", self.expressions())
 
     def sources(self) -> Iterator[str]:
         """The table and the joined ones: their columns cast, then checked, each once."""
@@ -162,27 +182,33 @@ class CompiledRows:
             counts = f"SELECT count(*) AS n FROM {nested(rows)} GROUP BY {', '.join(names)}"
             yield f"SELECT coalesce(max(n), 0) FROM {nested(counts)}"
 
-    def expressions(self, names: list[str]) -> str:
+    def expressions(self) -> str:
         """The body of `e`."""
         wanted = [] if self.unit is None else [f"{self.unit} AS u"]
-        wanted += [f"{key.sql} AS {name}" for name, key in zip(names, self.keys, strict=True)]
+        wanted += [f"{key.sql} AS {name}" for name, key in zip(self.names, self.keys, strict=True)]
         wanted += [f"{value.sql} AS {name}" for name, value in self.values.values()]
         where = "" if self.where is None else f" WHERE {self.where.sql}"
         return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM {self.last}{where}"
 
-    def integers(self, names: list[str], columns: dict[str, str]) -> str:
+    def integers(self, columns: dict[str, str]) -> str:
         """The body of `r`."""
         wanted = [] if self.unit is None else ["u"]
-        wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
+        wanted += [*self.names, *(f"{sql} AS {name}" for sql, name in columns.items())]
         tests = [] if self.unit is None else ["u IS NOT NULL"]
         assert isinstance(self.query, Scan)
-        for name, key in zip(names, self.query.keys, strict=True):
+        for name, key in zip(self.names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
         where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
         body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
         if self.unit is None:
             return body
         return self.dialect.computed_early(body, self._place(None), len(wanted))
+
+    def key_types(self) -> tuple[ColumnType, ...]:
+        """The types of the keys, each one that few rows have their own value of."""
+        assert isinstance(self.query, Scan)
+        kinds = (typed.type for typed in self.keys)
+        return tuple(map(_key_type, self.query.keys, kinds))
 
     def _source(self, table: str | None) -> str:
         if table is None:
@@ -252,28 +278,30 @@ class CompiledRows:
         listed = ", ".join(typed.sql for typed in columns.values())
         order = f"{self.dialect.keyed_hash(hashed, self.secret)}, {listed}"
         place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
-        if self.dialect.bounding == "window":
-            ranked = f"SELECT *, {place} FROM {name}_all WHERE {unit} IS NOT NULL"
-            yield part(name, f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}")
-            return
-        many = f"SELECT {unit} AS u FROM {name}_all WHERE {unit} IS NOT NULL GROUP BY {unit}"
-        yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
-        those = f"WHERE {unit} IN (SELECT u FROM {name}_many)"
-        ranked = f"SELECT *, {place} FROM {name}_all {those}"
+        window, owned = self.dialect.bounding == "window", f"{unit} IS NOT NULL"
+        those = owned if window else f"{unit} IN (SELECT u FROM {name}_many)"
+        ranked = f"SELECT *, {place} FROM {name}_all WHERE {those}"
         chosen = f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}"
+        if window:
+            yield part(name, chosen)
+            return
+        many = f"SELECT {unit} AS u FROM {name}_all WHERE {owned} GROUP BY {unit}"
+        yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
         others = f"FROM {name}_all WHERE {unit} NOT IN (SELECT u FROM {name}_many)"
         yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
-        own = protected_column(self.card, column)
-        if own is not None:
+        table, columns = column.table, self.sub_query
+        if table is not None and table not in self.card.private:
+            columns = self.card.public[table].columns
+        elif table is not None or columns is None:
+            own = (self.card if table is None else self.card.private[table]).column(column.name)
             return own.name, own.type
-        assert column.table is not None
-        for name, kind in self.card.public[column.table].columns.items():
+        for name, kind in columns.items():
             if name.lower() == column.name.lower():
                 return name, kind
-        what = f"column {column.name[:60]}"
-        raise refused(what, f"is not a column of {column.table}", "check its name")
+        what, place = f"column {column.name[:60]}", table or "the sub-query"
+        raise refused(what, f"is not a column of {place}", "check its name")
 
     def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""
@@ -296,10 +324,38 @@ class CompiledRows:
         return " AND ".join(conditions), columns
 
 
-def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
-    """The type of a key, which must be one that few rows have their own value of."""
-    assert isinstance(rows.query, Scan)
-    kind = rows.keys[rows.query.keys.index(key)].type
+def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, ColumnType]:
+    """The unit, the keys and the columns of a sub-query, with their types."""
+    card = rows.card
+    if card.unit is None:
+        problem = "groups by the unit, and each row is one"
+        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
+    unit = card.column(card.unit)
+    found: list[tuple[str, ColumnType]] = [(unit.name, unit.type)]
+    for key, typed in zip(inner.keys, rows.keys, strict=True):
+        if typed.type is None or typed.type == "number":
+            problem = "is of type number, or always missing"
+            raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
+        found.append((key.name, typed.type))
+    found += [(part.name, _column_type(part, rows)) for part in inner.columns]
+    if len({name.lower() for name, _ in found}) < len(found):
+        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
+        raise refused("a sub-query", problem, "rename it with AS")
+    return dict(found)
+
+
+def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
+    """The type of a column of a sub-query, as `units.py` spells it."""
+    kind = None if part.expression is None else rows.value(part.expression).type
+    if part.function in ("count", "count_distinct"):
+        return "integer"
+    if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
+        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+    gridded = part.bounds is not None and part.step not in (None, Fraction(1))
+    return "number" if part.function == "mean" or (part.function == "sum" and gridded) else kind
+
+
+def _key_type(key: GroupKey, kind: ColumnType | None) -> ColumnType:
     shared = kind == "timestamp" and starts_of_times(key.expression)
     if kind not in ("integer", "text", "boolean", "date") and not shared:
         problem = "groups by values of which each row may have its own"

@@ -27,13 +27,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import (
-    Dialect,
-    Family,
-    Grid,
-    Part,
-    regular_expression,
-)
+from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part, regular_expression
 from lastbit.tables.compile.steps import double, literal, string
 from lastbit.tables.compile.stored_types import READ_FROM
 from lastbit.tables.query.expression import ColumnType, Value

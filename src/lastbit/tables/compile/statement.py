@@ -1,11 +1,7 @@
 """A query as one SQL statement that gives the measures, as integers.
 
-    unit_rows  (where there is a sub-query grouped by the unit) its rows, made of t in the same way
-    t  the columns that the query mentions, cast to the types of the card; what does not fit is
-       missing. p1, p2 ... the same of joined tables
-    l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
-    e  the values that are asked for, of the rows that the filter leaves
-    r  integers for the measures; rows without a unit or with a key that was not declared are gone
+    unit_rows, t, p1, j1, l1 ..., e, r  as in `rows.py` and `units.py`: r has the rows that count,
+       with their unit, their keys and the integers of the measures
     pairs, k  (where a unit must choose its keys) every unit and key of r, with the number of such
        rows; and those of them that the unit has chosen. q: the same with the unit's shares, which
        are W where it has one key
@@ -62,7 +58,7 @@ from math import ceil, floor, inf, nextafter
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
-from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
+from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows
 from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
@@ -126,25 +122,23 @@ def statement(
     `COUNTED_UNITS`, so that units are not counted here.
     """
     rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
-    keys = tuple(key_type(key, rows) for key in query.keys)
+    names, keys = rows.names, rows.key_types()
     groups = query.groups
     kinds = {measure.kind for measure in measures}
     counted = groups is None or bool(kinds & {"units", "shares"})
     chosen = selection_keys(card, measures, groups=groups)
-    names = [f"g{number}" for number in range(1, len(keys) + 1)]
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
     if choosing and not secret:
         raise InvalidParameter(
             "secret", problem="is missing, and units must choose", remedy="draw one afresh"
         )
-    own = zip(["u", *names], [_unit_type(card), *keys], strict=True)
+    unit_type = "integer" if card.unit is None else card.column(card.unit).type
+    own = zip(["u", *names], [unit_type, *keys], strict=True)
     choice = _Choice(tuple(own), secret or "", dialect)
     parts = [
-        *unit_rows(
-            query, card, secret=secret, on_grid=grid_integer, dialect=dialect, actual=actual
-        ),
-        *bounded_rows(rows, names, blocks.columns),
+        *unit_rows(rows.within, grid_integer),
+        *bounded_rows(rows, blocks.columns),
         *(() if chosen is None else choice.of_keys(chosen)),
         *(() if chosen is None or "shares" not in kinds else choice.shares(chosen)),
         *weights(card, dialect, paired=chosen is not None, indexed=indexed),
@@ -171,23 +165,16 @@ def units_statement(query: Scan, card: DataCard, dialect: Dialect) -> str | None
     """
     if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
         return None
-    names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
-    parts = bounded_rows(CompiledRows(query, card, dialect=dialect), names, {})
+    parts = bounded_rows(CompiledRows(query, card, dialect=dialect), {})
     many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
     return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
 
 
-def _unit_type(card: DataCard) -> ColumnType:
-    return "integer" if card.unit is None else card.column(card.unit).type
-
-
-def bounded_rows(rows: CompiledRows, names: list[str], columns: dict[str, str]) -> Iterator[str]:
+def bounded_rows(rows: CompiledRows, columns: dict[str, str]) -> Iterator[str]:
     """The parts up to `r`."""
-    yield from rows.sources()
-    yield from rows.stages()
-    yield rows.dialect.part("e", rows.expressions(names))
+    yield from rows.until_filtered()
     how: Part = "kept" if rows.card.source.kind == "csv" else "inline"
-    yield rows.dialect.part("r", rows.integers(names, columns), how)
+    yield rows.dialect.part("r", rows.integers(columns), how)
 
 
 def weights(
@@ -337,6 +324,7 @@ def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apa
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
     nested, nothing = blocks.rows.dialect.nested, blocks.rows.dialect.missing("integer")
+    none = [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
     if counted:
         if apart:
             rows = f"SELECT *, CASE WHEN w = {WEIGHT_ONE} THEN 1 ELSE 0 END AS one FROM {paired}"
@@ -348,14 +336,12 @@ def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apa
             rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
         number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
         single = "one" if apart else nothing
-        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number]
-        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number, *none]
         grouped = _grouped([*names, "one"] if apart else names)
         selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{grouped}")
     for place, (column, _) in enumerate(blocks.distinct.values(), start=1):
         pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
-        wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n"]
-        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n", *none]
         selects.append(f"SELECT {', '.join(wanted)} FROM {nested(pairs)}{_grouped(names)}")
     return "\nUNION ALL\n".join(selects)
 

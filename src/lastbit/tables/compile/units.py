@@ -11,10 +11,8 @@ Theorem  no row stops the statement: sums that need more than 64 bits are missin
          mean of no values is, since its sum is
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_units.py
 
-| name | its rows |
-|---|---|
-| t, p1, j1, l1 ... e | as in `rows.py`, of the sub-query's own FROM and WHERE |
-| unit_rows | one for each unit and key in e: the columns of the sub-query, by their names |
+`unit_rows` has one row for each unit and key in e: the columns of the sub-query, by their names. Up
+to e all is as in `rows.py`, of the sub-query's own FROM and WHERE.
 """
 
 from __future__ import annotations
@@ -29,43 +27,27 @@ from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.query.scan import Scan
-from lastbit.tables.query.sub_query import derived_card
-from lastbit.tables.query.units import UnitColumn
+from lastbit.tables.query.units import PerUnit, UnitColumn
 
 OnGrid = Callable[[Measure, Typed, Dialect], str]
 
 
-def unit_rows(
-    query: Scan,
-    card: DataCard,
-    *,
-    secret: str | None,
-    on_grid: OnGrid,
-    dialect: Dialect,
-    actual: Mapping[str, Shown],
-) -> Iterator[str]:
+def unit_rows(rows: CompiledRows | None, on_grid: OnGrid) -> Iterator[str]:
     """The rows of the sub-query, if there is one; `on_grid` spells the integer of a value."""
-    inner = query.per_unit
-    if inner is None:
+    if rows is None:
         return
-    rows = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
-    identifier = dialect.identifier
-    found = derived_card(card, inner)
-    names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
-    selected = [f"u AS {identifier(found.column(card.unit or '').name)}"]
-    for name, key, typed in zip(names, inner.keys, rows.keys, strict=True):
-        if typed.type in ("number", None):
-            raise refused(f"GROUP BY {key.name}", "is a number", "group by whole numbers or text")
-        selected.append(f"{name} AS {identifier(key.name)}")
-    for part in inner.columns:
-        selected.append(f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}")
-    parts = [
-        *rows.sources(),
-        *rows.stages(),
-        dialect.part("e", rows.expressions(names)),
+    inner, card, dialect = rows.query, rows.card, rows.dialect
+    assert isinstance(inner, PerUnit)
+    names, identifier = rows.names, dialect.identifier
+    selected = [f"u AS {identifier(card.column(card.unit or '').name)}"]
+    selected += [
+        f"{name} AS {identifier(key.name)}" for name, key in zip(names, inner.keys, strict=True)
+    ]
+    selected += [
+        f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}" for part in inner.columns
     ]
     grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
-    body = "WITH " + ",\n".join(parts) + f"\nSELECT {', '.join(selected)} {grouped}"
+    body = "WITH " + ",\n".join(rows.until_filtered()) + f"\nSELECT {', '.join(selected)} {grouped}"
     yield dialect.part(UNIT_ROWS, body, "kept")
 
 
@@ -111,8 +93,6 @@ def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:
 
 def _total(part: UnitColumn, value: Typed, on_grid: OnGrid, dialect: Dialect) -> str:
     """The sum or the mean of integers: whole numbers as they are, others on a grid."""
-    if value.type not in ("integer", "number"):
-        raise refused(part.name, "is over no number", "convert with CAST")
     whole, step, integer = value.type == "integer", Fraction(1), value.sql
     if part.bounds is not None:
         given = part.step or (Fraction(1) if whole else None)

@@ -54,7 +54,7 @@ from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
 from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, WrittenRecipe
-from lastbit.tables.query.expression import columns_in
+from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import counted_card
 

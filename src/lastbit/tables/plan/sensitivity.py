@@ -174,6 +174,6 @@ def sensitivity_of(measure: Measure, card: DataCard, *, groups: int | None) -> S
         total = distinct_values(card)
     if not both:
         return Sensitivity(l1=total, l2_squared=total**2, linf=total)
-    if measure.signed:
+    if measure.kind == "values" and measure.lowest < 0 < measure.highest:  # pulled both ways
         return Sensitivity(l1=2 * total, l2_squared=4 * total**2, linf=2 * total)
     return Sensitivity(l1=2 * total, l2_squared=2 * total**2, linf=total)

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from lastbit.tables.measures import Kind, Measure
+from lastbit.tables.measures import Kind, Measure, equal_edges
 from lastbit.tables.plan.conversion import AnyConversion, conversion_from_json
 from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import AnyPart, part_from_json
 from lastbit.tables.plan.price import PriceRequest
+from lastbit.tables.query.writing import to_json
 
+_FEW_EDGES = 63
 Composition: TypeAlias = Literal["basic", "concentrated"]
 
 
@@ -85,7 +87,7 @@ class WrittenPlan:
             "composition": self.composition,
             "conversion": None if self.conversion is None else self.conversion.to_json(),
             "cost": self.cost.to_json(),
-            "measures": [measure.to_json() for measure in self.measures],
+            "measures": list(map(_measure_json, self.measures)),
             "recipes": [recipe.to_json() for recipe in self.recipes],
             "parts": [part.to_json() for part in self.parts],
             **({"private": private} if private else {}),
@@ -111,3 +113,24 @@ class WrittenPlan:
             private={name: JoinedUnits(**one) for name, one in data.get("private", {}).items()},
             marginals=None if tables is None else tuple(map(tuple, tables)),
         )
+
+
+def _measure_json(measure: Measure) -> dict[str, Any]:
+    """Equal bins are written as first, last and number, since a thousand edges say no more."""
+    edges, bins = measure.edges, len(measure.edges) - 1
+    written: Any = [str(edge) for edge in edges]
+    if bins > _FEW_EDGES and edges == equal_edges(edges[0], edges[-1], bins):
+        written = {"first": written[0], "last": written[-1], "bins": bins}
+    expression = measure.expression
+    return {
+        "name": measure.name,
+        "kind": measure.kind,
+        "expression": None if expression is None else to_json(expression),
+        "nullable": measure.nullable,
+        "centre": str(measure.centre),
+        "step": str(measure.step),
+        "lowest": measure.lowest,
+        "highest": measure.highest,
+        "edges": written,
+        "clamped": measure.clamped,
+    }

@@ -24,9 +24,8 @@ from lastbit.tables.query.expression import (
     ColumnName,
     Constant,
     Expression,
-    columns_in,
-    to_json,
 )
+from lastbit.tables.query.writing import to_json
 
 DERIVING = frozenset(
     {"+", "-", "*", "/", "negate", "abs", "floor", "ceil", "round", "sqrt", "clamp"}
@@ -46,6 +45,18 @@ class Derived:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {"name": self.name, "expression": to_json(self.expression)}
+
+
+def columns_in(expression: Expression) -> Iterator[ColumnName]:
+    """Every column that is mentioned, as often as it is."""
+    match expression:
+        case ColumnName():
+            yield expression
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from columns_in(argument)
+        case Constant():
+            return
 
 
 def check_derived(derived: Derived, released: Collection[str]) -> None:

@@ -164,53 +164,30 @@ def call(function: str, *arguments: Expression) -> Call:
     return Call(function, arguments)
 
 
-def all_of(tests: Iterable[Expression]) -> Expression | None:
-    """All conditions in one; None where there is none."""
-    found: list[Expression] = []
-    for test in tests:
-        both = isinstance(test, Call) and test.function == "and"
-        found += test.arguments if both else (test,)  # type: ignore[union-attr]
-    return call("and", *found) if len(found) > 1 else next(iter(found), None)
+def starts_of_times(expression: Expression) -> bool:
+    """Whether these are times that many rows share, such as date_trunc('hour', t)."""
+    starts = ("start_of_hour", "start_of_minute")
+    return isinstance(expression, Call) and expression.function in starts
 
 
-def columns_in(expression: Expression) -> Iterator[ColumnName]:
-    """Every column that is mentioned, as often as it is."""
-    match expression:
-        case ColumnName():
-            yield expression
-        case Call(arguments=arguments):
-            for argument in arguments:
-                yield from columns_in(argument)
-        case Constant():
-            return
+def value_to_json(value: Value) -> dict[str, Any]:
+    """A value with its type: plain JSON, the same for equal values of one type.
 
-
-def to_json(expression: Expression) -> Any:
-    """Plain JSON, the same for equal expressions: a column, a typed value, or [function, ...].
-
-    >>> to_json(call("<", ColumnName("age"), Constant(Fraction(1, 2))))
-    ['<', {'column': 'age'}, {'type': 'number', 'value': '1/2'}]
+    >>> value_to_json(Fraction(1, 2))
+    {'type': 'number', 'value': '1/2'}
     """
-    match expression:
-        case ColumnName(name, None):
-            return {"column": name}
-        case ColumnName(name, table):
-            return {"column": name, "table": table}
-        case Constant(value):
-            plain = _PLAIN.get(type(value))
-            if plain is not None:
-                return {"type": plain, "value": value}
-            written: Any = value.isoformat() if isinstance(value, date) else value
-            written = str(value) if isinstance(value, Fraction) else written
-            return {"type": value_type(value) or "missing", "value": written}
-        case Call(function, arguments):
-            return [function, *map(to_json, arguments)]
+    plain = _PLAIN.get(type(value))
+    if plain is not None:
+        return {"type": plain, "value": value}
+    written: Any = value.isoformat() if isinstance(value, date) else value
+    written = str(value) if isinstance(value, Fraction) else written
+    return {"type": value_type(value) or "missing", "value": written}
 
 
 def values_to_json(values: Iterable[Value]) -> list[Any]:
-    """`to_json` of each as a `Constant`, quickly where values are short integers or texts.
+    """`value_to_json` of each as a constant, quickly where they are short integers or texts.
 
-    >>> values_to_json([1, "1", None]) == [to_json(Constant(one)) for one in (1, "1", None)]
+    >>> values_to_json([1, "1", None]) == [value_to_json(one) for one in (1, "1", None)]
     True
     """
     return [
@@ -218,13 +195,13 @@ def values_to_json(values: Iterable[Value]) -> list[Any]:
         if type(value) is int and -_SHORT < value < _SHORT
         else {"type": "text", "value": value}
         if type(value) is str and len(value) < LONGEST_CONSTANT // 4  # at most 4 bytes a letter
-        else to_json(Constant(value))
+        else value_to_json(Constant(value).value)
         for value in values
     ]
 
 
 def from_json(data: Any) -> Expression:
-    """The expression that `to_json` wrote; everything is checked again."""
+    """The expression that `writing.to_json` wrote; everything is checked again."""
     return _from_json(data, 0)
 
 
@@ -288,28 +265,8 @@ def _read(kind: str, value: Any) -> Value:
     return read
 
 
-DATE_CODES: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
-    {
-        **dict.fromkeys("YGyjV"),
-        "m": tuple(f"{month:02}" for month in range(1, 13)),
-        "d": tuple(f"{day:02}" for day in range(1, 32)),
-        "H": tuple(f"{hour:02}" for hour in range(24)),
-        "I": tuple(f"{hour:02}" for hour in range(1, 13)),
-        "M": tuple(f"{minute:02}" for minute in range(60)),
-        "S": tuple(f"{second:02}" for second in range(60)),
-        "p": ("AM", "PM"),
-        "w": tuple("0123456"),  # 0 is Sunday
-        "u": tuple("1234567"),  # 7 is Sunday
-        "A": ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
-        "B": (
-            *("January", "February", "March", "April", "May", "June", "July"),
-            *("August", "September", "October", "November", "December"),
-        ),
-        "a": ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"),
-        "b": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
-    }
-)
-"""What strftime may write, and all its values where they are few; %% is a plain %."""
+DATE_CODES = frozenset("ABGHIMSVYabdjmpuwy")
+"""What strftime may write (`types.DATE_VALUES`); %% is a plain %."""
 
 _PATTERNS = ("contains", "ilike", "like")
 _OF_TEXTS = (

@@ -7,7 +7,7 @@ tables only. Equal questions are equal values with equal `digest`s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +18,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, check_derived
-from lastbit.tables.query.expression import Call, Expression, check_parts, from_json, to_json
+from lastbit.tables.query.expression import Call, Expression, call, check_parts, from_json
 from lastbit.tables.query.scan import GroupKey as GroupKey, Scan, scan_fields
 from lastbit.tables.query.units import (
     Join as Join,
@@ -26,7 +26,13 @@ from lastbit.tables.query.units import (
     PublicJoin as PublicJoin,
     check_bounds,
     function_from_json,
+)
+from lastbit.tables.query.writing import (
     function_json,
+    join_json,
+    key_json,
+    sub_query_json,
+    to_json,
 )
 
 Function: TypeAlias = Literal[
@@ -234,14 +240,14 @@ class Query(Scan):
         return {
             "table": self.table,
             "where": None if self.where is None else to_json(self.where),
-            "joins": [join.to_json() for join in self.joins],
-            "keys": [key.to_json() for key in self.keys],
+            "joins": list(map(join_json, self.joins)),
+            "keys": list(map(key_json, self.keys)),
             "aggregates": [part.to_json() for part in self.aggregates],
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
             **more,
-            **({} if self.per_unit is None else {"per_unit": self.per_unit.to_json()}),
+            **({} if self.per_unit is None else {"per_unit": sub_query_json(self.per_unit)}),
         }
 
     @classmethod
@@ -268,6 +274,15 @@ class Query(Scan):
             object.__setattr__(self, "_digest", digest_of(self.to_json()))
         assert self._digest is not None
         return self._digest
+
+
+def all_of(tests: Iterable[Expression]) -> Expression | None:
+    """All conditions in one; None where there is none."""
+    found: list[Expression] = []
+    for test in tests:
+        both = isinstance(test, Call) and test.function == "and"
+        found += test.arguments if both else (test,)  # type: ignore[union-attr]
+    return call("and", *found) if len(found) > 1 else next(iter(found), None)
 
 
 def _has_total(expression: Expression) -> bool:

@@ -12,14 +12,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.query.expression import (
-    Constant,
-    Expression,
-    Value,
-    from_json,
-    to_json,
-    values_to_json,
-)
+from lastbit.tables.query.expression import Constant, Expression, Value, from_json
 from lastbit.tables.query.units import Join, PerUnit, join_from_json
 
 Marginal: TypeAlias = tuple[int, ...]
@@ -40,14 +33,9 @@ class GroupKey:
                 f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
             )
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        values = None if self.values is None else values_to_json(self.values)
-        return {"name": self.name, "expression": to_json(self.expression), "values": values}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GroupKey:
-        """The key that `to_json` wrote."""
+        """The key that `writing.key_json` wrote."""
         values = None if data["values"] is None else tuple(map(_value, data["values"]))
         return cls(name=data["name"], expression=from_json(data["expression"]), values=values)
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.types import card_types, known_of, known_values, type_of
-from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
+from lastbit.tables.query.units import PerUnit, UnitColumn, UnitKey
 
 
 def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
@@ -58,16 +58,6 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
     rows = min(card.max_rows, most)
     groups = card.max_groups if inner.keys else 1
     return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
-
-
-def check_unit_join(join: UnitJoin, card: DataCard) -> None:
-    """That rows of two private tables meet only where their units are equal."""
-    other = card.private[join.table]
-    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
-    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
-        problem = "does not say that the units are equal, and would mix rows of many"
-        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
-        raise refused(f"JOIN {join.table}", problem, remedy)
 
 
 def _key(key: UnitKey, card: DataCard) -> Column:

@@ -13,10 +13,10 @@ from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
-    DATE_CODES,
     Call,
     ColumnName,
     ColumnType,
@@ -230,6 +230,28 @@ _LARGEST = Fraction(10**300)
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with", "contains")
 _TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
 
+DATE_VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "m": tuple(f"{month:02}" for month in range(1, 13)),
+        "d": tuple(f"{day:02}" for day in range(1, 32)),
+        "H": tuple(f"{hour:02}" for hour in range(24)),
+        "I": tuple(f"{hour:02}" for hour in range(1, 13)),
+        "M": tuple(f"{minute:02}" for minute in range(60)),
+        "S": tuple(f"{second:02}" for second in range(60)),
+        "p": ("AM", "PM"),
+        "w": tuple("0123456"),  # 0 is Sunday
+        "u": tuple("1234567"),  # 7 is Sunday
+        "A": ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
+        "B": (
+            *("January", "February", "March", "April", "May", "June", "July"),
+            *("August", "September", "October", "November", "December"),
+        ),
+        "a": ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"),
+        "b": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    }
+)
+"""All that a code of strftime may write, where that is few."""
+
 Bounds = tuple[Fraction, Fraction]
 
 
@@ -439,7 +461,7 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
             values = [part.value for part in branches if isinstance(part, Constant)]
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
         case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
-            return DATE_CODES.get(written[1]) if written[0] == "%" else None
+            return DATE_VALUES.get(written[1]) if written[0] == "%" else None
         case Call("to_integer", (inner,)) if is_whole(inner):
             return _multiples(inner, card)
         case Call("bin", (_, *edges)):
@@ -484,14 +506,6 @@ def _multiples(expression: Expression, card: DataCard) -> tuple[Value, ...] | No
     if reach is None or width < 1 or (reach[1] - reach[0]) / width >= _MOST_MULTIPLES:
         return None
     return tuple(range(int(reach[0]), int(reach[1]) + 1, width))
-
-
-def starts_of_times(expression: Expression) -> bool:
-    """Whether these are times that many rows share, such as date_trunc('hour', t)."""
-    return isinstance(expression, Call) and expression.function in (
-        "start_of_hour",
-        "start_of_minute",
-    )
 
 
 _FEW_NUMBERS = 256

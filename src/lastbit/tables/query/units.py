@@ -38,7 +38,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.query.expression import ColumnName, Expression, from_json, to_json
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import ColumnName, Expression, from_json
 
 if TYPE_CHECKING:  # which imports this file
     from lastbit.tables.query.query import Aggregate
@@ -53,10 +55,6 @@ class PublicJoin:
     table: str
     on: tuple[tuple[Expression, ColumnName], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"table": self.table, "on": [[to_json(a), to_json(b)] for a, b in self.on]}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitJoin:
@@ -65,17 +63,22 @@ class UnitJoin:
     table: str
     on: tuple[tuple[Expression, ColumnName], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON, told from that of a public table."""
-        on = [[to_json(a), to_json(b)] for a, b in self.on]
-        return {"table": self.table, "on": on, "private": True}
-
 
 Join: TypeAlias = PublicJoin | UnitJoin
 
 
+def check_unit_join(join: UnitJoin, card: DataCard) -> None:
+    """That rows of two private tables meet only where their units are equal."""
+    other = card.private[join.table]
+    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
+    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
+        problem = "does not say that the units are equal, and would mix rows of many"
+        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
+        raise refused(f"JOIN {join.table}", problem, remedy)
+
+
 def join_from_json(data: Mapping[str, Any]) -> Join:
-    """The join that `to_json` wrote."""
+    """The join that `writing.join_json` wrote."""
     kind = UnitJoin if data.get("private") else PublicJoin
     pairs = ((from_json(own), from_json(other)) for own, other in data["on"])
     return kind(table=data["table"], on=tuple(pairs))  # type: ignore[arg-type]
@@ -87,10 +90,6 @@ class UnitKey:
 
     name: str
     expression: Expression
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"name": self.name, "expression": to_json(self.expression)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +112,6 @@ class UnitColumn:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
         check_bounds(self)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON; fractions as text."""
-        return function_json(self)
-
 
 def check_bounds(part: UnitColumn | Aggregate) -> None:
     """Bounds, where there are any, rise."""
@@ -126,20 +121,8 @@ def check_bounds(part: UnitColumn | Aggregate) -> None:
         )
 
 
-def function_json(part: UnitColumn | Aggregate) -> dict[str, Any]:
-    """What functions of one unit's rows and of all rows have in common."""
-    return {
-        "name": part.name,
-        "function": part.function,
-        "expression": None if part.expression is None else to_json(part.expression),
-        "bounds": None if part.bounds is None else [str(bound) for bound in part.bounds],
-        "step": None if part.step is None else str(part.step),
-        "nullable": part.nullable,
-    }
-
-
 def function_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that `function_json` wrote."""
+    """The fields that `writing.function_json` wrote."""
     bounds, step = data["bounds"], data["step"]
     return {
         "name": data["name"],
@@ -178,18 +161,9 @@ class PerUnit:
         yield from (own for join in self.joins for own, _ in join.on)
         yield from () if self.where is None else (self.where,)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON; equal sub-queries give equal text when written with sorted keys."""
-        return {
-            "where": None if self.where is None else to_json(self.where),
-            "joins": [join.to_json() for join in self.joins],
-            "keys": [key.to_json() for key in self.keys],
-            "columns": [part.to_json() for part in self.columns],
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PerUnit:
-        """The sub-query that `to_json` wrote."""
+        """The sub-query that `writing.sub_query_json` wrote."""
         return cls(
             columns=tuple(UnitColumn(**function_from_json(part)) for part in data["columns"]),
             keys=tuple(

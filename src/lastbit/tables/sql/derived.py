@@ -22,16 +22,8 @@ from typing import Any
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.derived import Derived, hidden_name
-from lastbit.tables.query.expression import (
-    Call,
-    ColumnName,
-    ColumnType,
-    Constant,
-    Expression,
-    call,
-    columns_in,
-)
+from lastbit.tables.query.derived import Derived, columns_in, hidden_name
+from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
 from lastbit.tables.sql.aggregates import (

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, Constant, Expression, all_of, call
-from lastbit.tables.query.query import Join
+from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
+from lastbit.tables.query.query import Join, all_of
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitFunction, UnitKey

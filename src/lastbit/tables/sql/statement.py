@@ -25,18 +25,11 @@ from lastbit.tables.query.expression import (
     ColumnType,
     Constant,
     Expression,
-    all_of,
     call,
-)
-from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
-from lastbit.tables.query.types import (
-    card_types,
-    is_whole,
-    known_values,
     starts_of_times,
-    type_of,
-    typed,
 )
+from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query, all_of
+from lastbit.tables.query.types import card_types, is_whole, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
