@@ -29,7 +29,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lastbit.report.cells import Record, key_words, shown_cell
+from lastbit.report.cells import key_words, shown_cell, value_columns
 from lastbit.report.charts import (
     Axis,
     Frame,
@@ -37,6 +37,7 @@ from lastbit.report.charts import (
     box,
     colours,
     document,
+    drawing,
     element,
     line,
     path,
@@ -45,6 +46,8 @@ from lastbit.report.charts import (
     tick_label,
 )
 from lastbit.report.page import amount, printable
+from lastbit.report.plan import Reading, Record
+from lastbit.tables import Call, ColumnName, GroupKey
 
 MOST_GROUPS, MOST_HISTOGRAMS = 40, 12
 _WIDE, _NARROW, _HALF = 880, 358, 430
@@ -82,15 +85,16 @@ class Drawing:
     lines: Sequence[Markup]
 
 
-def answer_charts(record: Record) -> list[Markup]:
+def answer_charts(reading: Reading) -> list[Markup]:
     """The charts for a page, each once for a wide window and once for a narrow one."""
     return [
-        *(_inline(one, "chart") for one in drawings(record)),
-        *(_inline(one, "narrow chart") for one in drawings(record, narrow=True)),
+        drawing(kind, one.name, one.width, one.height, one.lines)
+        for kind, narrow in (("chart", False), ("narrow chart", True))
+        for one in drawings(reading, narrow=narrow)
     ]
 
 
-def in_notebook(record: Record) -> list[tuple[str, str]]:
+def in_notebook(reading: Reading) -> list[tuple[str, str]]:
     """The charts as addresses of pictures that hold themselves, each with its name."""
     style = "".join(
         (
@@ -102,7 +106,7 @@ def in_notebook(record: Record) -> list[tuple[str, str]]:
         )
     )
     found = []
-    for one in drawings(record):
+    for one in drawings(reading):
         size = {"width": round(one.width), "height": round(one.height)}
         picture = document(one.name, **size, lines=[Markup(style), *one.lines])
         coded = base64.b64encode(picture.encode()).decode()
@@ -110,12 +114,12 @@ def in_notebook(record: Record) -> list[tuple[str, str]]:
     return found
 
 
-def drawings(record: Record, *, narrow: bool = False) -> list[Drawing]:
+def drawings(reading: Reading, *, narrow: bool = False) -> list[Drawing]:
     """The charts of an answer; none where there is nothing to compare."""
-    columns, rows = _values(record), record["rows"]
+    columns, rows = value_columns(reading.record), reading.record["rows"]
     plain = [i for i, column in enumerate(columns) if column["function"] != "histogram"]
     found: list[Drawing] = []
-    times = _times(record)
+    times = _times(reading)
     if times is not None:
         found += [_lines(times, columns[place], place, narrow=narrow) for place in plain]
     elif len(rows) > 1 and narrow:
@@ -134,26 +138,14 @@ def drawings(record: Record, *, narrow: bool = False) -> list[Drawing]:
     return found
 
 
-def charted(record: Record) -> int | None:
+def charted(reading: Reading) -> int | None:
     """How many groups the charts show, where those are not all."""
-    most = MOST_GROUPS
+    most, record = MOST_GROUPS, reading.record
     if any(column["function"] == "histogram" for column in record["columns"]):
         most = MOST_HISTOGRAMS
-    elif _times(record) is not None:
+    elif _times(reading) is not None:
         return None
     return most if len(record["rows"]) > most else None
-
-
-def _values(record: Record) -> list[Record]:
-    return [column for column in record["columns"] if column["role"] == "value"]
-
-
-def _inline(one: Drawing, kind: str) -> Markup:
-    shell = (
-        '<svg class="{4}" viewBox="0 0 {0:g} {1:.0f}" width="{0:g}" role="img" aria-label="{2}">'
-    )
-    inside = Markup("\n").join(one.lines)
-    return Markup(shell + "\n{3}\n</svg>").format(one.width, one.height, one.name, inside, kind)
 
 
 def _group(row: Record, most: int) -> str:
@@ -271,9 +263,9 @@ class _Times:
     """Whether places are days, counted as `date.toordinal` does."""
 
 
-def _times(record: Record) -> _Times | None:
+def _times(reading: Reading) -> _Times | None:
     """The rows as series over time, if a key is one and the others are few."""
-    rows, keys = record["rows"], record["asked"]["query"].get("keys", ())
+    rows, keys = reading.record["rows"], reading.query.keys
     if not _FEWEST_TIMES <= len(rows) <= _MOST_TIMES or not 1 <= len(keys) <= 2:
         return None
     for place, key in enumerate(keys):
@@ -294,7 +286,7 @@ def _times(record: Record) -> _Times | None:
                 series.setdefault("".join(others), []).append((moment[0], row["cells"]))
         if len(series) <= _MOST_SERIES:
             ordered = {name: sorted(points, key=_first) for name, points in series.items()}
-            return _Times(series=ordered, name=printable(key["name"], 40), calendar=calendars.pop())
+            return _Times(series=ordered, name=printable(key.name, 40), calendar=calendars.pop())
     return None
 
 
@@ -302,19 +294,21 @@ def _first(point: tuple[int, Any]) -> int:
     return point[0]
 
 
-def _moment(value: Record, key: Record) -> tuple[int, bool] | None:
+def _moment(value: Record, key: GroupKey) -> tuple[int, bool] | None:
     """Where a key stands in time, and whether that is a day of the calendar; None if nowhere."""
-    known, expression = value["value"], key["expression"]
+    known = value["value"]
     if value["type"] in ("date", "text") and isinstance(known, str):
         match = _ISO.fullmatch(known)
         try:
             return None if match is None else (_ordinal(match), True)
         except ValueError:
             return None
-    period = expression[0] if isinstance(expression, list) else key["name"]
-    if isinstance(expression, dict) and "column" in expression:
-        period = expression["column"]
-    if isinstance(known, int) and not isinstance(known, bool) and str(period).lower() in _PERIODS:
+    period = key.name
+    if isinstance(key.expression, Call):
+        period = key.expression.function
+    elif isinstance(key.expression, ColumnName):
+        period = key.expression.name
+    if isinstance(known, int) and not isinstance(known, bool) and period.lower() in _PERIODS:
         return known, False
     return None
 

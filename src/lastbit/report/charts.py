@@ -138,6 +138,22 @@ def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) ->
     )
 
 
+def drawing(
+    kind: str,
+    name: str,
+    width: float,
+    height: float,
+    lines: Iterable[Markup],
+    *,
+    tall: bool = False,
+) -> Markup:
+    """A chart inside a page; `tall`: its height is kept where there is no room for its width."""
+    size = f'width="{width:g}"' + (f' height="{height:.0f}"' if tall else "")
+    shell = '<svg class="{}" viewBox="0 0 {:g} {:.0f}" {} role="img" aria-label="{}">\n{}\n</svg>'
+    inside = Markup("\n").join(lines)
+    return Markup(shell).format(kind, width, height, Markup(size), name, inside)
+
+
 def inline(svg: Markup) -> Markup:
     """The same for a page, whose style sheet has the look already."""
     return Markup(svg.replace(f"<style>{STYLE}</style>\n", ""))

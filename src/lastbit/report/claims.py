@@ -274,12 +274,14 @@ def _code(rows: Any) -> str:
 
 def _release(claim: Json, body: Json) -> Claim:
     # it loads the rooms of tables, which claims about code need not wait for
-    from lastbit.report.plan import composition_sentence, plan_rows
+    from lastbit.report.plan import plan_facts
+    from lastbit.tables import Cost, Query, WrittenPlan
 
-    plan = body["plan"]
+    plan, query = WrittenPlan.from_json(body["plan"]), Query.from_json(body["query"])
+    table, cost = quoted(claim["table"]), Cost.from_json(claim)
     unit = "row" if claim["unit"] is None else quoted(claim["unit"])
-    costs = ((letter, number(claim[name])) for name, letter in CURRENCIES)
-    price = ", ".join(f"{letter} ≤ {amount(cost, up=True)}" for letter, cost in costs if cost)
+    costs = ((letter, getattr(cost, name)) for name, letter in CURRENCIES)
+    price = ", ".join(f"{letter} ≤ {amount(paid, up=True)}" for letter, paid in costs if paid)
     relation = "changed" if claim["neighbours"] == "change-one" else "more or less"
     however = "" if claim["unit"] is None else ", however many rows it has"
     sentences = (
@@ -287,24 +289,25 @@ def _release(claim: Json, body: Json) -> Claim:
         f"answers differ by no more than {price} allows.",
         "It is the price of the whole answer: all its columns and groups, and which keys it shows.",
     )
-    columns = ", ".join(
-        f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
-    )
-    many, engine = plan["max_rows"], body.get("engine")  # which earlier certificates do not name
+    columns = ", ".join(f"{quoted(part.name)} ({part.function})" for part in query.aggregates)
+    engine = body.get("engine")  # which earlier certificates do not name
     # short: where a line is cut, a name must not come out of its quotes
-    rows = plan_rows({"plan": plan}, named=lambda name, _: quoted(name, 16))
+    known = plan_facts(plan, query, "", named=lambda name, _: quoted(name, 16))
     facts = (
-        ("table", quoted(claim["table"])),
+        ("table", table),
         ("released", columns),
-        ("groups", "found privately" if plan["groups"] is None else f"{plan['groups']}, public"),
+        ("groups", "found privately" if plan.groups is None else f"{plan.groups}, public"),
         ("privacy unit", f"one {unit} {relation}"),
-        ("contribution bound", f"{many} {'row' if many == 1 else 'rows'} in all"),
-        *((row.what, f"{row.noise}: {row.price}" if row.price else row.noise) for row in rows),
-        ("adds up", composition_sentence({"plan": plan})),
+        ("contribution bound", f"{plan.max_rows} {'row' if plan.max_rows == 1 else 'rows'} in all"),
+        *(
+            (row.what, f"{row.noise}: {row.price}" if row.price else row.noise)
+            for row in known.rows
+        ),
+        ("adds up", known.composition),
         *(() if engine is None else (("engine", _engine(engine)),)),
         ("SHA-256 of the rows", str(claim["rows"])),
     )
-    return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
+    return Claim(f"An answer from {table}", price, sentences, facts)
 
 
 def _engine(engine: Json) -> str:

@@ -19,22 +19,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
 from lastbit.exact import rounded_up
 from lastbit.ledger import Account, Ledger, exported
 from lastbit.privacy import ZCDP, ApproxDP, PureDP, posterior_bounds
-from lastbit.report.cells import Record
 from lastbit.report.page import CURRENCIES, amount, listed, price, printable, rendered
 from lastbit.report.plan import (
-    bounding_sentences,
-    composition_sentence,
+    PlanFacts,
+    Reading,
     many,
-    plan_rows,
+    plan_facts,
     price_warnings,
-    title_of,
+    question_title,
+    read_record,
+    unit_word,
 )
 from lastbit.report.register import Judge
 from lastbit.tables import DataCard
@@ -83,13 +84,20 @@ class Answered:
     when: str
     price: str
     fingerprint: str
-    record: Record
-    problem: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted(Answered):
+    """An answer whose certificate the independent checker accepts, and what is known of it."""
+
+    reading: Reading
+    facts: PlanFacts
 
     @property
     def title(self) -> str:
-        """What was asked, in a line; of an answer that is not accepted, its entry alone."""
-        return f"entry {self.entry}" if self.problem else title_of(self.record)
+        """What was asked, in a line."""
+        return question_title(self.reading.plan, self.reading.query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +107,7 @@ class Deployment:
     card: DataCard
     account: Account
     answers: tuple[Answered, ...] = ()
-    elsewhere: tuple[Answered, ...] = ()
+    elsewhere: tuple[Accepted, ...] = ()
     """Answers about other tables that the account has paid for."""
     unanswered: int = 0
     problems: tuple[str, ...] = ()
@@ -108,14 +116,14 @@ class Deployment:
     cautions: tuple[str, ...] = ()
 
     @property
-    def accepted(self) -> tuple[Answered, ...]:
+    def accepted(self) -> tuple[Accepted, ...]:
         """The answers whose certificates the independent checker accepts."""
-        return tuple(one for one in self.answers if one.problem is None)
+        return tuple(one for one in self.answers if isinstance(one, Accepted))
 
     @property
     def unit(self) -> str:
         """What the privacy unit is called."""
-        return "row" if self.card.unit is None else printable(self.card.unit, 60)
+        return unit_word(self.card.unit)
 
 
 def deployment_of(
@@ -130,12 +138,14 @@ def deployment_of(
         return Deployment(card=card, account=account, cautions=cautions)
     paid: dict[str, Mapping[str, str]] = {}
     found = list(_answers(ledger, account.name, judged, paid))
-    own = {one.entry: one for one in found if one.problem or one.record["table"] == card.name}
+    elsewhere = [
+        one for one in found if isinstance(one, Accepted) and one.reading.plan.table != card.name
+    ]
     return Deployment(
         card=card,
         account=account,
-        answers=tuple(own.values()),
-        elsewhere=tuple(one for one in found if one.entry not in own),
+        answers=tuple(one for one in found if one not in elsewhere),
+        elsewhere=tuple(elsewhere),
         unanswered=len(paid),
         problems=tuple(ledger.problems()),
         head=ledger.head,
@@ -156,14 +166,19 @@ def _answers(
             paid[entry["hash"]] = told["cost"]
         elif told["kind"] in ("settled", "charge"):
             record = entry["record"] if isinstance(entry["record"], Mapping) else {}
-            yield Answered(
-                entry=told["sequence"],
-                when=told["when"][:10],
-                price=price(paid.pop(told.get("reservation") or "", told["cost"] or {})),
-                fingerprint=str(told["fingerprint"]),
-                record=record,
-                problem=judged(record),
-            )
+            known: Any = {
+                "entry": told["sequence"],
+                "when": told["when"][:10],
+                "price": price(paid.pop(told.get("reservation") or "", told["cost"] or {})),
+                "fingerprint": str(told["fingerprint"]),
+            }
+            problem = judged(record)
+            if problem is not None:
+                yield Answered(**known, problem=problem)
+                continue
+            reading = read_record(record)
+            facts = plan_facts(reading.plan, reading.query, str(record["guarantee"]))
+            yield Accepted(**known, reading=reading, facts=facts)
 
 
 # ---------------------------------------------------------------- the checklist
@@ -346,7 +361,7 @@ def _others(about: Deployment) -> Iterator[Item]:
         + (f" Public tables that are joined as they are: {listed(public)}." if public else ""),
         source="card",
     )
-    tables = sorted({printable(one.record["table"], 60) for one in about.elsewhere})
+    tables = sorted({printable(one.reading.plan.table, 60) for one in about.elsewhere})
     shared = about.card.account is not None or bool(tables)
     yield Item(
         "What else is published about the same people?",
@@ -370,7 +385,7 @@ def unprotected_words(about: Deployment) -> str:
 
 def _utility(about: Deployment) -> Iterator[Item]:
     for one in about.accepted:
-        rows = "; ".join(f"{row.what}: {row.error}" for row in plan_rows(one.record) if row.price)
+        rows = "; ".join(f"{row.what}: {row.error}" for row in one.facts.rows if row.price)
         yield Item(
             f"How far off is \u201c{one.title}\u201d?",
             known=f"In 95 % of releases: {rows}. Price: {one.price}.",
@@ -384,7 +399,7 @@ def _utility(about: Deployment) -> Iterator[Item]:
 
 def _bias(about: Deployment) -> Iterator[Item]:
     bounded = [printable(n, 60) for n, c in about.card.columns.items() if c.bounds is not None]
-    sentences = {words: None for one in about.accepted for words in bounding_sentences(one.record)}
+    sentences = {words: None for one in about.accepted for words in one.facts.limits}
     if bounded:
         sentences[f"Values beyond their bounds count as the nearer bound: {listed(bounded)}."] = (
             None
@@ -409,7 +424,7 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
     else:
         yield Item("Which mechanisms ran?", people="No answer is on record yet.")
     yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
-    made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
+    made = sorted({printable(one.reading.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
         "Which versions were used?",
         known=f"lastbit {listed(made)}." if made else "",
@@ -447,8 +462,8 @@ def mechanism_words(about: Deployment) -> str:
         words: None
         for one in about.accepted
         for words in (
-            *(f"{row.noise} for {row.what.strip()}." for row in plan_rows(one.record)),
-            composition_sentence(one.record),
+            *(f"{row.noise} for {row.what.strip()}." for row in one.facts.rows),
+            one.facts.composition,
         )
     }
     return " ".join(found)

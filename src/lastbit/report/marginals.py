@@ -11,27 +11,18 @@ Checked  tests/report/test_marginals.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from markupsafe import Markup
 
 from lastbit.exact import fixed, rounded_up
-from lastbit.report.answer import (
-    _INTERVALS,
-    EMPTY,
-    MOST_ROWS,
-    AnswerTable,
-    _proof,
-    promise_sentences,
-    question_sentences,
-)
-from lastbit.report.budget import budget_parts
-from lastbit.report.cells import Record, key_words, shown_cell
-from lastbit.report.charts import box, element, text
-from lastbit.report.page import grouped, price, printable, rendered
-from lastbit.report.plan import notes_of, record_words, title_of
+from lastbit.report.cells import AnswerTable, key_words, shown_cell
+from lastbit.report.charts import box, drawing, element, text
+from lastbit.report.page import grouped, printable
+from lastbit.report.plan import Reading, Record, read_record
+from lastbit.tables import values_to_json
 
 _LABELS, _CELL, _ROW, _TOP = 92, 51, 30, 64
 _MOST_CHARTS, _MOST_SIDE, _MOST_BARS = 40, 30, 40
@@ -41,8 +32,9 @@ _TERMINAL_TABLES, _WIDEST = 12, 100
 
 def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
     """Of every table: the names of its columns, their keys, and its rows in order."""
-    keys = {key["name"]: key["values"] for key in record["asked"]["query"]["keys"]}
-    named: dict[int, list[str]] = dict(enumerate(record["plan"]["marginals"]))
+    reading = read_record(record)
+    keys = {key.name: values_to_json(key.values or ()) for key in reading.query.keys}
+    named: dict[int, Sequence[str]] = dict(enumerate(reading.plan.marginals or ()))
     found: dict[int, list[Record]] = {}
     for row in record["rows"]:
         named.setdefault(row["marginal"], row.get("columns", []))  # of a pair that was drawn
@@ -101,7 +93,8 @@ def heat_map(
     words = (
         f"{down} by {across}: the number of rows in each of {len(rows)} cells, as written in them"
     )
-    return _heat(printable(words, 300), max(width, 220), _TOP + _ROW * len(counts) + 6, lines)
+    height = _TOP + _ROW * len(counts) + 6
+    return drawing("chart heat", printable(words, 300), max(width, 220), height, lines, tall=True)
 
 
 def _label(x: float, y: float, kind: str, key: Record, most: int) -> Markup:
@@ -126,14 +119,6 @@ def _count_label(count: int) -> str:
     return f"{count:.3g}"
 
 
-def _heat(name: str, width: int, height: float, lines: Sequence[Markup]) -> Markup:
-    shell = (
-        '<svg class="chart heat" viewBox="0 0 {0} {1:.0f}" width="{0}" height="{1:.0f}" '
-        'role="img" aria-label="{2}">'
-    )
-    return Markup(shell + "\n{3}\n</svg>").format(width, height, name, Markup("\n").join(lines))
-
-
 def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
     """A one-way table: a bar from 0 for each key, with its count."""
     most = max((row["whole"] for row in rows), default=0) or 1
@@ -149,7 +134,7 @@ def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
         end = _LABELS + room * row["whole"] / most + 6
         lines.append(text(end, y + 15, "small", f"{row['whole']:,}"))
     words = printable(f"{name}: the number of rows for each of {len(rows)} keys", 300)
-    return _heat(words, width, 46 + 24 * len(rows) + 6, lines)
+    return drawing("chart heat", words, width, 46 + 24 * len(rows) + 6, lines, tall=True)
 
 
 def marginal_charts(record: Record) -> list[Markup]:
@@ -207,73 +192,40 @@ def cross_table(
     return [*found, ("all", *(f"{n:,}" for n in sums), f"{sum(sums):,}")]
 
 
-def marginals_in_terminal(record: Record) -> str:
-    """Every table with its sums, the promise, and the notes."""
+def marginal_lines(record: Record) -> list[str]:
+    """Every table with its sums, for a terminal."""
     tables = marginal_tables(record)
     lines: list[str] = []
     for names, keys, rows in tables[:_TERMINAL_TABLES]:
-        cells = cross_table(names, keys, rows)
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        if sum(widths) + 2 * len(widths) > _WIDEST:
+        heading, *cells = cross_table(names, keys, rows)
+        numbers = tuple(range(1, len(heading)))
+        table = AnswerTable(headings=heading, rows=tuple(cells), numbers=numbers)
+        if sum(table.widths) + 2 * len(heading) > _WIDEST:
             columns = " by ".join(printable(name, 40) for name in names)
             lines += [f"{columns}: {len(rows):,} cells; to_csv() or the report has them", ""]
-            continue
-        for row in cells:
-            first, *others = zip(row, widths, strict=True)
-            numbers = (cell.rjust(width) for cell, width in others)
-            lines.append("  ".join([first[0].ljust(first[1]), *numbers]).rstrip())
-        lines += [f"standard error {_error(rows)}", ""]
+        else:
+            lines += [*table.lines, f"standard error {_error(rows)}", ""]
     left = len(tables) - _TERMINAL_TABLES
-    lines += [f"... and {left} more tables", ""] if left > 0 else []
-    lines.append(printable(record["guarantee"], 400))
-    return "\n".join([*lines, *(f"- {printable(note, 1000)}" for note in notes_of(record))])
+    return [*lines, f"... and {left} more tables", ""] if left > 0 else lines
 
 
-def marginals_in_notebook(record: Record) -> Markup:
-    """The same as a piece of HTML."""
-    return Markup("<pre>{}</pre>").format(marginals_in_terminal(record))
-
-
-def _measures(record: Record) -> Iterator[tuple[str, str]]:
-    for names, _, rows in marginal_tables(record):
-        title = " by ".join(printable(name, 60) for name in names)
-        yield title, f"the number of rows in each of {len(rows):,} cells"
-
-
-def marginal_parts(record: Record) -> dict[str, Any]:
-    """What a page says of released tables, by the names that templates use."""
-    total = sum(row["whole"] for row in marginal_tables(record)[0][2])
+def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
+    """What was measured, and the tables: drawn, and in one long table."""
+    tables = marginal_tables(reading.record)
+    total = sum(row["whole"] for row in tables[0][2])
+    measures = [
+        (
+            " by ".join(printable(name, 60) for name in names),
+            f"the number of rows in each of {len(rows):,} cells",
+        )
+        for names, _, rows in tables
+    ]
     return {
-        "title": title_of(record),
-        "source": printable(record["table"], 60),
-        "price": price(record["cost"]),
-        "promise": promise_sentences(record),
-        "guarantee": printable(record["guarantee"], 400),
-        "question": question_sentences(record),
-        "measures": list(_measures(record)),
-        "sql": "",
+        "measures": measures,
         "shown": True,
         "figures": [],
-        "charts": marginal_charts(record),
+        "charts": marginal_charts(reading.record),
         "cut": None,
-        "table": long_table(record, most=MOST_ROWS),
+        "table": long_table(reading.record, most=most),
         "totals": [("rows", f"{total:,}")],
-        "plan": record_words(record),
-        **_proof(record),
     }
-
-
-def marginals_page(
-    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
-) -> Markup:
-    """The page of released tables; `account` is the state of the budget, if it is known."""
-    return rendered(
-        "answer.html",
-        title=printable(title_of(record, title)),
-        answers=[marginal_parts(record)],
-        budget=None if account is None else budget_parts(account, [record]),
-        empty=EMPTY,
-        intervals=_INTERVALS,
-        assumptions=[printable(a, 1000) for a in record["certificate"].get("assumptions", ())],
-        version=printable(record["lastbit"], 40),
-    )

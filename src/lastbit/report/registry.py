@@ -124,11 +124,7 @@ def _model(about: Deployment) -> dict[str, Any]:
 
 
 def _processing(about: Deployment) -> str:
-    made = {
-        row["name"]
-        for one in about.accepted
-        for row in one.record["asked"]["query"].get("derived", ())
-    }
+    made = {row.name for one in about.accepted for row in one.reading.query.derived}
     words = (
         f"Computed from released numbers: {listed(sorted(map(printable, made)))}." if made else ""
     )

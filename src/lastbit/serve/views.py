@@ -25,8 +25,6 @@ from lastbit.doors import content
 from lastbit.ledger import Entry, Limit
 from lastbit.report import (
     amount,
-    answer_parts,
-    marginal_parts,
     page_environment,
     price,
     printable,
@@ -241,11 +239,6 @@ def answer_line(line: Any) -> dict[str, Any]:
         "when": when_words(line.when),
         "principal": line.principal,
     }
-
-
-def parts_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of an answer, of marginals too."""
-    return (marginal_parts if "marginals" in record["plan"] else answer_parts)(record)
 
 
 def citation(record: Mapping[str, Any], number: int, day: str) -> str:

@@ -67,6 +67,7 @@ from lastbit.tables.measures import (
     distinct_values as distinct_values,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.conversion import PairConversion as PairConversion
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
@@ -76,10 +77,12 @@ from lastbit.tables.plan.marginals import (
     subsets as subsets,
 )
 from lastbit.tables.plan.parts import (
+    AnyPart as AnyPart,
     GaussianPart as GaussianPart,
     GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
+    PairSelection as PairSelection,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
     Selection as Selection,
@@ -174,6 +177,7 @@ from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,
+    UnitJoin as UnitJoin,
     UnitKey as UnitKey,
 )
 from lastbit.tables.sql.numbers import (

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lastbit.checker import names_code, problem_of
-from lastbit.report import EMPTY, marginals_page, page as report_page, price, title_of
+from lastbit.report import EMPTY, answer_parts, page as report_page, price, title_of
 from lastbit.serve.handling import (
     MOST_LINES,
     books_of,
@@ -32,7 +32,6 @@ from lastbit.serve.views import (
     citation,
     file_name,
     moment,
-    parts_of,
     render,
     seconds_words,
     when_words,
@@ -122,7 +121,7 @@ async def answer(request: Request) -> Response:
         entry=number,
         when=line["when"],
         principal=line["principal"],
-        answer=await to_thread(parts_of, record),
+        answer=await to_thread(answer_parts, record),
         empty=EMPTY,
         files=_FILES,
         problem=await to_thread(_problem, record),
@@ -154,8 +153,7 @@ async def answer_file(request: Request) -> Response:
 
 def _file(record: dict[str, Any], file: str) -> tuple[str, str]:
     if file == "report.html":
-        several = "marginals" in record["plan"]
-        return str((marginals_page if several else report_page)(record)), "text/html"
+        return str(report_page(record)), "text/html"
     if file == "answer.csv":
         return released_as(record).to_csv(), "text/csv"
     return released_as(record).to_json(), "application/json"

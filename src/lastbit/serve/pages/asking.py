@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from lastbit.errors import LastbitError
-from lastbit.report import EMPTY, amount, price
+from lastbit.report import EMPTY, amount, answer_parts, price
 from lastbit.sampling import secure_bits
 from lastbit.serve.handling import digits, noted, see, table_asked, who_asks, wrong
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import Preview, Question, Refusal, asked as question_of
 from lastbit.serve.safety import form_of
-from lastbit.serve.views import CURRENCIES, examples_of, parts_of, path_to, render, timing
+from lastbit.serve.views import CURRENCIES, examples_of, path_to, render, timing
 
 
 async def ask(request: Request) -> Response:
@@ -64,7 +64,7 @@ async def made_up(request: Request) -> Response:
         title=f"Made-up rows of {served.name}",
         made_up=True,
         table=served.name,
-        answer=await to_thread(parts_of, record),
+        answer=await to_thread(answer_parts, record),
         empty=EMPTY,
         same=[(name, text) for name, text in form.items() if name in _KEPT],
     )
