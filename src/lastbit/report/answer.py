@@ -120,7 +120,7 @@ def totals_of(record: Record) -> list[tuple[str, str]]:
 
 def answer_in_terminal(record: Record) -> str:
     """Aligned columns, or tables with their sums; the promise, and the notes."""
-    if "marginals" in record["plan"]:
+    if read_record(record).plan.marginals is not None:
         lines = marginal_lines(record)
     else:
         table = table_of(record, width=_TERMINAL_WIDTH, most=_TERMINAL_ROWS)
@@ -133,7 +133,8 @@ def answer_in_terminal(record: Record) -> str:
 
 def answer_in_notebook(record: Record) -> Markup:
     """The same as a piece of HTML, with the charts."""
-    if "marginals" in record["plan"]:
+    reading = read_record(record)
+    if reading.plan.marginals is not None:
         return Markup("<pre>{}</pre>").format(answer_in_terminal(record))
     table = table_of(record, width=_NOTEBOOK_WIDTH, most=_TERMINAL_ROWS)
     styles = [
@@ -146,7 +147,7 @@ def answer_in_notebook(record: Record) -> Markup:
         table=table,
         styles=styles,
         shown=bool(record["rows"]),
-        charts=in_notebook(read_record(record)) if record["rows"] else [],
+        charts=in_notebook(reading) if record["rows"] else [],
         empty=EMPTY,
         below=[*_below(record), record["guarantee"]],
         notes=notes_of(record),
