@@ -12,7 +12,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
 from lastbit.release.answer import checked_title, exported, key_value, record_json
 from lastbit.report import answer_in_notebook, answer_in_terminal, marginal_tables, page
-from lastbit.tables import Cost
+from lastbit.tables import Cost, Query
 from lastbit.verify import read
 
 
@@ -106,7 +106,7 @@ class Marginals:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that tables were made of."""
-        return tuple(key["name"] for key in self.record["asked"]["query"]["keys"])
+        return tuple(key.name for key in Query.from_json(self.record["asked"]["query"]).keys)
 
     @property
     def tables(self) -> tuple[MarginalTable, ...]:
@@ -139,7 +139,7 @@ class Marginals:
     @property
     def cost(self) -> Cost:
         """What was paid for all tables together."""
-        return Cost(**{name: Fraction(text) for name, text in self.record["cost"].items()})
+        return Cost.from_json(self.record["cost"])
 
     @property
     def guarantee(self) -> str:
