@@ -5,7 +5,7 @@ Numbers are rounded the safe way: a bound on a loss up, a probability that refut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -93,21 +93,15 @@ def _snapping(claim: Json, _: Json) -> Claim:
 
 
 def _rounding(claim: Json, body: Json) -> Claim:
-    epsilon, cell, distance = number(claim["epsilon"]), exact(claim["cell"]), claim["sensitivity"]
-    low, high = map(exact, claim["region"])
+    epsilon = number(claim["epsilon"])
     values = "[{}, {}]".format(*map(exact, claim["values"])) if "values" in claim else ""
     ideal = epsilon - number(body["excess"])
     total = _above(epsilon, ideal)
     sentences = (
-        f"The code's sum is rounded to the nearest multiple of {cell}, and what "
-        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
-        f"{values or 'that region'} at most {exact(distance)} apart and for every result, the "
-        f"logarithm of the ratio of its two probabilities is at most {total}.",
+        f"{_moved(claim, values or 'that region')} and for every result, the logarithm of the "
+        f"ratio of its two probabilities is at most {total}.",
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
-    )
-    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
-        ("about", "the steps below; no code is named"),
     )
     names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
     programs = zip(names, map(_code, claim["programs"]), strict=False)
@@ -117,13 +111,7 @@ def _rounding(claim: Json, body: Json) -> Claim:
         most = f"a factor e**({exact(claim['rate'])} d) over d"
         noise = f"declared, not proved: its density changes by at most {most}"
     facts = (
-        *about,
-        *programs,
-        ("noise", noise),
-        ("rounded to", f"multiples of {cell}"),
-        ("region", f"[{low}, {high}]"),
-        *((("values", values),) if values else ()),
-        ("values apart", exact(distance)),
+        *_float_noise(claim, programs, noise, values),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
@@ -134,31 +122,18 @@ def _rounding(claim: Json, body: Json) -> Claim:
 
 def _gaussian(claim: Json, body: Json) -> Claim:
     epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
-    cell, distance, variance = (
-        exact(text) for text in (claim["cell"], claim["sensitivity"], body["variance"])
-    )
-    low, high = map(exact, claim["region"])
     ideal, missed = up(number(body["ideal_delta"])), up(number(body["missed"]))
     sentences = (
-        f"The code's sum is rounded to the nearest multiple of {cell}, and what lies beyond "
-        f"[{low}, {high}] is moved to its nearer end. For every two values in that region at most "
-        f"{distance} apart and every set of results, one probability is at most e**ε times the "
-        f"other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
+        f"{_moved(claim, 'that region')} and every set of results, one probability is at most "
+        f"e**ε times the other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
         f"In exact arithmetic δ would be below {ideal}; draws of probability {missed} are given "
         "up, and the rest is the price of the floats and of the generator.",
     )
-    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
-        ("about", "the steps below; no code is named"),
-    )
-    test = claim["accepted"]
+    test, programs = claim["accepted"], [("code", _code(claim["programs"][0]))]
+    if test is not None:
+        programs.append(("drawn until within 0 and 1", _code(test)))
     facts = (
-        *about,
-        ("code", _code(claim["programs"][0])),
-        *((("drawn until within 0 and 1", _code(test)),) if test is not None else ()),
-        ("noise", f"normal, of variance {variance}"),
-        ("rounded to", f"multiples of {cell}"),
-        ("region", f"[{low}, {high}]"),
-        ("values apart", distance),
+        *_float_noise(claim, programs, f"normal, of variance {exact(body['variance'])}"),
         ("uniforms", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
     )
@@ -166,8 +141,31 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
 
 
-def _inputs(count: int) -> str:
-    return "one input" if count == 1 else f"{count} inputs"
+def _moved(claim: Json, values: str) -> str:
+    """What becomes of the code's sum, and for which values the claim is."""
+    low, high = map(exact, claim["region"])
+    return (
+        f"The code's sum is rounded to the nearest multiple of {exact(claim['cell'])}, and what "
+        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
+        f"{values} at most {exact(claim['sensitivity'])} apart"
+    )
+
+
+def _float_noise(
+    claim: Json, programs: Iterable[tuple[str, str]], noise: str, values: str = ""
+) -> Facts:
+    """The code, its noise, and how its sum is rounded and truncated."""
+    about = [fact for record in claim["code"] for fact in _named(record)]
+    low, high = map(exact, claim["region"])
+    return (
+        *(about or [("about", "the steps below; no code is named")]),
+        *programs,
+        ("noise", noise),
+        ("rounded to", f"multiples of {exact(claim['cell'])}"),
+        ("region", f"[{low}, {high}]"),
+        *((("values", values),) if values else ()),
+        ("values apart", exact(claim["sensitivity"])),
+    )
 
 
 def _coupling(claim: Json, _: Json) -> Claim:
@@ -183,7 +181,7 @@ def _coupling(claim: Json, _: Json) -> Claim:
         limits = ", ".join(map(exact, claim["values"]))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentence = (
-        f"For {_inputs(count)}, and every two databases that differ {differ}: whatever the program "
+        f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that differ {differ}: whatever the program "
         f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
         + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
     )
