@@ -23,10 +23,12 @@ from lastbit.report.plan import (
     EMPTY_GROUPS,
     EXTREMES,
     TUNING,
+    PlanFacts,
     notes_of,
+    plan_facts,
     plan_words,
     price_warnings,
-    record_words,
+    read_record,
     title_of,
 )
 from lastbit.tables import Column
@@ -45,6 +47,12 @@ PRICES: tuple[dict[str, Any], ...] = (
     {"rho": "1/3"},
     {"epsilon": 1, "delta": "1e-6"},
 )
+
+
+def record_words(record: dict[str, Any]) -> PlanFacts:
+    """What is said of the plan in a record."""
+    reading = read_record(record)
+    return plan_facts(reading.plan, reading.query, record["guarantee"])
 
 
 def asked(*keys: str) -> Query:

@@ -6,7 +6,6 @@ its numbers and keys, `answer_charts.py` draws them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -22,7 +21,7 @@ from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
 from lastbit.report.cells import AnswerTable, key_words, shown_cell, value_columns
 from lastbit.report.marginals import marginal_lines, marginal_numbers
-from lastbit.report.page import amount, grouped, listed, price, printable, rendered
+from lastbit.report.page import amount, grouped, listed, price, printable, rendered, whole_text
 from lastbit.report.plan import (
     TUNING,
     Reading,
@@ -355,7 +354,6 @@ def likelihood_factor(epsilon: Fraction) -> str:
 
 MOST_ROWS = 1000
 _MOST_COLUMNS = 4
-_MOST_JSON = 400_000
 _INTERVALS = (
     "A confidence interval of 95 % holds the number that would have been released without noise in "
     "95 of 100 releases, whatever the data are; its ends are rounded outwards. Each interval by "
@@ -397,7 +395,6 @@ def answer_parts(record: Record) -> dict[str, Any]:
     plan, query = reading.plan, reading.query
     sql = record["asked"].get("sql") or ""
     entry, certificate = record.get("entry"), record["certificate"]
-    whole = json.dumps(certificate, indent=1, ensure_ascii=True)
     digests = [("certificate", certificate.get("digest", "none"))]
     if entry is not None:
         digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
@@ -416,7 +413,7 @@ def answer_parts(record: Record) -> dict[str, Any]:
         # a page is for readers, who cannot tune a card
         "notes": [printable(note, 1000) for note in notes_of(record) if note != TUNING],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
-        "certificate": whole if len(whole) <= _MOST_JSON else None,
+        "certificate": whole_text(certificate),
     }
 
 

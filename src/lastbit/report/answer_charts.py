@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from string import Template
-from typing import Any
 
 from markupsafe import Markup
 
@@ -285,13 +285,9 @@ def _times(reading: Reading) -> _Times | None:
             if moment is not None:
                 series.setdefault("".join(others), []).append((moment[0], row["cells"]))
         if len(series) <= _MOST_SERIES:
-            ordered = {name: sorted(points, key=_first) for name, points in series.items()}
+            ordered = {name: sorted(points, key=itemgetter(0)) for name, points in series.items()}
             return _Times(series=ordered, name=printable(key.name, 40), calendar=calendars.pop())
     return None
-
-
-def _first(point: tuple[int, Any]) -> int:
-    return point[0]
 
 
 def _moment(value: Record, key: GroupKey) -> tuple[int, bool] | None:
@@ -300,7 +296,10 @@ def _moment(value: Record, key: GroupKey) -> tuple[int, bool] | None:
     if value["type"] in ("date", "text") and isinstance(known, str):
         match = _ISO.fullmatch(known)
         try:
-            return None if match is None else (_ordinal(match), True)
+            if match is None:
+                return None
+            year, month, day = match.groups()
+            return date(int(year), int(month), int(day or 1)).toordinal(), True
         except ValueError:
             return None
     period = key.name
@@ -311,11 +310,6 @@ def _moment(value: Record, key: GroupKey) -> tuple[int, bool] | None:
     if isinstance(known, int) and not isinstance(known, bool) and period.lower() in _PERIODS:
         return known, False
     return None
-
-
-def _ordinal(match: re.Match[str]) -> int:
-    year, month, day = match.groups()
-    return date(int(year), int(month), int(day or 1)).toordinal()
 
 
 def _lines(times: _Times, column: Record, place: int, *, narrow: bool) -> Drawing:

@@ -181,8 +181,9 @@ def _coupling(claim: Json, _: Json) -> Claim:
         limits = ", ".join(map(exact, claim["values"]))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentence = (
-        f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that differ {differ}: whatever the program "
-        f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
+        f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that "
+        f"differ {differ}: whatever the program puts out, its two probabilities differ by at most "
+        f"e**ε, ε = {exact(claim['epsilon'])}"
         + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
     )
     program = "not named" if claim["code"] is None else str(claim["code"]["function"])

@@ -24,12 +24,14 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 
 from lastbit.exact import rounded_up
-from lastbit.ledger import Account, Ledger, exported
+from lastbit.ledger import Account, Ledger
 from lastbit.privacy import ZCDP, ApproxDP, PureDP, posterior_bounds
 from lastbit.report.page import CURRENCIES, amount, listed, price, printable, rendered
 from lastbit.report.plan import (
     PlanFacts,
     Reading,
+    Record,
+    bound_words,
     many,
     plan_facts,
     price_warnings,
@@ -37,7 +39,7 @@ from lastbit.report.plan import (
     read_record,
     unit_word,
 )
-from lastbit.report.register import Judge
+from lastbit.report.register import Judge, answers_in
 from lastbit.tables import DataCard
 
 WIDTH = 78
@@ -136,8 +138,8 @@ def deployment_of(
     """What is on record; `judged` is the independent checker, which this room may not import."""
     if ledger is None:
         return Deployment(card=card, account=account, cautions=cautions)
-    paid: dict[str, Mapping[str, str]] = {}
-    found = list(_answers(ledger, account.name, judged, paid))
+    unanswered: set[str] = set()
+    found = [_answered(*one, judged) for one in answers_in(ledger, unanswered, account.name)]
     elsewhere = [
         one for one in found if isinstance(one, Accepted) and one.reading.plan.table != card.name
     ]
@@ -146,7 +148,7 @@ def deployment_of(
         account=account,
         answers=tuple(one for one in found if one not in elsewhere),
         elsewhere=tuple(elsewhere),
-        unanswered=len(paid),
+        unanswered=len(unanswered),
         problems=tuple(ledger.problems()),
         head=ledger.head,
         roles=tuple(sorted(Counter(p.role for p in ledger.principals() if p.role).items())),
@@ -154,31 +156,19 @@ def deployment_of(
     )
 
 
-def _answers(
-    ledger: Ledger, account: str, judged: Judge, paid: dict[str, Mapping[str, str]]
-) -> Iterator[Answered]:
-    """All that the account has paid for; at the end `paid` has the prices without an answer."""
-    for entry in exported(ledger):
-        told = entry["fields"]
-        if told["account"] != account:
-            continue
-        if told["kind"] == "reserved":
-            paid[entry["hash"]] = told["cost"]
-        elif told["kind"] in ("settled", "charge"):
-            record = entry["record"] if isinstance(entry["record"], Mapping) else {}
-            known: Any = {
-                "entry": told["sequence"],
-                "when": told["when"][:10],
-                "price": price(paid.pop(told.get("reservation") or "", told["cost"] or {})),
-                "fingerprint": str(told["fingerprint"]),
-            }
-            problem = judged(record)
-            if problem is not None:
-                yield Answered(**known, problem=problem)
-                continue
-            reading = read_record(record)
-            facts = plan_facts(reading.plan, reading.query, str(record["guarantee"]))
-            yield Accepted(**known, reading=reading, facts=facts)
+def _answered(told: Record, paid: Record, record: Record, judged: Judge) -> Answered:
+    known: Any = {
+        "entry": told["sequence"],
+        "when": told["when"][:10],
+        "price": price(paid["cost"]),
+        "fingerprint": str(told["fingerprint"]),
+    }
+    problem = judged(record)
+    if problem is not None:
+        return Answered(**known, problem=problem)
+    reading = read_record(record)
+    facts = plan_facts(reading.plan, reading.query, str(record["guarantee"]))
+    return Accepted(**known, reading=reading, facts=facts)
 
 
 # ---------------------------------------------------------------- the checklist
@@ -267,14 +257,13 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         known=f"{VARIANTS[budget.kind]} with {price(paid)}.",
         source="card" if about.head is None else "card, ledger",
     )
-    spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
     if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
         absent = "There is no ledger where the card says; if there were answers, find theirs."
         yield Item("What has been spent so far?", people=absent)
     else:
         yield Item(
             "What has been spent so far?",
-            known=f"{price(spent)} by plain sums, in "
+            known=f"{price(about.account.spent.to_json())} by plain sums, in "
             f"{many(len(about.answers) + len(about.elsewhere), 'answer')}."
             + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
             source="ledger",
@@ -319,11 +308,10 @@ def composition_words(about: Deployment) -> str:
 
 def _unit(about: Deployment) -> Iterator[Item]:
     card, unit = about.card, about.unit
-    if card.unit is None:
-        whose, bound = "One row: each row is declared to be a different person.", "1 row."
-    else:
+    bound = bound_words(card.unit, card.max_rows)
+    whose = "One row: each row is declared to be a different person."
+    if card.unit is not None:
         whose = f"One {unit}, with all its rows."
-        bound = f"{many(card.max_rows, 'row')} in all; where there are more, each counts for less."
         if card.max_groups is not None and not card.max_groups_assumed:
             bound += f" Undeclared keys: {many(card.max_groups, 'group')}."
     whose += "".join(

@@ -10,6 +10,7 @@ that is short, else rounded to the side that the caller names.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
-_LONGEST_NAME = 200
+_LONGEST_NAME, _MOST_JSON = 200, 400_000
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 _DIGITS = 4
 
@@ -117,6 +118,13 @@ def price(cost: Mapping[str, str], *, up: bool = True) -> str:
     """
     paid = ((letter, Fraction(cost[name])) for name, letter in CURRENCIES)
     return ", ".join(f"{letter} = {amount(n, up=up)}" for letter, n in paid if n) or "nothing"
+
+
+def whole_text(certificate: Mapping[str, Any]) -> str | None:
+    """A certificate to be copied from a page; None if it is too long for one."""
+    # ASCII: a letter that the page would replace is still there as its code
+    text = json.dumps(certificate, indent=1, ensure_ascii=True)
+    return text if len(text) <= _MOST_JSON else None
 
 
 def rendered(template: str, **values: Any) -> Markup:

@@ -148,13 +148,6 @@ def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
     return replace(facts, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
 
 
-def record_words(record: Record) -> PlanFacts:
-    """The words for the plan in the record of an answer."""
-    reading = read_record(record)
-    facts = plan_facts(reading.plan, reading.query, str(record["guarantee"]))
-    return replace(facts, title=_marked(record, facts.title))
-
-
 def plan_facts(
     plan: WrittenPlan, query: Query, guarantee: str, *, named: Named = printable
 ) -> PlanFacts:
@@ -187,11 +180,7 @@ def title_of(record: Record, given: str | None = None) -> str:
     if given is None:
         reading = read_record(record)
         given = question_title(reading.plan, reading.query)
-    return _marked(record, given)
-
-
-def _marked(record: Record, title: str) -> str:
-    return f"{MADE_UP}: {title}" if record.get("made_up") else title
+    return f"{MADE_UP}: {given}" if record.get("made_up") else given
 
 
 def question_title(plan: WrittenPlan, query: Query) -> str:
@@ -215,6 +204,14 @@ def unit_word(unit: str | None) -> str:
     return "row" if unit is None else printable(unit, 60)
 
 
+def bound_words(unit: str | None, most: int) -> str:
+    """For how much one unit counts."""
+    if unit is None:
+        return "Each row counts once."
+    whose = f"One {unit_word(unit)} counts for at most {many(most, 'row')} in all"
+    return f"{whose}; where there are more, each counts for less."
+
+
 def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
     """The contribution bounds: what one privacy unit may count for."""
     unit = unit_word(plan.unit)
@@ -223,10 +220,7 @@ def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
         return
     if query.per_unit is not None:
         yield f"The rows are those of the sub-query, each made of one {unit}'s own."
-    yield (
-        f"One {unit} counts for at most {many(plan.max_rows, 'row')} in all; where there are "
-        f"more, each counts for less. Rows without a {unit} are left out."
-    )
+    yield f"{bound_words(plan.unit, plan.max_rows)} Rows without a {unit} are left out."
     for name, table in plan.private.items():
         most = many(table.max_rows, "row")
         yield f"At most {most} of one {unit} in {printable(name, 60)} are joined."
