@@ -20,7 +20,7 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
@@ -33,6 +33,7 @@ from lastbit.report.cells import key_words, shown_cell, value_columns
 from lastbit.report.charts import (
     Axis,
     Frame,
+    Scale,
     Ticks,
     box,
     colours,
@@ -96,15 +97,8 @@ def answer_charts(reading: Reading) -> list[Markup]:
 
 def in_notebook(reading: Reading) -> list[tuple[str, str]]:
     """The charts as addresses of pictures that hold themselves, each with its name."""
-    style = "".join(
-        (
-            "<style>",
-            _LINES.substitute(colours(dark=False)),
-            " @media (prefers-color-scheme: dark) { ",
-            _LINES.substitute(colours(dark=True)),
-            " }</style>",
-        )
-    )
+    light, dark = (_LINES.substitute(colours(dark)) for dark in (False, True))
+    style = f"<style>{light} @media (prefers-color-scheme: dark) {{ {dark} }}</style>"
     found = []
     for one in drawings(reading):
         size = {"width": round(one.width), "height": round(one.height)}
@@ -169,11 +163,7 @@ def _groups(rows: Sequence[Record], columns: Sequence[Record], chosen: list[int]
         lines.append(text(start, 18, "heading", name))
         words = _labels(cells)
         room = min(max(map(len, words)) * _LETTER + 14, wide * 0.55)
-        domain = _domain(cells, bars=bars)
-        across = Axis(ends=domain, ticks=_fitting(domain, wide - room - 4))
-        up = Axis(ends=(0, 1), ticks=(), grid=False)
-        height = _ROW * len(cells) + 8
-        frame = Frame(start + 4, _TOP - 8, wide - room - 4, height, across, up)
+        frame = _across(cells, start + 4, _TOP - 8, wide - room - 4, _ROW, bars=bars)
         lines += frame.lines()
         for cell, y, label in zip(cells, middles, words, strict=True):
             lines += _mark(cell, frame, y, bars=bars)
@@ -188,11 +178,7 @@ def _narrow_groups(rows: Sequence[Record], column: Record, place: int) -> Drawin
     name = printable(column["name"], 34)
     cells = [row["cells"][place] for row in rows]
     bars = column["function"] in _FROM_ZERO
-    domain = _domain(cells, bars=bars)
-    across = Axis(ends=domain, ticks=_fitting(domain, _NARROW - 24))
-    height = _NARROW_ROW * len(rows) + 8
-    up = Axis(ends=(0, 1), ticks=(), grid=False)
-    frame = Frame(12, 32, _NARROW - 24, height, across, up)
+    frame = _across(cells, 12, 32, _NARROW - 24, _NARROW_ROW, bars=bars)
     lines = [text(0, 18, "heading", name), *frame.lines()]
     for i, (row, cell, label) in enumerate(zip(rows, cells, _labels(cells), strict=True)):
         top = 32 + _NARROW_ROW * i
@@ -201,7 +187,17 @@ def _narrow_groups(rows: Sequence[Record], column: Record, place: int) -> Drawin
         lines.append(text(_NARROW, top + 18, "end", label))
         lines += _mark(cell, frame, top + 31, bars=bars)
     words = f"{name}, by group, with 95 % intervals"
-    return Drawing(name=words, width=_NARROW, height=height + 32 + _BOTTOM, lines=lines)
+    return Drawing(name=words, width=_NARROW, height=frame.floor + _BOTTOM, lines=lines)
+
+
+def _across(
+    cells: Sequence[Record], left: float, top: float, width: float, row: float, *, bars: bool
+) -> Frame:
+    """A frame with the numbers of these cells across, and a row for each."""
+    domain = _domain(cells, bars=bars)
+    across = Axis(ends=domain, ticks=_fitting(domain, width))
+    up = Axis(ends=(0, 1), ticks=(), grid=False)
+    return Frame(left, top, width, row * len(cells) + 8, across, up)
 
 
 def _fitting(domain: tuple[float, float], width: float) -> Ticks:
@@ -429,18 +425,16 @@ def _histograms(
     room = width - left - max(14.0, len(labels[-1]) * _LETTER / 2 + 2)
     starts = [float(edge) for edge in edges] if to_scale else [float(i) for i in range(len(edges))]
     across = Axis(ends=(starts[0], starts[-1]), ticks=(), grid=False)
+    ticks = _apart(starts, labels, across.scale(left, left + room))
+    across = replace(across, ticks=ticks, label=_scale_words(widths, to_scale))
     frame = Frame(left, _BARS_TOP, room, _BARS_HEIGHT, across, Axis(ends=domain, ticks=heights))
-    ticks = _apart(starts, labels, frame)
-    across = Axis(ends=across.ends, ticks=ticks, grid=False, label=_scale_words(widths, to_scale))
-    frame = Frame(left, _BARS_TOP, room, _BARS_HEIGHT, across, frame.up)
     for row, cells in zip(rows, groups, strict=True):
         title = f"{name}, {_group(row, 40)}" if row["keys"] else name
         lines = [text(0, 18, "heading", title), *frame.lines()]
         for (start, end), cell in zip(pairwise(starts), cells, strict=True):
             lines += _range_bar(frame, frame.x(start), frame.x(end), cell)
         words = f"{title}: rows in each range, with 95 % intervals"
-        below = 48 if across.label else 28
-        height = _BARS_TOP + _BARS_HEIGHT + below + 10
+        height = frame.floor + (58 if across.label else 38)
         yield Drawing(name=words, width=width, height=height, lines=lines)
 
 
@@ -457,15 +451,15 @@ def _scale_words(widths: Sequence[Fraction], to_scale: bool) -> str:
     return f"height: rows for each {tick_label(float(min(widths)))} of width"
 
 
-def _apart(places: Sequence[float], labels: Sequence[str], frame: Frame) -> Ticks:
+def _apart(places: Sequence[float], labels: Sequence[str], scale: Scale) -> Ticks:
     """As many labels of edges as do not touch each other."""
     found: list[tuple[float, str]] = []
     free = -math.inf
     for place, label in zip(places, labels, strict=True):
         half = len(label) * _LETTER / 2
-        if frame.x(place) - half >= free:
+        if scale(place) - half >= free:
             found.append((place, label))
-            free = frame.x(place) + half + 8
+            free = scale(place) + half + 8
     return tuple(found)
 
 

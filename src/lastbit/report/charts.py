@@ -169,9 +169,9 @@ def text(x: float, y: float, kind: str, words: str) -> Markup:
     return element("text", kind, words, x=x, y=y)
 
 
-def box(kind: str, x: float, y: float, width: float, height: float) -> Markup:
+def box(kind: str, x: float, y: float, width: float, height: float, **look: str) -> Markup:
     """A rectangle."""
-    return element("rect", kind, x=x, y=y, width=width, height=height)
+    return element("rect", kind, x=x, y=y, width=width, height=height, **look)
 
 
 def path(shape: str, kind: str, places: Iterable[Point], *, dashes: str = "") -> Markup:

@@ -407,10 +407,21 @@ def _bias(about: Deployment) -> Iterator[Item]:
 
 
 def _algorithms(about: Deployment) -> Iterator[Item]:
-    if about.answers:
-        yield from _ran(about)
-    else:
+    if not about.answers:
         yield Item("Which mechanisms ran?", people="No answer is on record yet.")
+    else:
+        ran = mechanism_words(about) or "None."
+        yield Item("Which mechanisms ran?", known=ran, source="certificates")
+        rejected = [one for one in about.answers if one.problem is not None]
+        yield Item(
+            "Are their prices proved?",
+            known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
+            "sensitivity, noise and price are derived a second time.",
+            source="lastbit check",
+            people=" ".join(
+                f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected
+            ),
+        )
     yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
     made = sorted({printable(one.reading.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
@@ -422,20 +433,6 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
-    )
-
-
-def _ran(about: Deployment) -> Iterator[Item]:
-    yield Item(
-        "Which mechanisms ran?", known=mechanism_words(about) or "None.", source="certificates"
-    )
-    rejected = [one for one in about.answers if one.problem is not None]
-    yield Item(
-        "Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
-        "sensitivity, noise and price are derived a second time.",
-        source="lastbit check",
-        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
 
 

@@ -50,6 +50,12 @@ def _error(rows: Sequence[Record]) -> str:
     return grouped(rounded_up(Fraction(rows[0]["consistent_error"]), 3))
 
 
+def _grid(keys: Sequence[Sequence[Record]], rows: Sequence[Record]) -> list[list[int]]:
+    """The whole counts of a two-way table, line by line."""
+    wide = len(keys[1])
+    return [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+
+
 # ---------------------------------------------------------------- pictures
 
 
@@ -57,8 +63,7 @@ def heat_map(
     names: Sequence[str], keys: Sequence[Sequence[Record]], rows: Sequence[Record]
 ) -> Markup:
     """A two-way table: the column with fewer keys lies across, to make it narrow."""
-    wide = len(keys[1])
-    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    counts = _grid(keys, rows)
     down, across, labels = names[0], names[1], (keys[0], keys[1])
     if len(keys[1]) > len(keys[0]):
         counts = [list(column) for column in zip(*counts, strict=True)]
@@ -77,18 +82,8 @@ def heat_map(
         for j, count in enumerate(line):
             x = _LABELS + _CELL * j
             share = _STRONGEST * count / most
-            lines.append(box("track", x + 1, y + 1, _CELL - 2, _ROW - 2))
-            lines.append(
-                element(
-                    "rect",
-                    "bar",
-                    x=x + 1,
-                    y=y + 1,
-                    width=_CELL - 2,
-                    height=_ROW - 2,
-                    fill_opacity=f"{share:.3f}",
-                )
-            )
+            where = (x + 1, y + 1, _CELL - 2, _ROW - 2)
+            lines += [box("track", *where), box("bar", *where, fill_opacity=f"{share:.3f}")]
             lines.append(text(x + _CELL / 2, y + _ROW / 2 + 4, "middle", _count_label(count)))
     words = (
         f"{down} by {across}: the number of rows in each of {len(rows)} cells, as written in them"
@@ -182,8 +177,7 @@ def cross_table(
             (key_words(k, 40), f"{row['whole']:,}") for k, row in zip(keys[0], rows, strict=True)
         ]
         return [*lines, ("all", f"{sum(row['whole'] for row in rows):,}")]
-    wide = len(keys[1])
-    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    counts = _grid(keys, rows)
     head = (f"{printable(names[0], 30)} / {printable(names[1], 30)}",)
     found = [(*head, *(key_words(key, 16) for key in keys[1]), "all")]
     for key, line in zip(keys[0], counts, strict=True):
