@@ -19,7 +19,7 @@ EVIL = "<script>alert(1)</script>\u202e"
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_table_has_a_picture_with_its_numbers_in_words(name: str) -> None:
     record = record_of(name)
-    charts = marginal_charts(record)
+    charts = marginal_charts(marginal_tables(record))
     assert len(charts) == len(marginal_tables(record))
     for (_, _, rows), chart in zip(marginal_tables(record), charts, strict=True):
         assert 'role="img"' in chart and 'aria-label="' in chart
@@ -29,7 +29,7 @@ def test_every_table_has_a_picture_with_its_numbers_in_words(name: str) -> None:
 
 
 def test_a_heat_map_of_few_columns_fits_a_phone() -> None:
-    for chart in marginal_charts(record_of("rows, Laplace")):
+    for chart in marginal_charts(marginal_tables(record_of("rows, Laplace"))):
         width = int(re.search(r'width="(\d+)"', chart)[1])  # type: ignore[index]
         assert width <= 362  # 390 px less the margins of a page
     drawn = page(record_of("rows, Laplace"))

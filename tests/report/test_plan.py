@@ -25,7 +25,6 @@ from lastbit.report.plan import (
     TUNING,
     PlanFacts,
     notes_of,
-    plan_facts,
     plan_words,
     price_warnings,
     read_record,
@@ -51,8 +50,7 @@ PRICES: tuple[dict[str, Any], ...] = (
 
 def record_words(record: dict[str, Any]) -> PlanFacts:
     """What is said of the plan in a record."""
-    reading = read_record(record)
-    return plan_facts(reading.plan, reading.query, record["guarantee"])
+    return read_record(record).facts
 
 
 def asked(*keys: str) -> Query:

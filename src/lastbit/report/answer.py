@@ -20,14 +20,13 @@ from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
 from lastbit.report.cells import AnswerTable, key_words, shown_cell, value_columns
-from lastbit.report.marginals import marginal_lines, marginal_numbers
+from lastbit.report.marginals import marginal_lines, marginal_numbers, tables_of
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered, whole_text
 from lastbit.report.plan import (
     TUNING,
     Reading,
     Record,
     notes_of,
-    plan_facts,
     read_record,
     title_of,
     unit_word,
@@ -119,14 +118,15 @@ def totals_of(record: Record) -> list[tuple[str, str]]:
 
 def answer_in_terminal(record: Record) -> str:
     """Aligned columns, or tables with their sums; the promise, and the notes."""
-    if read_record(record).plan.marginals is not None:
-        lines = marginal_lines(record)
+    reading = read_record(record)
+    if reading.plan.marginals is not None:
+        lines = marginal_lines(tables_of(reading))
     else:
         table = table_of(record, width=_TERMINAL_WIDTH, most=_TERMINAL_ROWS)
         heading, *rows = table.lines
         lines = [heading, "  ".join("-" * width for width in table.widths), *rows]
         lines = [*(lines if rows else [EMPTY]), *_below(record), ""]
-    notes = (f"- {printable(note, 1000)}" for note in notes_of(record))
+    notes = (f"- {printable(note, 1000)}" for note in notes_of(reading))
     return "\n".join([*lines, printable(record["guarantee"], 400), *notes])
 
 
@@ -149,7 +149,7 @@ def answer_in_notebook(record: Record) -> Markup:
         charts=in_notebook(reading) if record["rows"] else [],
         empty=EMPTY,
         below=[*_below(record), record["guarantee"]],
-        notes=notes_of(record),
+        notes=notes_of(reading),
     )
 
 
@@ -373,14 +373,15 @@ def page(
     """
     if not records:
         raise InvalidParameter("records", problem="are none", remedy="pass an answer's record")
-    name = title_of(records[0], title)
+    readings = [read_record(record) for record in records]
+    name = title_of(readings[0], title)
     if len(records) > 1 and title is None:
         tables = sorted({printable(record["table"], 60) for record in records})
         name = f"{len(records)} answers from {', '.join(tables)}"
     return rendered(
         "answer.html",
         title=printable(name),
-        answers=[answer_parts(record) for record in records],
+        answers=[_parts(reading) for reading in readings],
         budget=None if account is None else budget_parts(account, records),
         empty=EMPTY,
         intervals=_INTERVALS,
@@ -391,8 +392,11 @@ def page(
 
 def answer_parts(record: Record) -> dict[str, Any]:
     """What a page says of one answer, by the names that templates use."""
-    reading = read_record(record)
-    plan, query = reading.plan, reading.query
+    return _parts(read_record(record))
+
+
+def _parts(reading: Reading) -> dict[str, Any]:
+    record, plan = reading.record, reading.plan
     sql = record["asked"].get("sql") or ""
     entry, certificate = record.get("entry"), record["certificate"]
     digests = [("certificate", certificate.get("digest", "none"))]
@@ -401,17 +405,17 @@ def answer_parts(record: Record) -> dict[str, Any]:
     digests.append(("question", record["question"]))
     numbers = _numbers if plan.marginals is None else marginal_numbers
     return {
-        "title": title_of(record),
+        "title": title_of(reading),
         "source": printable(record["table"], 60),
         "price": price(record["cost"]),
         "promise": promise_sentences(reading),
         "guarantee": printable(record["guarantee"], 400),
-        "question": question_sentences(plan, query),
+        "question": question_sentences(plan, reading.query),
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         **numbers(reading, most=MOST_ROWS),
-        "plan": plan_facts(plan, query, ""),
+        "plan": reading.facts,
         # a page is for readers, who cannot tune a card
-        "notes": [printable(note, 1000) for note in notes_of(record) if note != TUNING],
+        "notes": [printable(note, 1000) for note in notes_of(reading) if note != TUNING],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole_text(certificate),
     }

@@ -33,10 +33,9 @@ from lastbit.report.plan import (
     Record,
     bound_words,
     many,
-    plan_facts,
     price_warnings,
-    question_title,
     read_record,
+    title_of,
     unit_word,
 )
 from lastbit.report.register import Judge, answers_in
@@ -99,7 +98,7 @@ class Accepted(Answered):
     @property
     def title(self) -> str:
         """What was asked, in a line."""
-        return question_title(self.reading.plan, self.reading.query)
+        return title_of(self.reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +166,7 @@ def _answered(told: Record, paid: Record, record: Record, judged: Judge) -> Answ
     if problem is not None:
         return Answered(**known, problem=problem)
     reading = read_record(record)
-    facts = plan_facts(reading.plan, reading.query, str(record["guarantee"]))
-    return Accepted(**known, reading=reading, facts=facts)
+    return Accepted(**known, reading=reading, facts=reading.facts)
 
 
 # ---------------------------------------------------------------- the checklist

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -30,13 +30,21 @@ _STRONGEST = 0.55  # letters stand out from the strongest colour, on light and o
 _TERMINAL_TABLES, _WIDEST = 12, 100
 
 
-def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
-    """Of every table: the names of its columns, their keys, and its rows in order."""
-    reading = read_record(record)
+Table: TypeAlias = tuple[list[str], list[list[Record]], list[Record]]
+"""The names of its columns, their keys, and its rows in order."""
+
+
+def marginal_tables(record: Record) -> list[Table]:
+    """Every table in the record of an answer."""
+    return tables_of(read_record(record))
+
+
+def tables_of(reading: Reading) -> list[Table]:
+    """The same of a record that was read."""
     keys = {key.name: values_to_json(key.values or ()) for key in reading.query.keys}
     named: dict[int, Sequence[str]] = dict(enumerate(reading.plan.marginals or ()))
     found: dict[int, list[Record]] = {}
-    for row in record["rows"]:
+    for row in reading.record["rows"]:
         named.setdefault(row["marginal"], row.get("columns", []))  # of a pair that was drawn
         found.setdefault(row["marginal"], []).append(row)
     return [
@@ -132,10 +140,10 @@ def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
     return drawing("chart heat", words, width, 46 + 24 * len(rows) + 6, lines, tall=True)
 
 
-def marginal_charts(record: Record) -> list[Markup]:
+def marginal_charts(tables: Sequence[Table]) -> list[Markup]:
     """A picture of every table that is small enough to be read."""
     charts = []
-    for names, keys, rows in marginal_tables(record)[:_MOST_CHARTS]:
+    for names, keys, rows in tables[:_MOST_CHARTS]:
         if len(names) == 1 and len(rows) <= _MOST_BARS:
             charts.append(bars(names[0], keys[0], rows))
         elif len(names) == 2 and max(map(len, keys)) <= _MOST_SIDE:
@@ -146,10 +154,10 @@ def marginal_charts(record: Record) -> list[Markup]:
 # ---------------------------------------------------------------- words
 
 
-def long_table(record: Record, *, most: int) -> AnswerTable:
+def long_table(tables: Sequence[Table], *, most: int) -> AnswerTable:
     """A line for every cell of every table."""
     lines = []
-    for names, _, rows in marginal_tables(record):
+    for names, _, rows in tables:
         for row in rows:
             shown = shown_cell(row["cells"][0])
             keys = ", ".join(
@@ -186,9 +194,8 @@ def cross_table(
     return [*found, ("all", *(f"{n:,}" for n in sums), f"{sum(sums):,}")]
 
 
-def marginal_lines(record: Record) -> list[str]:
+def marginal_lines(tables: Sequence[Table]) -> list[str]:
     """Every table with its sums, for a terminal."""
-    tables = marginal_tables(record)
     lines: list[str] = []
     for names, keys, rows in tables[:_TERMINAL_TABLES]:
         heading, *cells = cross_table(names, keys, rows)
@@ -205,7 +212,7 @@ def marginal_lines(record: Record) -> list[str]:
 
 def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
     """What was measured, and the tables: drawn, and in one long table."""
-    tables = marginal_tables(reading.record)
+    tables = tables_of(reading)
     total = sum(row["whole"] for row in tables[0][2])
     measures = [
         (
@@ -218,8 +225,8 @@ def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "measures": measures,
         "shown": True,
         "figures": [],
-        "charts": marginal_charts(reading.record),
+        "charts": marginal_charts(tables),
         "cut": None,
-        "table": long_table(reading.record, most=most),
+        "table": long_table(tables, most=most),
         "totals": [("rows", f"{total:,}")],
     }

@@ -38,6 +38,7 @@ from lastbit.tables import (
     Query,
     RankPart,
     Selection,
+    SingleKeys,
     TreePart,
     WrittenPlan,
     unit_name,
@@ -73,6 +74,11 @@ class Reading:
     record: Record
     plan: WrittenPlan
     query: Query
+
+    @property
+    def facts(self) -> PlanFacts:
+        """What is known of its plan."""
+        return plan_facts(self.plan, self.query, str(self.record["guarantee"]))
 
 
 def read_record(record: Record) -> Reading:
@@ -175,12 +181,11 @@ MADE_UP = "Made-up rows"
 """How the title of an answer begins that is not about the table."""
 
 
-def title_of(record: Record, given: str | None = None) -> str:
+def title_of(answer: Record | Reading, given: str | None = None) -> str:
     """The question in a line: n, cost by region; or the title that is given for it."""
-    if given is None:
-        reading = read_record(record)
-        given = question_title(reading.plan, reading.query)
-    return f"{MADE_UP}: {given}" if record.get("made_up") else given
+    reading = answer if isinstance(answer, Reading) else read_record(answer)
+    title = given or question_title(reading.plan, reading.query)
+    return f"{MADE_UP}: {title}" if reading.record.get("made_up") else title
 
 
 def question_title(plan: WrittenPlan, query: Query) -> str:
@@ -294,14 +299,14 @@ EMPTY_GROUPS = (
 _OF_VALUES = frozenset({"mean", "variance", "std", "quantile", "min", "max"})
 
 
-def notes_of(record: Record) -> list[str]:
+def notes_of(answer: Record | Reading) -> list[str]:
     """What to know of an answer: its notes, what its price is worth, what the ± leaves out.
 
     The notes in a record are known letter for letter to the independent checker. Those added here
     follow from its plan alone, so that answers saved earlier are shown with them too.
     """
-    reading = read_record(record)
-    plan, query = reading.plan, reading.query
+    reading = answer if isinstance(answer, Reading) else read_record(answer)
+    record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
     if plan.unit is not None:
         share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
@@ -432,8 +437,7 @@ def _rows(plan: WrittenPlan, query: Query, named: Named) -> Iterator[PlanRow]:
             share=float(number / total) if total else 0.0,
         )
         if isinstance(part, GaussianSelection) and part.single is not None:
-            alone = _threshold(1, part.single.scale, part.single.threshold)
-            yield PlanRow("   by units with one key", *alone)
+            yield PlanRow("   by units with one key", *_selection(part.single))
 
 
 def _mechanism(
@@ -521,20 +525,15 @@ def _noise(part: NoisePart, unit: Fraction) -> tuple[str, str, str]:
     return sensitivity, noise, f"± {grouped_up(part.law.quantile(1 - _TAIL / 2) * unit)}"
 
 
-def _selection(part: Selection) -> tuple[str, str, str]:
-    if isinstance(part, PartitionSelection):
-        return _threshold(part.keys_per_person, part.scale, part.threshold)
-    one = part.weight_one
+def _selection(part: Selection | SingleKeys) -> tuple[str, str, str]:
+    one = part.weight_one if isinstance(part, GaussianSelection) else 1
+    keys = many(1 if isinstance(part, SingleKeys) else part.keys_per_person, "key")
     each = "1 each" if one == 1 else "1 over the root of their number"
-    deviation = grouped_up(root_bounds(part.variance)[1] / one)
-    least = f"shown from about {-(-part.threshold // one):,} units on"
-    keys = many(part.keys_per_person, "key")
-    return f"{keys}, by {each}", f"Gaussian, deviation {deviation}", least
-
-
-def _threshold(keys: int, scale: Fraction, threshold: int) -> tuple[str, str, str]:
-    least = f"shown from about {threshold:,} units on"
-    return f"{many(keys, 'key')}, by 1 each", f"Laplace, scale {grouped_up(scale)}", least
+    if isinstance(part, GaussianSelection):
+        noise = f"Gaussian, deviation {grouped_up(root_bounds(part.variance)[1] / one)}"
+    else:
+        noise = f"Laplace, scale {grouped_up(part.scale)}"
+    return f"{keys}, by {each}", noise, f"shown from about {-(-part.threshold // one):,} units on"
 
 
 def _tree_error(plan: WrittenPlan, query: Query, part: TreePart) -> Fraction | None:

@@ -86,6 +86,7 @@ from lastbit.tables.plan.parts import (
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
     Selection as Selection,
+    SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
