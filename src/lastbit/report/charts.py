@@ -123,6 +123,11 @@ def clean(words: str) -> str:
     return words if isinstance(words, Markup) else _UNFIT.sub("\ufffd", words)
 
 
+def shortened(words: str, most: int) -> str:
+    """The words, cut if they are longer than this many letters."""
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) -> Markup:
     """A whole SVG file: the name that a screen reader says, the look, the paper and the marks."""
     parts = (

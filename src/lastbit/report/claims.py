@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
+from lastbit.report.charts import shortened
 from lastbit.report.page import CURRENCIES, amount, quoted
 from lastbit.report.proofs import down, exact, float_name, probability, up
 from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
@@ -264,8 +265,7 @@ def _ranges(ranges: Json) -> Facts:
 
 
 def _code(rows: Any) -> str:
-    words = expression_text(expression_from_json(rows))
-    return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+    return shortened(expression_text(expression_from_json(rows)), _MOST_CODE)
 
 
 # ---------------------------------------------------------------- an answer about a table

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, inline, template
+from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, inline, shortened, template
 from lastbit.report.law_charts import LawPanel, law_picture
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ def printable(name: object, most: int = _LONGEST_NAME) -> str:
     >>> printable("a\x1b[31mb\u202ec"), printable("abcdef", 4)
     ('a�[31mb�c', 'abc…')
     """
-    text = str(name)
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
+    letters = shortened(str(name), most)
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in letters)
 
 
 def quoted(name: object, most: int = 2000) -> str:

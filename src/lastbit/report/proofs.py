@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
+from lastbit.report.charts import shortened
 from lastbit.report.page import amount
 from lastbit.verify import (
     Derivation,
@@ -161,8 +162,7 @@ def error_rule(derivation: Derivation) -> Rule:
         """The expression in full, or by number where there are very many."""
         if len(parts) > _MOST_STEPS:
             return f"step {numbers[id(node.expression)]}"
-        words = expression_text(node.expression)
-        return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+        return shortened(expression_text(node.expression), _MOST_CODE)
 
     seen: set[int] = set()
     done: dict[int, Rule] = {}
