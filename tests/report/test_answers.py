@@ -296,10 +296,10 @@ def test_a_page_is_a_function_of_its_records():
 
 
 def test_a_certificate_speaks_of_rows_and_amounts_not_of_grid_integers():
-    rows, cents, units, halves = (
-        Measure(name="m1", kind=kind, step=Fraction(step))
-        for kind, step in (("rows", 1), ("values", "1/100"), ("units", 1), ("squares", "1/2"))
-    )
+    cent, half = Fraction(1, 100), Fraction(1, 2)
+    rows, units = Measure(name="m1", kind="rows"), Measure(name="m2", kind="units")
+    cents = Measure(name="m3", kind="values", step=cent)
+    halves = Measure(name="m4", kind="squares", step=half)
     assert [natural_unit(one, 1 << 20) * (100 << 20) for one in (rows, cents)] == [100, 1]
     assert natural_unit(units, 1 << 20) == 1 and natural_unit(halves, 1) == Fraction(1, 4)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
 from lastbit.report.charts import shortened
-from lastbit.report.page import CURRENCIES, amount, quoted
+from lastbit.report.page import CURRENCIES, MALFORMED, amount, quoted
 from lastbit.report.proofs import down, exact, float_name, probability, up
 from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
 
@@ -54,7 +54,7 @@ def claim_of(certificate: Json) -> Claim:
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except MALFORMED as error:
         raise InvalidParameter(
             "certificate", problem="has no claim that can be read", remedy="write it again"
         ) from error

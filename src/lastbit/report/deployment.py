@@ -159,7 +159,7 @@ def _answered(told: Record, paid: Record, record: Record, judged: Judge) -> Answ
     known: Any = {
         "entry": told["sequence"],
         "when": told["when"][:10],
-        "price": price(paid["cost"]),
+        "price": "" if paid["cost"] is None else price(paid["cost"]),
         "fingerprint": str(told["fingerprint"]),
     }
     problem = judged(record)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
+MALFORMED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+"""What reading somebody else's JSON raises where it is not what it should be."""
 _LONGEST_NAME, _MOST_JSON = 200, 400_000
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 _DIGITS = 4

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import root_bounds
 from lastbit.mechanisms import Exponential
-from lastbit.report.page import amount, grouped_up, listed, price, printable
+from lastbit.report.page import MALFORMED, amount, grouped_up, listed, price, printable
 from lastbit.tables import (
     AnyPart,
     GaussianPart,
@@ -86,7 +86,7 @@ def read_record(record: Record) -> Reading:
     try:
         plan = WrittenPlan.from_json(record["plan"])
         return Reading(record=record, plan=plan, query=Query.from_json(record["asked"]["query"]))
-    except (LastbitError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (LastbitError, *MALFORMED) as error:
         raise InvalidParameter(
             "record", problem="is not an answer's", remedy="pass what save() wrote"
         ) from error
