@@ -20,11 +20,26 @@ from lastbit.release.answer import Answer
 from lastbit.release.intervals import Cell
 from lastbit.report.answer import table_of
 from lastbit.tables.plan.cost import Cost
-from lastbit.tables.query.expression import Constant
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.expression import ColumnName, Constant
+from lastbit.tables.query.query import GroupKey, Query
 from lastbit.tables.query.writing import to_json
+from tests.report.answer_records import card, count, mean
 from tests.tables.csv_oracles import ours
 
 HOSTILE = "<script>'\"\n,\x1b[31m"
+
+
+def plan_of() -> dict[str, Any]:
+    """The question and the plan of a real question with these columns."""
+    keys = (
+        GroupKey(name="region", expression=ColumnName("region")),
+        GroupKey(name="day", expression=ColumnName("cost")),
+    )
+    query = Query(table="visits", aggregates=(count(), mean("n_low")), keys=keys)
+    each_row = card(unit=None, max_rows=1, max_groups=None)
+    plan = planned(query, each_row, epsilon="1/3", delta="1e-9")
+    return {"asked": {"query": query.to_json()}, "plan": plan.to_json()}
 
 
 def record_of(rows: list[tuple[list[Any], list[Any]]], **values: Any) -> dict[str, Any]:
@@ -42,7 +57,7 @@ def record_of(rows: list[tuple[list[Any], list[Any]]], **values: Any) -> dict[st
         "guarantee": "epsilon = 1/3 differential privacy for one row more or less",
         "notes": ["A note."],
         "certificate": {"format": "pretended"},
-        "asked": {"query": {"having": None, "limit": None}},
+        **plan_of(),
     } | values
 
 

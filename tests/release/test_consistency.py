@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, strategies as st
 
 from lastbit.release.answer import consistent, nearest_counts
+from lastbit.tables.query.query import Query
+from tests.report.answer_records import count
 
 
 @given(st.lists(st.integers(-50, 50), max_size=8))
@@ -37,8 +41,9 @@ def test_a_record_is_made_consistent() -> None:
         {"name": "m", "role": "value", "function": "mean"},
     ]
     rows = [{"keys": [], "cells": [cell(v), cell(v), cell(v)]} for v in (9, -2, 1)]
-    query = {"having": None, "limit": None}
-    record = {"columns": columns, "rows": rows, "asked": {"query": query}, "notes": []}
+    query = Query(table="visits", aggregates=(count(),))
+    asked = {"query": query.to_json()}
+    record = {"columns": columns, "rows": rows, "asked": asked, "notes": []}
     made = consistent(record)
     found = [[c["value"] for c in row["cells"]] for row in made["rows"]]
     assert [row[0] for row in found] == [8, 0, 0] and made["totals"] == [8, None, None]
@@ -46,5 +51,5 @@ def test_a_record_is_made_consistent() -> None:
     assert [row[2] for row in found] == [9, -2, 1]
     assert made["rows"][1]["cells"][0]["low"] == 0
     assert rows[1]["cells"][0]["value"] == -2  # the record itself is left as it is
-    cut = {**record, "asked": {"query": {"having": None, "limit": 2}}}
+    cut = {**record, "asked": {"query": replace(query, limit=2).to_json()}}
     assert consistent(cut)["totals"] == [None, None, None]

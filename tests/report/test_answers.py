@@ -18,7 +18,7 @@ from lastbit.ledger import Account
 from lastbit.report import account_json
 from lastbit.report.answer import MOST_ROWS, answer_in_notebook, page
 from lastbit.report.plan import natural_unit
-from lastbit.tables import Budget, Cost
+from lastbit.tables import Budget, Cost, Measure
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from tests.report.answer_records import (
@@ -296,10 +296,12 @@ def test_a_page_is_a_function_of_its_records():
 
 
 def test_a_certificate_speaks_of_rows_and_amounts_not_of_grid_integers():
-    both = {"kind": "rows", "step": "1"}, {"kind": "values", "step": "1/100"}
-    assert [natural_unit(measure, 1 << 20) * (100 << 20) for measure in both] == [100, 1]
-    assert natural_unit({"kind": "units", "step": "1"}, 1 << 20) == 1
-    assert natural_unit({"kind": "squares", "step": "1/2"}, 1) == Fraction(1, 4)
+    cent, half = Fraction(1, 100), Fraction(1, 2)
+    rows, units = Measure(name="m1", kind="rows"), Measure(name="m2", kind="units")
+    cents = Measure(name="m3", kind="values", step=cent)
+    halves = Measure(name="m4", kind="squares", step=half)
+    assert [natural_unit(one, 1 << 20) * (100 << 20) for one in (rows, cents)] == [100, 1]
+    assert natural_unit(units, 1 << 20) == 1 and natural_unit(halves, 1) == Fraction(1, 4)
 
 
 def test_under_the_filter_the_page_has_an_odometer_and_what_one_more_answer_takes():

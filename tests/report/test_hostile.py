@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from docs.curve_charts import Chart, Curve, Mark, chart
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.report import (
     Axis,
     Bars,
@@ -27,14 +27,27 @@ from lastbit.report import (
     place_map,
 )
 from lastbit.report.answer import answer_in_notebook, answer_in_terminal
+from lastbit.report.plan import read_record
+from lastbit.tables.query.query import Query
 from tests.cli.certificates import SHOWN, certificate
 from tests.evidence import Extent
-from tests.report.answer_records import REGIONS, account, by_region, cell, histogram, record, simple
+from tests.report.answer_records import (
+    REGIONS,
+    account,
+    by_region,
+    cell,
+    count,
+    histogram,
+    mean,
+    record,
+    simple,
+)
 from tests.report.test_answers import read
 from tests.report.test_audit_page import panel, story
 
 HOSTILE = "'\"><script>alert(1)</script><b onclick=x>&amp;]]>{{ 7*7 }}\x1b[31m\u202e\x00\ud800"
 STEERING = set("\x1b\u202e\x00\ud800")
+WRONG: tuple[Any, ...] = (None, True, 7, -0.5, "x", [], {}, [[]], {"column": "x"})
 EVERYWHERE = Extent(is_many=True)
 Path = tuple[Any, ...]
 
@@ -54,7 +67,7 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from places(getattr(value, field.name), (*path, field.name))
 
 
-def put(value: Any, path: Path, words: str) -> Any:
+def put(value: Any, path: Path, words: Any) -> Any:
     if not path:
         return words
     step, *rest = path
@@ -92,8 +105,6 @@ def checked(
 
 
 def histograms() -> dict[str, Any]:
-    from lastbit.tables.query.query import Query
-
     query = Query(table="visits", aggregates=(histogram(),), keys=(by_region(*REGIONS),))
     return record(query, [((r,), [cell(10), cell(20), cell(3)]) for r in REGIONS])
 
@@ -103,6 +114,30 @@ def test_answers() -> None:
     checked(lambda found: page(found, simple()), histograms(), least=20)
     checked(answer_in_notebook, simple(), least=4)
     checked(lambda title: page(simple(), title=title), "a title", least=1)
+
+
+def all_places(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Every place in plain JSON, whatever stands there."""
+    yield path
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    for step, part in value.items() if isinstance(value, dict) else ():
+        yield from all_places(part, (*path, step))
+
+
+def test_whatever_stands_in_a_plan_or_a_question_is_read_or_refused(extent: Extent) -> None:
+    """Before, a list for an object was an AttributeError: the door knows all that JSON can be."""
+    query = Query(table="visits", aggregates=(count(), mean()), keys=(by_region(),))
+    whole = record(query, [], epsilon=1, delta="1e-9")
+    known = {"plan": whole["plan"], "asked": {"query": whole["asked"]["query"]}}
+    refused = 0
+    for path in extent.cases(all_places(known), one_in=4):
+        for wrong in WRONG:
+            try:
+                read_record(put(known, path, wrong))
+            except InvalidParameter as error:
+                refused += "pass what save() wrote" in str(error)
+    assert refused > 100
 
 
 def test_terminals() -> None:

@@ -8,14 +8,9 @@ from typing import Any
 
 import pytest
 
+from lastbit.report.answer import answer_in_terminal, page
 from lastbit.report.charts import PALETTE
-from lastbit.report.marginals import (
-    cross_table,
-    marginal_charts,
-    marginal_tables,
-    marginals_in_terminal,
-    marginals_page,
-)
+from lastbit.report.marginals import cross_table, marginal_charts, marginal_tables
 from tests.verify.test_check_marginals import EXAMPLES, record_of
 
 EVIL = "<script>alert(1)</script>\u202e"
@@ -24,7 +19,7 @@ EVIL = "<script>alert(1)</script>\u202e"
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_table_has_a_picture_with_its_numbers_in_words(name: str) -> None:
     record = record_of(name)
-    charts = marginal_charts(record)
+    charts = marginal_charts(marginal_tables(record))
     assert len(charts) == len(marginal_tables(record))
     for (_, _, rows), chart in zip(marginal_tables(record), charts, strict=True):
         assert 'role="img"' in chart and 'aria-label="' in chart
@@ -34,12 +29,11 @@ def test_every_table_has_a_picture_with_its_numbers_in_words(name: str) -> None:
 
 
 def test_a_heat_map_of_few_columns_fits_a_phone() -> None:
-    for chart in marginal_charts(record_of("rows, Laplace")):
+    for chart in marginal_charts(marginal_tables(record_of("rows, Laplace"))):
         width = int(re.search(r'width="(\d+)"', chart)[1])  # type: ignore[index]
         assert width <= 362  # 390 px less the margins of a page
-    assert ".charts svg.heat { min-width: 0; max-width: none" in marginals_page(
-        record_of("rows, Laplace")
-    )
+    drawn = page(record_of("rows, Laplace"))
+    assert ".charts svg.heat { min-width: 0; max-width: none" in drawn
 
 
 def _luminance(colour: str) -> float:
@@ -78,9 +72,9 @@ def test_names_of_strangers_are_shown_and_nothing_more() -> None:
     for key in record["asked"]["query"]["keys"][0]["values"]:
         if key["value"] == "f":
             key["value"] = EVIL
-    page = marginals_page(record, title=EVIL)
-    assert "<script>" not in page and "\u202e" not in page
-    assert "\u202e" not in marginals_in_terminal(record)
+    drawn = page(record, title=EVIL)
+    assert "<script>" not in drawn and "\u202e" not in drawn
+    assert "\u202e" not in answer_in_terminal(record)
 
 
 def test_pictures_of_tables_are_not_hidden_on_a_phone() -> None:

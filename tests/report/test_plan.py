@@ -13,19 +13,24 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.cli.query import _plan_page
+from lastbit.errors import InvalidParameter
 from lastbit.release.table import table
-from lastbit.report.answer import page
+from lastbit.report.answer import answer_in_terminal, page
+from lastbit.report.claims import claim_of
 from lastbit.report.page import grouped_up
 from lastbit.report.plan import (
     BIAS,
     EMPTY_GROUPS,
     EXTREMES,
     TUNING,
+    PlanFacts,
     notes_of,
     plan_words,
     price_warnings,
-    record_words,
+    read_record,
+    title_of,
 )
+from lastbit.tables import Column
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.sensitivity import weight_one
@@ -33,7 +38,7 @@ from lastbit.tables.query import aggregates
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.sql.statement import parsed
-from tests.report.answer_records import by_region, card, cell, count, mean, record
+from tests.report.answer_records import by_region, card, cell, count, mean, record, simple
 
 PRICES: tuple[dict[str, Any], ...] = (
     {"epsilon": 1},
@@ -41,6 +46,11 @@ PRICES: tuple[dict[str, Any], ...] = (
     {"rho": "1/3"},
     {"epsilon": 1, "delta": "1e-6"},
 )
+
+
+def record_words(record: dict[str, Any]) -> PlanFacts:
+    """What is said of the plan in a record."""
+    return read_record(record).facts
 
 
 def asked(*keys: str) -> Query:
@@ -208,12 +218,12 @@ def test_rows_without_a_unit_are_said_to_be_left_out() -> None:
     said = "Rows without a patient are left out."
     made = record(query, rows)
     made["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
-    assert said in notes_of(made) and said in record_words(made).limits
+    assert said in notes_of(made) and said in " ".join(record_words(made).limits)
     # readers of a page are told of the bias, and not how to tune a card
     assert TUNING in notes_of(made) and BIAS in page(made) and "card tune" not in page(made)
     assert EMPTY_GROUPS not in notes_of(made)
     made = record(query, rows, card=card(unit=None, max_rows=1, max_groups=None))
-    assert "without" not in " ".join(notes_of(made)) + record_words(made).limits
+    assert "without" not in " ".join([*notes_of(made), *record_words(made).limits])
 
 
 def test_empty_groups_and_extremes_have_a_note() -> None:
@@ -224,3 +234,29 @@ def test_empty_groups_and_extremes_have_a_note() -> None:
     found = Query(table="visits", aggregates=(count(), mean()), keys=(by_region(),))
     notes = notes_of(record(found, rows, epsilon=1, delta="1e-9"))
     assert EMPTY_GROUPS not in notes and EXTREMES not in notes
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_the_claim_of_several_quantiles_can_be_read() -> None:
+    """Before, the tree's error was looked for in a question that the claim had not handed on."""
+    rows = polars.DataFrame({"id": range(50), "cost": [float(i) for i in range(50)]})
+    costs = {"cost": Column(name="cost", type="number", bounds=(Fraction(0), Fraction(50)))}
+    question = table(rows, unit="id", max_rows=1, name="t", columns=costs)
+    levels = {f"q{i}": aggregates.quantile("cost", Fraction(i, 10)) for i in range(1, 10)}
+    answer = question.agg(**levels).release(epsilon=1)
+    (tree,) = record_words(answer.record).rows
+    assert tree.what.startswith("tree of")
+    said = dict(claim_of(answer.certificate).facts)
+    assert said[tree.what] == f"{tree.noise}: {tree.price}"
+
+
+@pytest.mark.parametrize("spoiled", [{}, {"parts": 7}, {"measures": [{}]}, {"cost": {"rho": "x"}}])
+@pytest.mark.parametrize("shown", [page, answer_in_terminal, notes_of, title_of, record_words])
+def test_a_malformed_record_is_refused_in_words(shown: Any, spoiled: dict[str, Any]) -> None:
+    """Before, what was missing came out as a KeyError."""
+    whole = simple()
+    wrong = {**whole, "plan": {**whole["plan"], **spoiled} if spoiled else {}}
+    with pytest.raises(InvalidParameter, match=r"record is not an answer's; pass what save\(\)"):
+        shown(wrong)

@@ -48,7 +48,6 @@ from lastbit.report import (
     allowance_json,
     cross_table,
     marginal_tables,
-    marginals_page,
     notes_of,
     plan_words,
     price as price_words,
@@ -415,11 +414,8 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            if isinstance(answer, Marginals):
-                page = marginals_page(answer.record, title=title, account=state)
-            else:
-                page = reports.page(answer.shown or answer.record, title=title, account=state)
-            written_over(report, page)
+            shown = None if isinstance(answer, Marginals) else answer.shown
+            written_over(report, reports.page(shown or answer.record, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"

@@ -35,7 +35,7 @@ from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
-from lastbit.tables import Constant, Cost, from_json
+from lastbit.tables import Constant, Cost, Query, from_json
 from lastbit.verify import read
 
 if TYPE_CHECKING:  # which imports this file
@@ -272,7 +272,7 @@ class Answer:
     @property
     def cost(self) -> Cost:
         """What was paid for it."""
-        return Cost(**{name: Fraction(text) for name, text in self.record["cost"].items()})
+        return Cost.from_json(self.record["cost"])
 
     @property
     def guarantee(self) -> str:
@@ -413,8 +413,8 @@ def consistent(record: dict[str, Any]) -> dict[str, Any]:
         return record
     values = [column for column in record["columns"] if column["role"] == "value"]
     rows = [{**row, "cells": [dict(cell) for cell in row["cells"]]} for row in record["rows"]]
-    query = record["asked"]["query"]
-    whole = query["having"] is None and query["limit"] is None
+    query = Query.from_json(record["asked"]["query"])
+    whole = query.having is None and query.limit is None
     totals: list[int | None] = []
     for place, column in enumerate(values):
         cells, total = [row["cells"][place] for row in rows], None

@@ -11,13 +11,8 @@ from typing import Any
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
 from lastbit.release.answer import checked_title, exported, key_value, record_json
-from lastbit.report import (
-    marginal_tables,
-    marginals_in_notebook,
-    marginals_in_terminal,
-    marginals_page,
-)
-from lastbit.tables import Cost
+from lastbit.report import answer_in_notebook, answer_in_terminal, marginal_tables, page
+from lastbit.tables import Cost, Query
 from lastbit.verify import read
 
 
@@ -111,7 +106,7 @@ class Marginals:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that tables were made of."""
-        return tuple(key["name"] for key in self.record["asked"]["query"]["keys"])
+        return tuple(key.name for key in Query.from_json(self.record["asked"]["query"]).keys)
 
     @property
     def tables(self) -> tuple[MarginalTable, ...]:
@@ -144,7 +139,7 @@ class Marginals:
     @property
     def cost(self) -> Cost:
         """What was paid for all tables together."""
-        return Cost(**{name: Fraction(text) for name, text in self.record["cost"].items()})
+        return Cost.from_json(self.record["cost"])
 
     @property
     def guarantee(self) -> str:
@@ -191,18 +186,17 @@ class Marginals:
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with heat maps: one HTML file that needs nothing else."""
-        page = marginals_page(self.record, title=checked_title(title))
-        exported(page, path, self.spared)
+        exported(page(self.record, title=checked_title(title)), path, self.spared)
 
     def __str__(self) -> str:
-        return marginals_in_terminal(self.record)
+        return answer_in_terminal(self.record)
 
     def __repr__(self) -> str:
         tables = "1 table" if len(self) == 1 else f"{len(self)} tables"
         return f"<Marginals: {tables} of {', '.join(self.columns)}; {self.guarantee}>"
 
     def _repr_html_(self) -> str:
-        return marginals_in_notebook(self.record)
+        return answer_in_notebook(self.record)
 
 
 def _cell(row: Mapping[str, Any]) -> MarginalCell:

@@ -20,13 +20,30 @@ Checked  tests/release/test_recorded.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lastbit.kernel import question_of
 from lastbit.release.answer import key_value
 from lastbit.release.formulas import shown_rows
-from lastbit.tables import Plan
+from lastbit.tables import (
+    AnyPart,
+    Call,
+    ColumnName,
+    Expression,
+    GaussianPart,
+    GaussianSelection,
+    LaplacePart,
+    PairSelection,
+    PartitionSelection,
+    Plan,
+    Query,
+    RankPart,
+    Selection,
+    TreePart,
+    WrittenPlan,
+    columns_in,
+)
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -34,8 +51,6 @@ NOTE = (
     "From the record: an earlier answer holds these numbers, so nothing was charged. Saved, it is "
     "the whole earlier answer with its certificate."
 )
-_SAME = ("table", "where", "joins", "per_unit")
-_KNOWN = frozenset((*_SAME, "keys", "aggregates", "having", "order", "limit"))
 
 
 def served(record: Json, plan: Plan, *, sql: str | None) -> dict[str, Any] | None:
@@ -43,24 +58,24 @@ def served(record: Json, plan: Plan, *, sql: str | None) -> dict[str, Any] | Non
 
     That it is about the same data and card is for the caller to see.
     """
-    old, new = record["asked"]["query"], plan.query.to_json()
-    if not (old.keys() <= _KNOWN and new.keys() <= _KNOWN):
+    old, new = Query.from_json(record["asked"]["query"]), plan.query
+    if old.shown is not None or new.shown is not None:  # formulas
         return None
-    if any(old.get(field) != new.get(field) for field in _SAME):
+    if any(getattr(old, field) != getattr(new, field) for field in _SAME):
         return None
-    keys = _matched(new["keys"], old["keys"])
-    parts = _matched(new["aggregates"], old["aggregates"])
-    if keys is None or parts is None or len(set(keys)) != len(old["keys"]):
+    asked, known = new.to_json(), record["asked"]["query"]
+    keys, parts = (_matched(asked[name], known[name]) for name in ("keys", "aggregates"))
+    if keys is None or parts is None or len(set(keys)) != len(old.keys):
         return None
-    pairs = [
-        (n["name"], old["aggregates"][i]["name"])
-        for n, i in zip(new["aggregates"], parts, strict=True)
-    ]
-    if not _quiet(record["plan"], plan.to_json(), pairs):
+    pairs = [(n.name, old.aggregates[i].name) for n, i in zip(new.aggregates, parts, strict=True)]
+    if not _quiet(WrittenPlan.from_json(record["plan"]), plan.written, pairs):
         return None
     if not _covers(old, new, keys, parts):
         return None
-    return _view(record, plan, keys, parts, sql=sql)
+    return _view(record, plan, old, keys, parts, sql=sql)
+
+
+_SAME = ("table", "where", "joins", "per_unit")
 
 
 def question_of_plan(plan: Plan, data: str | None) -> str:
@@ -71,141 +86,135 @@ def question_of_plan(plan: Plan, data: str | None) -> str:
 
 def _matched(wanted: Iterable[Json], known: Iterable[Json]) -> list[int] | None:
     """Where each of these is among the known ones, whatever they are called."""
-    listed = [_unnamed(one) for one in known]
-    found = [_unnamed(one) for one in wanted]
-    return [listed.index(one) for one in found] if all(one in listed for one in found) else None
-
-
-def _unnamed(data: Json) -> dict[str, Any]:
-    return {field: value for field, value in data.items() if field != "name"}
+    # as JSON, which tells 1 from true in a list of keys
+    listed, asked = ([{**one, "name": ""} for one in some] for some in (known, wanted))
+    return [listed.index(one) for one in asked] if all(one in listed for one in asked) else None
 
 
 # ---------------------------------------------------------------- noise
 
 
-def _quiet(old: Json, new: Json, pairs: Iterable[tuple[str, str]]) -> bool:
+def _quiet(old: WrittenPlan, new: WrittenPlan, pairs: Iterable[tuple[str, str]]) -> bool:
     """Whether the recorded columns have at most the noise of the new plan; pairs are (new, old)."""
-    selections = [[part for part in plan["parts"] if part["part"] == "keys"] for plan in (old, new)]
-    if len(selections[0]) != len(selections[1]):
-        return False
-    if not all(map(_at_most, *selections)):
+    before, after = (
+        [part for part in plan.parts if isinstance(part, Selection)] for plan in (old, new)
+    )
+    if len(before) != len(after) or not all(map(_at_most, before, after)):
         return False
     for ours, theirs in pairs:
-        before, after = _noise_of(old, theirs), _noise_of(new, ours)
-        if before.keys() != after.keys() or not before:
+        known, wanted = _noise_of(old, theirs), _noise_of(new, ours)
+        if known.keys() != wanted.keys() or not known:
             return False
-        if not all(_at_most(before[role], after[role]) for role in before):
+        if not all(_at_most(known[role], wanted[role]) for role in known):
             return False
     return True
 
 
-def _noise_of(plan: Json, name: str) -> dict[Any, Json]:
+def _noise_of(plan: WrittenPlan, name: str) -> dict[Any, AnyPart]:
     """The mechanisms behind one column, by what they measure; {} if that is not understood."""
-    measures = {measure["name"]: _unnamed(measure) for measure in plan["measures"]}
-    recipe = next(one for one in plan["recipes"] if one["aggregate"] == name)
-    found: dict[Any, Json] = {}
-    for kind, measure in recipe["measures"].items():
-        own = [part for part in plan["parts"] if part.get("measure") == measure]
-        noises = [part for part in own if part["part"] in ("noise", "tree")]
-        ranks = [part for part in own if part["part"] == "rank" and part["aggregate"] == name]
-        counted = [part for part in own if part["part"] == "keys"]
+    # the same sum of the same values is another measure where it is scaled otherwise
+    measures = {measure.name: replace(measure, name="") for measure in plan.measures}
+    recipe = next(one for one in plan.recipes if one.aggregate == name)
+    found: dict[Any, AnyPart] = {}
+    for kind, measure in recipe.measures.items():
+        own = [p for p in plan.parts if not isinstance(p, PairSelection) and p.measure == measure]
+        kinds = LaplacePart | GaussianPart | TreePart
+        noises: list[AnyPart] = [part for part in own if isinstance(part, kinds)]
+        ranks: list[AnyPart] = [p for p in own if isinstance(p, RankPart) and p.aggregate == name]
+        counted: list[AnyPart] = [part for part in own if isinstance(part, Selection)]
         if not (noises or ranks or counted):
             return {}
         for part in noises or ranks or counted:
-            # the same sum of the same values is another measure where it is scaled otherwise
-            meant = repr(sorted(measures[measure].items(), key=str))
-            found[kind, part.get("role"), part.get("level"), meant] = part
+            role = (part.role, part.level) if isinstance(part, RankPart) else None
+            found[kind, role, measures[measure]] = part
     return found
 
 
-def _at_most(old: Json, new: Json) -> bool:
+def _at_most(old: AnyPart, new: AnyPart) -> bool:
     """Whether one mechanism is the other one with no more noise, and no higher a threshold."""
-    alike = (
-        "part",
-        "mechanism",
-        "candidates",
-        "keys_per_person",
-        "weight_one",
-        "branching",
-        "levels",
-    )
-    if any(old.get(field) != new.get(field) for field in alike):
-        return False
-    if ("single" in old) != ("single" in new):
-        return False
-    if "single" in old and not _at_most(old["single"], new["single"]):
-        return False
-    known = False
-    for field in ("scale", "variance", "threshold"):
-        if (field in old) != (field in new):
-            return False
-        if field in old:
-            known = True
-            if Fraction(old[field]) > Fraction(new[field]):
+    match old, new:
+        case LaplacePart(), LaplacePart():
+            return old.scale <= new.scale
+        case GaussianPart(), GaussianPart():
+            return old.variance <= new.variance
+        case TreePart(), TreePart():
+            return old.tree == new.tree and _at_most(old.noise, new.noise)
+        case RankPart(), RankPart():  # the rate sharpens it
+            return old.candidates == new.candidates and old.rate >= new.rate
+        case PartitionSelection(), PartitionSelection():
+            quiet = old.scale <= new.scale and old.threshold <= new.threshold
+            return quiet and old.keys_per_person == new.keys_per_person
+        case GaussianSelection(), GaussianSelection():
+            if (old.keys_per_person, old.weight_one) != (new.keys_per_person, new.weight_one):
                 return False
-    if "rate" in old and "rate" in new:  # an exponential mechanism: the rate sharpens it
-        return Fraction(old["rate"]) >= Fraction(new["rate"])
-    return known
+            if old.variance > new.variance or old.threshold > new.threshold:
+                return False
+            one, other = old.single, new.single
+            if one is None or other is None:
+                return one is other
+            return one.scale <= other.scale and one.threshold <= other.threshold
+    return False
 
 
 # ---------------------------------------------------------------- rows
 
 
-def _covers(old: Json, new: Json, keys: list[int], parts: list[int]) -> bool:
+def _covers(old: Query, new: Query, keys: list[int], parts: list[int]) -> bool:
     """Whether the record has every row that the question shows."""
     named = _places(new, keys, parts)
-    before = _places(old, range(len(old["keys"])), range(len(old["aggregates"])))
-    tests = [_tests(old["having"], before), _tests(new["having"], named)]
-    if any(test is None for one in tests for test in one):
+    before = _places(old, range(len(old.keys)), range(len(old.aggregates)))
+    known, wanted = _tests(old.having, before), _tests(new.having, named)
+    if known is None or wanted is None:
         return False
-    if old["limit"] is None:
-        return all(test in tests[1] for test in tests[0])
+    if old.limit is None:
+        return all(test in wanted for test in known)
     orders = [
-        [[places.get(name.lower()), falls] for name, falls in query["order"]]
+        [(places[one.name.lower()], one.descending) for one in query.order]
         for query, places in ((old, before), (new, named))
     ]
-    limited = new["limit"] is not None and new["limit"] <= old["limit"]
-    return (
-        limited
-        and orders[0] == orders[1]
-        and sorted(map(repr, tests[0])) == sorted(map(repr, tests[1]))
-    )
+    limited = new.limit is not None and new.limit <= old.limit
+    same = sorted(map(repr, known)) == sorted(map(repr, wanted))
+    return limited and orders[0] == orders[1] and same
 
 
-def _places(query: Json, keys: Iterable[int], parts: Iterable[int]) -> dict[str, str]:
+def _places(query: Query, keys: Iterable[int], parts: Iterable[int]) -> dict[str, str]:
     """The columns of an answer by what the record has them as."""
-    found = {key["name"].lower(): f"key {i}" for key, i in zip(query["keys"], keys, strict=True)}
-    aggregates = zip(query["aggregates"], parts, strict=True)
-    return found | {part["name"].lower(): f"part {i}" for part, i in aggregates}
+    found = {key.name.lower(): f"key {i}" for key, i in zip(query.keys, keys, strict=True)}
+    aggregates = zip(query.aggregates, parts, strict=True)
+    return found | {part.name.lower(): f"part {i}" for part, i in aggregates}
 
 
-def _tests(having: Any, places: Mapping[str, str]) -> list[Any]:
-    """The conditions that must all hold, with the record's own names."""
+def _tests(having: Expression | None, places: Mapping[str, str]) -> list[Expression] | None:
+    """The conditions that must all hold, with the record's own names; None if one is unknown."""
     if having is None:
         return []
-    several = isinstance(having, list) and having[:1] == ["and"]
-    return [_renamed(test, places) for test in (having[1:] if several else [having])]
+    if not all(column.name.lower() in places for column in columns_in(having)):
+        return None
+    both = isinstance(having, Call) and having.function == "and"
+    tests = having.arguments if both else (having,)  # type: ignore[union-attr]  # a call
+    return [_renamed(test, places) for test in tests]
 
 
-def _renamed(data: Any, places: Mapping[str, str]) -> Any:
-    if isinstance(data, Mapping):
-        if isinstance(data.get("column"), str):
-            return {"column": places.get(data["column"].lower())}
-        return dict(data)
-    return [_renamed(part, places) for part in data] if isinstance(data, list) else data
+def _renamed(expression: Expression, places: Mapping[str, str]) -> Expression:
+    match expression:
+        case ColumnName(name):
+            return ColumnName(places[name.lower()])
+        case Call(function, arguments):
+            return Call(function, tuple(_renamed(part, places) for part in arguments))
+    return expression
 
 
 def _view(
-    record: Json, plan: Plan, keys: list[int], parts: list[int], *, sql: str | None
+    record: Json, plan: Plan, old: Query, keys: list[int], parts: list[int], *, sql: str | None
 ) -> dict[str, Any]:
-    query, old = plan.query, record["asked"]["query"]
+    query = plan.query
     values = [column for column in record["columns"] if column["role"] == "value"]
     columns: list[dict[str, Any]] = [
         {"name": key.name, "role": "key", "function": None} for key in query.keys
     ]
     chosen: list[int] = []
     for part, place in zip(query.aggregates, parts, strict=True):
-        known = old["aggregates"][place]["name"]
+        known = old.aggregates[place].name
         for i, column in enumerate(values):
             if column.get("aggregate", column["name"]) == known:
                 named = part.name + column["name"].removeprefix(known)

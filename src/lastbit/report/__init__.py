@@ -12,9 +12,10 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `charts.py` | one frame, one look; bars and stems as SVG |
 | `law_charts.py` | the two output laws of an audit |
 | `page.py`, `templates/` | words fit to print; the HTML shell, a template for each kind of page |
-| `plan.py` | a plan in words, the same on every screen |
+| `plan.py` | the facts of a plan, the same on every screen; the record of an answer, read |
 | `budget.py` | what is spent and what is left of an account |
-| `answer.py` | an answer: numbers with intervals, tables, charts, its page |
+| `answer.py` | an answer: its question, promise and page |
+| `cells.py`, `answer_charts.py`, `marginals.py` | its numbers as text; charts; tables of counts |
 | `claims.py` | what a certificate claims, in words |
 | `certificate.py`, `proofs.py` | its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |

@@ -42,11 +42,7 @@ from lastbit.report.law_charts import Cell as Cell, LawPanel as LawPanel, law_pi
 from lastbit.report.maps import PlaceMap as PlaceMap, place_map as place_map
 from lastbit.report.marginals import (
     cross_table as cross_table,
-    marginal_parts as marginal_parts,
     marginal_tables as marginal_tables,
-    marginals_in_notebook as marginals_in_notebook,
-    marginals_in_terminal as marginals_in_terminal,
-    marginals_page as marginals_page,
 )
 from lastbit.report.page import (
     AuditStory as AuditStory,

@@ -20,23 +20,25 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from string import Template
-from typing import Any
 
 from markupsafe import Markup
 
-from lastbit.report.cells import Record, key_words, shown_cell
+from lastbit.report.cells import key_words, shown_cell, value_columns
 from lastbit.report.charts import (
     Axis,
     Frame,
+    Scale,
     Ticks,
     box,
     colours,
     document,
+    drawing,
     element,
     line,
     path,
@@ -45,6 +47,8 @@ from lastbit.report.charts import (
     tick_label,
 )
 from lastbit.report.page import amount, printable
+from lastbit.report.plan import Reading, Record
+from lastbit.tables import Call, ColumnName, GroupKey
 
 MOST_GROUPS, MOST_HISTOGRAMS = 40, 12
 _WIDE, _NARROW, _HALF = 880, 358, 430
@@ -82,27 +86,21 @@ class Drawing:
     lines: Sequence[Markup]
 
 
-def answer_charts(record: Record) -> list[Markup]:
+def answer_charts(reading: Reading) -> list[Markup]:
     """The charts for a page, each once for a wide window and once for a narrow one."""
     return [
-        *(_inline(one, "chart") for one in drawings(record)),
-        *(_inline(one, "narrow chart") for one in drawings(record, narrow=True)),
+        drawing(kind, one.name, one.width, one.height, one.lines)
+        for kind, narrow in (("chart", False), ("narrow chart", True))
+        for one in drawings(reading, narrow=narrow)
     ]
 
 
-def in_notebook(record: Record) -> list[tuple[str, str]]:
+def in_notebook(reading: Reading) -> list[tuple[str, str]]:
     """The charts as addresses of pictures that hold themselves, each with its name."""
-    style = "".join(
-        (
-            "<style>",
-            _LINES.substitute(colours(dark=False)),
-            " @media (prefers-color-scheme: dark) { ",
-            _LINES.substitute(colours(dark=True)),
-            " }</style>",
-        )
-    )
+    light, dark = (_LINES.substitute(colours(dark)) for dark in (False, True))
+    style = f"<style>{light} @media (prefers-color-scheme: dark) {{ {dark} }}</style>"
     found = []
-    for one in drawings(record):
+    for one in drawings(reading):
         size = {"width": round(one.width), "height": round(one.height)}
         picture = document(one.name, **size, lines=[Markup(style), *one.lines])
         coded = base64.b64encode(picture.encode()).decode()
@@ -110,12 +108,12 @@ def in_notebook(record: Record) -> list[tuple[str, str]]:
     return found
 
 
-def drawings(record: Record, *, narrow: bool = False) -> list[Drawing]:
+def drawings(reading: Reading, *, narrow: bool = False) -> list[Drawing]:
     """The charts of an answer; none where there is nothing to compare."""
-    columns, rows = _values(record), record["rows"]
+    columns, rows = value_columns(reading.record), reading.record["rows"]
     plain = [i for i, column in enumerate(columns) if column["function"] != "histogram"]
     found: list[Drawing] = []
-    times = _times(record)
+    times = _times(reading)
     if times is not None:
         found += [_lines(times, columns[place], place, narrow=narrow) for place in plain]
     elif len(rows) > 1 and narrow:
@@ -134,26 +132,14 @@ def drawings(record: Record, *, narrow: bool = False) -> list[Drawing]:
     return found
 
 
-def charted(record: Record) -> int | None:
+def charted(reading: Reading) -> int | None:
     """How many groups the charts show, where those are not all."""
-    most = MOST_GROUPS
+    most, record = MOST_GROUPS, reading.record
     if any(column["function"] == "histogram" for column in record["columns"]):
         most = MOST_HISTOGRAMS
-    elif _times(record) is not None:
+    elif _times(reading) is not None:
         return None
     return most if len(record["rows"]) > most else None
-
-
-def _values(record: Record) -> list[Record]:
-    return [column for column in record["columns"] if column["role"] == "value"]
-
-
-def _inline(one: Drawing, kind: str) -> Markup:
-    shell = (
-        '<svg class="{4}" viewBox="0 0 {0:g} {1:.0f}" width="{0:g}" role="img" aria-label="{2}">'
-    )
-    inside = Markup("\n").join(one.lines)
-    return Markup(shell + "\n{3}\n</svg>").format(one.width, one.height, one.name, inside, kind)
 
 
 def _group(row: Record, most: int) -> str:
@@ -177,11 +163,7 @@ def _groups(rows: Sequence[Record], columns: Sequence[Record], chosen: list[int]
         lines.append(text(start, 18, "heading", name))
         words = _labels(cells)
         room = min(max(map(len, words)) * _LETTER + 14, wide * 0.55)
-        domain = _domain(cells, bars=bars)
-        across = Axis(ends=domain, ticks=_fitting(domain, wide - room - 4))
-        up = Axis(ends=(0, 1), ticks=(), grid=False)
-        height = _ROW * len(cells) + 8
-        frame = Frame(start + 4, _TOP - 8, wide - room - 4, height, across, up)
+        frame = _across(cells, start + 4, _TOP - 8, wide - room - 4, _ROW, bars=bars)
         lines += frame.lines()
         for cell, y, label in zip(cells, middles, words, strict=True):
             lines += _mark(cell, frame, y, bars=bars)
@@ -196,11 +178,7 @@ def _narrow_groups(rows: Sequence[Record], column: Record, place: int) -> Drawin
     name = printable(column["name"], 34)
     cells = [row["cells"][place] for row in rows]
     bars = column["function"] in _FROM_ZERO
-    domain = _domain(cells, bars=bars)
-    across = Axis(ends=domain, ticks=_fitting(domain, _NARROW - 24))
-    height = _NARROW_ROW * len(rows) + 8
-    up = Axis(ends=(0, 1), ticks=(), grid=False)
-    frame = Frame(12, 32, _NARROW - 24, height, across, up)
+    frame = _across(cells, 12, 32, _NARROW - 24, _NARROW_ROW, bars=bars)
     lines = [text(0, 18, "heading", name), *frame.lines()]
     for i, (row, cell, label) in enumerate(zip(rows, cells, _labels(cells), strict=True)):
         top = 32 + _NARROW_ROW * i
@@ -209,7 +187,17 @@ def _narrow_groups(rows: Sequence[Record], column: Record, place: int) -> Drawin
         lines.append(text(_NARROW, top + 18, "end", label))
         lines += _mark(cell, frame, top + 31, bars=bars)
     words = f"{name}, by group, with 95 % intervals"
-    return Drawing(name=words, width=_NARROW, height=height + 32 + _BOTTOM, lines=lines)
+    return Drawing(name=words, width=_NARROW, height=frame.floor + _BOTTOM, lines=lines)
+
+
+def _across(
+    cells: Sequence[Record], left: float, top: float, width: float, row: float, *, bars: bool
+) -> Frame:
+    """A frame with the numbers of these cells across, and a row for each."""
+    domain = _domain(cells, bars=bars)
+    across = Axis(ends=domain, ticks=_fitting(domain, width))
+    up = Axis(ends=(0, 1), ticks=(), grid=False)
+    return Frame(left, top, width, row * len(cells) + 8, across, up)
 
 
 def _fitting(domain: tuple[float, float], width: float) -> Ticks:
@@ -271,9 +259,9 @@ class _Times:
     """Whether places are days, counted as `date.toordinal` does."""
 
 
-def _times(record: Record) -> _Times | None:
+def _times(reading: Reading) -> _Times | None:
     """The rows as series over time, if a key is one and the others are few."""
-    rows, keys = record["rows"], record["asked"]["query"].get("keys", ())
+    rows, keys = reading.record["rows"], reading.query.keys
     if not _FEWEST_TIMES <= len(rows) <= _MOST_TIMES or not 1 <= len(keys) <= 2:
         return None
     for place, key in enumerate(keys):
@@ -293,35 +281,31 @@ def _times(record: Record) -> _Times | None:
             if moment is not None:
                 series.setdefault("".join(others), []).append((moment[0], row["cells"]))
         if len(series) <= _MOST_SERIES:
-            ordered = {name: sorted(points, key=_first) for name, points in series.items()}
-            return _Times(series=ordered, name=printable(key["name"], 40), calendar=calendars.pop())
+            ordered = {name: sorted(points, key=itemgetter(0)) for name, points in series.items()}
+            return _Times(series=ordered, name=printable(key.name, 40), calendar=calendars.pop())
     return None
 
 
-def _first(point: tuple[int, Any]) -> int:
-    return point[0]
-
-
-def _moment(value: Record, key: Record) -> tuple[int, bool] | None:
+def _moment(value: Record, key: GroupKey) -> tuple[int, bool] | None:
     """Where a key stands in time, and whether that is a day of the calendar; None if nowhere."""
-    known, expression = value["value"], key["expression"]
+    known = value["value"]
     if value["type"] in ("date", "text") and isinstance(known, str):
         match = _ISO.fullmatch(known)
         try:
-            return None if match is None else (_ordinal(match), True)
+            if match is None:
+                return None
+            year, month, day = match.groups()
+            return date(int(year), int(month), int(day or 1)).toordinal(), True
         except ValueError:
             return None
-    period = expression[0] if isinstance(expression, list) else key["name"]
-    if isinstance(expression, dict) and "column" in expression:
-        period = expression["column"]
-    if isinstance(known, int) and not isinstance(known, bool) and str(period).lower() in _PERIODS:
+    period = key.name
+    if isinstance(key.expression, Call):
+        period = key.expression.function
+    elif isinstance(key.expression, ColumnName):
+        period = key.expression.name
+    if isinstance(known, int) and not isinstance(known, bool) and period.lower() in _PERIODS:
         return known, False
     return None
-
-
-def _ordinal(match: re.Match[str]) -> int:
-    year, month, day = match.groups()
-    return date(int(year), int(month), int(day or 1)).toordinal()
 
 
 def _lines(times: _Times, column: Record, place: int, *, narrow: bool) -> Drawing:
@@ -441,18 +425,16 @@ def _histograms(
     room = width - left - max(14.0, len(labels[-1]) * _LETTER / 2 + 2)
     starts = [float(edge) for edge in edges] if to_scale else [float(i) for i in range(len(edges))]
     across = Axis(ends=(starts[0], starts[-1]), ticks=(), grid=False)
+    ticks = _apart(starts, labels, across.scale(left, left + room))
+    across = replace(across, ticks=ticks, label=_scale_words(widths, to_scale))
     frame = Frame(left, _BARS_TOP, room, _BARS_HEIGHT, across, Axis(ends=domain, ticks=heights))
-    ticks = _apart(starts, labels, frame)
-    across = Axis(ends=across.ends, ticks=ticks, grid=False, label=_scale_words(widths, to_scale))
-    frame = Frame(left, _BARS_TOP, room, _BARS_HEIGHT, across, frame.up)
     for row, cells in zip(rows, groups, strict=True):
         title = f"{name}, {_group(row, 40)}" if row["keys"] else name
         lines = [text(0, 18, "heading", title), *frame.lines()]
         for (start, end), cell in zip(pairwise(starts), cells, strict=True):
             lines += _range_bar(frame, frame.x(start), frame.x(end), cell)
         words = f"{title}: rows in each range, with 95 % intervals"
-        below = 48 if across.label else 28
-        height = _BARS_TOP + _BARS_HEIGHT + below + 10
+        height = frame.floor + (58 if across.label else 38)
         yield Drawing(name=words, width=width, height=height, lines=lines)
 
 
@@ -469,15 +451,15 @@ def _scale_words(widths: Sequence[Fraction], to_scale: bool) -> str:
     return f"height: rows for each {tick_label(float(min(widths)))} of width"
 
 
-def _apart(places: Sequence[float], labels: Sequence[str], frame: Frame) -> Ticks:
+def _apart(places: Sequence[float], labels: Sequence[str], scale: Scale) -> Ticks:
     """As many labels of edges as do not touch each other."""
     found: list[tuple[float, str]] = []
     free = -math.inf
     for place, label in zip(places, labels, strict=True):
         half = len(label) * _LETTER / 2
-        if frame.x(place) - half >= free:
+        if scale(place) - half >= free:
             found.append((place, label))
-            free = frame.x(place) + half + 8
+            free = scale(place) + half + 8
     return tuple(found)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from lastbit.ledger import Account, Allowance, Entry
 from lastbit.privacy import MomentFilter
-from lastbit.report.cells import Record
 from lastbit.report.page import CURRENCIES, amount, price
+from lastbit.report.plan import Record
 from lastbit.tables import Cost
 
 _TENTH = Fraction(1, 10)

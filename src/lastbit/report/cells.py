@@ -9,15 +9,12 @@ least as surely as what was released. Keys are text that a stranger may have wri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
 
 from lastbit.exact import fixed
 from lastbit.report.page import printable
-
-Record: TypeAlias = Mapping[str, Any]
+from lastbit.report.plan import Record
 
 _MOST_DIGITS = 9
 
@@ -67,3 +64,35 @@ def key_words(key: Record, most: int = 200) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return printable(value, most) if value != "" else "(empty text)"
+
+
+def value_columns(record: Record) -> list[Record]:
+    """The released columns of an answer, without its keys."""
+    return [column for column in record["columns"] if column["role"] == "value"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerTable:
+    """Headings and rows of text; the columns of `numbers` are set flush right."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...]
+    left_out: int = 0
+    """How many groups of the answer are not among the rows."""
+
+    @property
+    def widths(self) -> list[int]:
+        """How many letters wide each column is."""
+        return [max(map(len, cells)) for cells in zip(self.headings, *self.rows, strict=True)]
+
+    @property
+    def lines(self) -> list[str]:
+        """Headings and rows as aligned text."""
+        return [
+            "  ".join(
+                cell.rjust(width) if place in self.numbers else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, self.widths, strict=True))
+            ).rstrip()
+            for row in (self.headings, *self.rows)
+        ]

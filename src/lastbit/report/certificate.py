@@ -7,7 +7,6 @@ else wrote.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,12 +16,11 @@ from markupsafe import Markup
 from lastbit.exact import floor_log2
 from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
 from lastbit.report.claims import Json, claim_of
-from lastbit.report.page import rendered
+from lastbit.report.page import rendered, whole_text
 from lastbit.report.proofs import Rule, float_name, in_latex, latex_proof, laws_of, proof_of, up
 from lastbit.verify import number
 
 _OPEN_DEPTH = 2
-_MOST_JSON = 400_000
 
 
 def certificate_page(certificate: Json, *, file: str | None = None) -> Markup:
@@ -35,8 +33,6 @@ def certificate_page(certificate: Json, *, file: str | None = None) -> Markup:
     """
     claim = claim_of(certificate)
     panel = _panel(certificate)
-    # ASCII: a letter that the page would replace is still there as its code
-    whole = json.dumps(certificate, indent=1, ensure_ascii=True)
     return rendered(
         "certificate.html",
         title=claim.title,
@@ -47,7 +43,7 @@ def certificate_page(certificate: Json, *, file: str | None = None) -> Markup:
         steps=_steps(proof_of(certificate)),
         certificate=certificate,
         file=file,
-        json=whole if len(whole) <= _MOST_JSON else None,
+        json=whole_text(certificate),
     )
 
 

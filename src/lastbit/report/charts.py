@@ -123,6 +123,11 @@ def clean(words: str) -> str:
     return words if isinstance(words, Markup) else _UNFIT.sub("\ufffd", words)
 
 
+def shortened(words: str, most: int) -> str:
+    """The words, cut if they are longer than this many letters."""
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) -> Markup:
     """A whole SVG file: the name that a screen reader says, the look, the paper and the marks."""
     parts = (
@@ -136,6 +141,22 @@ def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) ->
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-labelledby="name">\n{inside}\n</svg>\n'
     )
+
+
+def drawing(
+    kind: str,
+    name: str,
+    width: float,
+    height: float,
+    lines: Iterable[Markup],
+    *,
+    tall: bool = False,
+) -> Markup:
+    """A chart inside a page; `tall`: its height is kept where there is no room for its width."""
+    size = f'width="{width:g}"' + (f' height="{height:.0f}"' if tall else "")
+    shell = '<svg class="{}" viewBox="0 0 {:g} {:.0f}" {} role="img" aria-label="{}">\n{}\n</svg>'
+    inside = Markup("\n").join(lines)
+    return Markup(shell).format(kind, width, height, Markup(size), name, inside)
 
 
 def inline(svg: Markup) -> Markup:
@@ -153,9 +174,9 @@ def text(x: float, y: float, kind: str, words: str) -> Markup:
     return element("text", kind, words, x=x, y=y)
 
 
-def box(kind: str, x: float, y: float, width: float, height: float) -> Markup:
+def box(kind: str, x: float, y: float, width: float, height: float, **look: str) -> Markup:
     """A rectangle."""
-    return element("rect", kind, x=x, y=y, width=width, height=height)
+    return element("rect", kind, x=x, y=y, width=width, height=height, **look)
 
 
 def path(shape: str, kind: str, places: Iterable[Point], *, dashes: str = "") -> Markup:

@@ -5,14 +5,15 @@ Numbers are rounded the safe way: a bound on a loss up, a probability that refut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
-from lastbit.report.page import CURRENCIES, amount, quoted
+from lastbit.report.charts import shortened
+from lastbit.report.page import CURRENCIES, MALFORMED, amount, quoted
 from lastbit.report.proofs import down, exact, float_name, probability, up
 from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
 
@@ -53,7 +54,7 @@ def claim_of(certificate: Json) -> Claim:
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except MALFORMED as error:
         raise InvalidParameter(
             "certificate", problem="has no claim that can be read", remedy="write it again"
         ) from error
@@ -93,21 +94,15 @@ def _snapping(claim: Json, _: Json) -> Claim:
 
 
 def _rounding(claim: Json, body: Json) -> Claim:
-    epsilon, cell, distance = number(claim["epsilon"]), exact(claim["cell"]), claim["sensitivity"]
-    low, high = map(exact, claim["region"])
+    epsilon = number(claim["epsilon"])
     values = "[{}, {}]".format(*map(exact, claim["values"])) if "values" in claim else ""
     ideal = epsilon - number(body["excess"])
     total = _above(epsilon, ideal)
     sentences = (
-        f"The code's sum is rounded to the nearest multiple of {cell}, and what "
-        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
-        f"{values or 'that region'} at most {exact(distance)} apart and for every result, the "
-        f"logarithm of the ratio of its two probabilities is at most {total}.",
+        f"{_moved(claim, values or 'that region')} and for every result, the logarithm of the "
+        f"ratio of its two probabilities is at most {total}.",
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
-    )
-    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
-        ("about", "the steps below; no code is named"),
     )
     names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
     programs = zip(names, map(_code, claim["programs"]), strict=False)
@@ -117,13 +112,7 @@ def _rounding(claim: Json, body: Json) -> Claim:
         most = f"a factor e**({exact(claim['rate'])} d) over d"
         noise = f"declared, not proved: its density changes by at most {most}"
     facts = (
-        *about,
-        *programs,
-        ("noise", noise),
-        ("rounded to", f"multiples of {cell}"),
-        ("region", f"[{low}, {high}]"),
-        *((("values", values),) if values else ()),
-        ("values apart", exact(distance)),
+        *_float_noise(claim, programs, noise, values),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
@@ -134,31 +123,18 @@ def _rounding(claim: Json, body: Json) -> Claim:
 
 def _gaussian(claim: Json, body: Json) -> Claim:
     epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
-    cell, distance, variance = (
-        exact(text) for text in (claim["cell"], claim["sensitivity"], body["variance"])
-    )
-    low, high = map(exact, claim["region"])
     ideal, missed = up(number(body["ideal_delta"])), up(number(body["missed"]))
     sentences = (
-        f"The code's sum is rounded to the nearest multiple of {cell}, and what lies beyond "
-        f"[{low}, {high}] is moved to its nearer end. For every two values in that region at most "
-        f"{distance} apart and every set of results, one probability is at most e**ε times the "
-        f"other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
+        f"{_moved(claim, 'that region')} and every set of results, one probability is at most "
+        f"e**ε times the other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
         f"In exact arithmetic δ would be below {ideal}; draws of probability {missed} are given "
         "up, and the rest is the price of the floats and of the generator.",
     )
-    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
-        ("about", "the steps below; no code is named"),
-    )
-    test = claim["accepted"]
+    test, programs = claim["accepted"], [("code", _code(claim["programs"][0]))]
+    if test is not None:
+        programs.append(("drawn until within 0 and 1", _code(test)))
     facts = (
-        *about,
-        ("code", _code(claim["programs"][0])),
-        *((("drawn until within 0 and 1", _code(test)),) if test is not None else ()),
-        ("noise", f"normal, of variance {variance}"),
-        ("rounded to", f"multiples of {cell}"),
-        ("region", f"[{low}, {high}]"),
-        ("values apart", distance),
+        *_float_noise(claim, programs, f"normal, of variance {exact(body['variance'])}"),
         ("uniforms", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
     )
@@ -166,8 +142,31 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
 
 
-def _inputs(count: int) -> str:
-    return "one input" if count == 1 else f"{count} inputs"
+def _moved(claim: Json, values: str) -> str:
+    """What becomes of the code's sum, and for which values the claim is."""
+    low, high = map(exact, claim["region"])
+    return (
+        f"The code's sum is rounded to the nearest multiple of {exact(claim['cell'])}, and what "
+        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
+        f"{values} at most {exact(claim['sensitivity'])} apart"
+    )
+
+
+def _float_noise(
+    claim: Json, programs: Iterable[tuple[str, str]], noise: str, values: str = ""
+) -> Facts:
+    """The code, its noise, and how its sum is rounded and truncated."""
+    about = [fact for record in claim["code"] for fact in _named(record)]
+    low, high = map(exact, claim["region"])
+    return (
+        *(about or [("about", "the steps below; no code is named")]),
+        *programs,
+        ("noise", noise),
+        ("rounded to", f"multiples of {exact(claim['cell'])}"),
+        ("region", f"[{low}, {high}]"),
+        *((("values", values),) if values else ()),
+        ("values apart", exact(claim["sensitivity"])),
+    )
 
 
 def _coupling(claim: Json, _: Json) -> Claim:
@@ -183,8 +182,9 @@ def _coupling(claim: Json, _: Json) -> Claim:
         limits = ", ".join(map(exact, claim["values"]))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentence = (
-        f"For {_inputs(count)}, and every two databases that differ {differ}: whatever the program "
-        f"puts out, its two probabilities differ by at most e**ε, ε = {exact(claim['epsilon'])}"
+        f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that "
+        f"differ {differ}: whatever the program puts out, its two probabilities differ by at most "
+        f"e**ε, ε = {exact(claim['epsilon'])}"
         + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
     )
     program = "not named" if claim["code"] is None else str(claim["code"]["function"])
@@ -265,8 +265,7 @@ def _ranges(ranges: Json) -> Facts:
 
 
 def _code(rows: Any) -> str:
-    words = expression_text(expression_from_json(rows))
-    return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+    return shortened(expression_text(expression_from_json(rows)), _MOST_CODE)
 
 
 # ---------------------------------------------------------------- an answer about a table
@@ -274,12 +273,14 @@ def _code(rows: Any) -> str:
 
 def _release(claim: Json, body: Json) -> Claim:
     # it loads the rooms of tables, which claims about code need not wait for
-    from lastbit.report.plan import composition_sentence, plan_rows
+    from lastbit.report.plan import plan_facts
+    from lastbit.tables import Cost, Query, WrittenPlan
 
-    plan = body["plan"]
+    plan, query = WrittenPlan.from_json(body["plan"]), Query.from_json(body["query"])
+    table, cost = quoted(claim["table"]), Cost.from_json(claim)
     unit = "row" if claim["unit"] is None else quoted(claim["unit"])
-    costs = ((letter, number(claim[name])) for name, letter in CURRENCIES)
-    price = ", ".join(f"{letter} ≤ {amount(cost, up=True)}" for letter, cost in costs if cost)
+    costs = ((letter, getattr(cost, name)) for name, letter in CURRENCIES)
+    price = ", ".join(f"{letter} ≤ {amount(paid, up=True)}" for letter, paid in costs if paid)
     relation = "changed" if claim["neighbours"] == "change-one" else "more or less"
     however = "" if claim["unit"] is None else ", however many rows it has"
     sentences = (
@@ -287,24 +288,25 @@ def _release(claim: Json, body: Json) -> Claim:
         f"answers differ by no more than {price} allows.",
         "It is the price of the whole answer: all its columns and groups, and which keys it shows.",
     )
-    columns = ", ".join(
-        f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
-    )
-    many, engine = plan["max_rows"], body.get("engine")  # which earlier certificates do not name
+    columns = ", ".join(f"{quoted(part.name)} ({part.function})" for part in query.aggregates)
+    engine = body.get("engine")  # which earlier certificates do not name
     # short: where a line is cut, a name must not come out of its quotes
-    rows = plan_rows({"plan": plan}, named=lambda name, _: quoted(name, 16))
+    known = plan_facts(plan, query, "", named=lambda name, _: quoted(name, 16))
     facts = (
-        ("table", quoted(claim["table"])),
+        ("table", table),
         ("released", columns),
-        ("groups", "found privately" if plan["groups"] is None else f"{plan['groups']}, public"),
+        ("groups", "found privately" if plan.groups is None else f"{plan.groups}, public"),
         ("privacy unit", f"one {unit} {relation}"),
-        ("contribution bound", f"{many} {'row' if many == 1 else 'rows'} in all"),
-        *((row.what, f"{row.noise}: {row.price}" if row.price else row.noise) for row in rows),
-        ("adds up", composition_sentence({"plan": plan})),
+        ("contribution bound", f"{plan.max_rows} {'row' if plan.max_rows == 1 else 'rows'} in all"),
+        *(
+            (row.what, f"{row.noise}: {row.price}" if row.price else row.noise)
+            for row in known.rows
+        ),
+        ("adds up", known.composition),
         *(() if engine is None else (("engine", _engine(engine)),)),
         ("SHA-256 of the rows", str(claim["rows"])),
     )
-    return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
+    return Claim(f"An answer from {table}", price, sentences, facts)
 
 
 def _engine(engine: Json) -> str:

@@ -19,24 +19,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
 from lastbit.exact import rounded_up
-from lastbit.ledger import Account, Ledger, exported
+from lastbit.ledger import Account, Ledger
 from lastbit.privacy import ZCDP, ApproxDP, PureDP, posterior_bounds
-from lastbit.report.cells import Record
 from lastbit.report.page import CURRENCIES, amount, listed, price, printable, rendered
 from lastbit.report.plan import (
-    bounding_sentences,
-    composition_sentence,
+    PlanFacts,
+    Reading,
+    Record,
+    bound_words,
     many,
-    plan_rows,
     price_warnings,
+    read_record,
     title_of,
+    unit_word,
 )
-from lastbit.report.register import Judge
+from lastbit.report.register import Judge, answers_in
 from lastbit.tables import DataCard
 
 WIDTH = 78
@@ -83,13 +85,20 @@ class Answered:
     when: str
     price: str
     fingerprint: str
-    record: Record
-    problem: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted(Answered):
+    """An answer whose certificate the independent checker accepts, and what is known of it."""
+
+    reading: Reading
+    facts: PlanFacts
 
     @property
     def title(self) -> str:
-        """What was asked, in a line; of an answer that is not accepted, its entry alone."""
-        return f"entry {self.entry}" if self.problem else title_of(self.record)
+        """What was asked, in a line."""
+        return title_of(self.reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +108,7 @@ class Deployment:
     card: DataCard
     account: Account
     answers: tuple[Answered, ...] = ()
-    elsewhere: tuple[Answered, ...] = ()
+    elsewhere: tuple[Accepted, ...] = ()
     """Answers about other tables that the account has paid for."""
     unanswered: int = 0
     problems: tuple[str, ...] = ()
@@ -108,14 +117,14 @@ class Deployment:
     cautions: tuple[str, ...] = ()
 
     @property
-    def accepted(self) -> tuple[Answered, ...]:
+    def accepted(self) -> tuple[Accepted, ...]:
         """The answers whose certificates the independent checker accepts."""
-        return tuple(one for one in self.answers if one.problem is None)
+        return tuple(one for one in self.answers if isinstance(one, Accepted))
 
     @property
     def unit(self) -> str:
         """What the privacy unit is called."""
-        return "row" if self.card.unit is None else printable(self.card.unit, 60)
+        return unit_word(self.card.unit)
 
 
 def deployment_of(
@@ -128,15 +137,17 @@ def deployment_of(
     """What is on record; `judged` is the independent checker, which this room may not import."""
     if ledger is None:
         return Deployment(card=card, account=account, cautions=cautions)
-    paid: dict[str, Mapping[str, str]] = {}
-    found = list(_answers(ledger, account.name, judged, paid))
-    own = {one.entry: one for one in found if one.problem or one.record["table"] == card.name}
+    unanswered: set[str] = set()
+    found = [_answered(*one, judged) for one in answers_in(ledger, unanswered, account.name)]
+    elsewhere = [
+        one for one in found if isinstance(one, Accepted) and one.reading.plan.table != card.name
+    ]
     return Deployment(
         card=card,
         account=account,
-        answers=tuple(own.values()),
-        elsewhere=tuple(one for one in found if one.entry not in own),
-        unanswered=len(paid),
+        answers=tuple(one for one in found if one not in elsewhere),
+        elsewhere=tuple(elsewhere),
+        unanswered=len(unanswered),
         problems=tuple(ledger.problems()),
         head=ledger.head,
         roles=tuple(sorted(Counter(p.role for p in ledger.principals() if p.role).items())),
@@ -144,26 +155,18 @@ def deployment_of(
     )
 
 
-def _answers(
-    ledger: Ledger, account: str, judged: Judge, paid: dict[str, Mapping[str, str]]
-) -> Iterator[Answered]:
-    """All that the account has paid for; at the end `paid` has the prices without an answer."""
-    for entry in exported(ledger):
-        told = entry["fields"]
-        if told["account"] != account:
-            continue
-        if told["kind"] == "reserved":
-            paid[entry["hash"]] = told["cost"]
-        elif told["kind"] in ("settled", "charge"):
-            record = entry["record"] if isinstance(entry["record"], Mapping) else {}
-            yield Answered(
-                entry=told["sequence"],
-                when=told["when"][:10],
-                price=price(paid.pop(told.get("reservation") or "", told["cost"] or {})),
-                fingerprint=str(told["fingerprint"]),
-                record=record,
-                problem=judged(record),
-            )
+def _answered(told: Record, paid: Record, record: Record, judged: Judge) -> Answered:
+    known: Any = {
+        "entry": told["sequence"],
+        "when": told["when"][:10],
+        "price": "" if paid["cost"] is None else price(paid["cost"]),
+        "fingerprint": str(told["fingerprint"]),
+    }
+    problem = judged(record)
+    if problem is not None:
+        return Answered(**known, problem=problem)
+    reading = read_record(record)
+    return Accepted(**known, reading=reading, facts=reading.facts)
 
 
 # ---------------------------------------------------------------- the checklist
@@ -252,14 +255,13 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         known=f"{VARIANTS[budget.kind]} with {price(paid)}.",
         source="card" if about.head is None else "card, ledger",
     )
-    spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
     if about.head is None:  # nothing spent, or a ledger that was lost: the card cannot tell
         absent = "There is no ledger where the card says; if there were answers, find theirs."
         yield Item("What has been spent so far?", people=absent)
     else:
         yield Item(
             "What has been spent so far?",
-            known=f"{price(spent)} by plain sums, in "
+            known=f"{price(about.account.spent.to_json())} by plain sums, in "
             f"{many(len(about.answers) + len(about.elsewhere), 'answer')}."
             + (f" Charged and not answered: {about.unanswered}." if about.unanswered else ""),
             source="ledger",
@@ -304,11 +306,10 @@ def composition_words(about: Deployment) -> str:
 
 def _unit(about: Deployment) -> Iterator[Item]:
     card, unit = about.card, about.unit
-    if card.unit is None:
-        whose, bound = "One row: each row is declared to be a different person.", "1 row."
-    else:
+    bound = bound_words(card.unit, card.max_rows)
+    whose = "One row: each row is declared to be a different person."
+    if card.unit is not None:
         whose = f"One {unit}, with all its rows."
-        bound = f"{many(card.max_rows, 'row')} in all; where there are more, each counts for less."
         if card.max_groups is not None and not card.max_groups_assumed:
             bound += f" Undeclared keys: {many(card.max_groups, 'group')}."
     whose += "".join(
@@ -346,7 +347,7 @@ def _others(about: Deployment) -> Iterator[Item]:
         + (f" Public tables that are joined as they are: {listed(public)}." if public else ""),
         source="card",
     )
-    tables = sorted({printable(one.record["table"], 60) for one in about.elsewhere})
+    tables = sorted({printable(one.reading.plan.table, 60) for one in about.elsewhere})
     shared = about.card.account is not None or bool(tables)
     yield Item(
         "What else is published about the same people?",
@@ -370,7 +371,7 @@ def unprotected_words(about: Deployment) -> str:
 
 def _utility(about: Deployment) -> Iterator[Item]:
     for one in about.accepted:
-        rows = "; ".join(f"{row.what}: {row.error}" for row in plan_rows(one.record) if row.price)
+        rows = "; ".join(f"{row.what}: {row.error}" for row in one.facts.rows if row.price)
         yield Item(
             f"How far off is \u201c{one.title}\u201d?",
             known=f"In 95 % of releases: {rows}. Price: {one.price}.",
@@ -384,7 +385,7 @@ def _utility(about: Deployment) -> Iterator[Item]:
 
 def _bias(about: Deployment) -> Iterator[Item]:
     bounded = [printable(n, 60) for n, c in about.card.columns.items() if c.bounds is not None]
-    sentences = {words: None for one in about.accepted for words in bounding_sentences(one.record)}
+    sentences = {words: None for one in about.accepted for words in one.facts.limits}
     if bounded:
         sentences[f"Values beyond their bounds count as the nearer bound: {listed(bounded)}."] = (
             None
@@ -404,12 +405,23 @@ def _bias(about: Deployment) -> Iterator[Item]:
 
 
 def _algorithms(about: Deployment) -> Iterator[Item]:
-    if about.answers:
-        yield from _ran(about)
-    else:
+    if not about.answers:
         yield Item("Which mechanisms ran?", people="No answer is on record yet.")
+    else:
+        ran = mechanism_words(about) or "None."
+        yield Item("Which mechanisms ran?", known=ran, source="certificates")
+        rejected = [one for one in about.answers if one.problem is not None]
+        yield Item(
+            "Are their prices proved?",
+            known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
+            "sensitivity, noise and price are derived a second time.",
+            source="lastbit check",
+            people=" ".join(
+                f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected
+            ),
+        )
     yield Item("How is floating point kept out?", known=EXACT, source="lastbit")
-    made = sorted({printable(one.record.get("lastbit", "?"), 20) for one in about.accepted})
+    made = sorted({printable(one.reading.record.get("lastbit", "?"), 20) for one in about.accepted})
     yield Item(
         "Which versions were used?",
         known=f"lastbit {listed(made)}." if made else "",
@@ -419,20 +431,6 @@ def _algorithms(about: Deployment) -> Iterator[Item]:
     yield Item(
         "Were bounds, keys and contribution bounds chosen without looking at the data?",
         people="Say where each comes from; what was tuned on the data must be in the ledger.",
-    )
-
-
-def _ran(about: Deployment) -> Iterator[Item]:
-    yield Item(
-        "Which mechanisms ran?", known=mechanism_words(about) or "None.", source="certificates"
-    )
-    rejected = [one for one in about.answers if one.problem is not None]
-    yield Item(
-        "Are their prices proved?",
-        known=f"The independent checker accepts the certificates of {accepted_words(about)}: "
-        "sensitivity, noise and price are derived a second time.",
-        source="lastbit check",
-        people=" ".join(f"Entry {one.entry} is not accepted: {one.problem}." for one in rejected),
     )
 
 
@@ -447,8 +445,8 @@ def mechanism_words(about: Deployment) -> str:
         words: None
         for one in about.accepted
         for words in (
-            *(f"{row.noise} for {row.what.strip()}." for row in plan_rows(one.record)),
-            composition_sentence(one.record),
+            *(f"{row.noise} for {row.what.strip()}." for row in one.facts.rows),
+            one.facts.composition,
         )
     }
     return " ".join(found)

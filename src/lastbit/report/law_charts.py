@@ -23,6 +23,7 @@ from lastbit.report.charts import (
     document,
     path,
     round_ticks,
+    shortened,
     text,
 )
 
@@ -85,8 +86,7 @@ def _law_panel(panel: LawPanel) -> Iterator[Markup]:
     shares = ((s, f"{rounded_near(100 * s, 3)} %" if s else "0") for s in (0, tallest / 2, tallest))
     ticks = round_ticks(low, high, most=10)
     if any(cell.label for cell in cells):  # the labels of the cells, thinned
-        names = (clean(cell.label) for cell in cells)
-        cut = (n if len(n) <= _LONGEST_LABEL else f"{n[: _LONGEST_LABEL - 1]}…" for n in names)
+        cut = (shortened(clean(cell.label), _LONGEST_LABEL) for cell in cells)
         middles = ((cell.start + cell.end) / 2 for cell in cells)
         ticks = tuple(zip(middles, cut, strict=True))[:: -(-len(cells) // _MOST_LABELS)]
     across = Axis(ends=(low, high), ticks=ticks, label=panel.axis, grid=False)

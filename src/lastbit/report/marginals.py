@@ -11,27 +11,18 @@ Checked  tests/report/test_marginals.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
 from lastbit.exact import fixed, rounded_up
-from lastbit.report.answer import (
-    _INTERVALS,
-    EMPTY,
-    MOST_ROWS,
-    AnswerTable,
-    _proof,
-    promise_sentences,
-    question_sentences,
-)
-from lastbit.report.budget import budget_parts
-from lastbit.report.cells import Record, key_words, shown_cell
-from lastbit.report.charts import box, element, text
-from lastbit.report.page import grouped, price, printable, rendered
-from lastbit.report.plan import notes_of, record_words, title_of
+from lastbit.report.cells import AnswerTable, key_words, shown_cell
+from lastbit.report.charts import box, drawing, element, text
+from lastbit.report.page import grouped, printable
+from lastbit.report.plan import Reading, Record, read_record
+from lastbit.tables import values_to_json
 
 _LABELS, _CELL, _ROW, _TOP = 92, 51, 30, 64
 _MOST_CHARTS, _MOST_SIDE, _MOST_BARS = 40, 30, 40
@@ -39,12 +30,21 @@ _STRONGEST = 0.55  # letters stand out from the strongest colour, on light and o
 _TERMINAL_TABLES, _WIDEST = 12, 100
 
 
-def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
-    """Of every table: the names of its columns, their keys, and its rows in order."""
-    keys = {key["name"]: key["values"] for key in record["asked"]["query"]["keys"]}
-    named: dict[int, list[str]] = dict(enumerate(record["plan"]["marginals"]))
+Table: TypeAlias = tuple[list[str], list[list[Record]], list[Record]]
+"""The names of its columns, their keys, and its rows in order."""
+
+
+def marginal_tables(record: Record) -> list[Table]:
+    """Every table in the record of an answer."""
+    return tables_of(read_record(record))
+
+
+def tables_of(reading: Reading) -> list[Table]:
+    """The same of a record that was read."""
+    keys = {key.name: values_to_json(key.values or ()) for key in reading.query.keys}
+    named: dict[int, Sequence[str]] = dict(enumerate(reading.plan.marginals or ()))
     found: dict[int, list[Record]] = {}
-    for row in record["rows"]:
+    for row in reading.record["rows"]:
         named.setdefault(row["marginal"], row.get("columns", []))  # of a pair that was drawn
         found.setdefault(row["marginal"], []).append(row)
     return [
@@ -58,6 +58,12 @@ def _error(rows: Sequence[Record]) -> str:
     return grouped(rounded_up(Fraction(rows[0]["consistent_error"]), 3))
 
 
+def _grid(keys: Sequence[Sequence[Record]], rows: Sequence[Record]) -> list[list[int]]:
+    """The whole counts of a two-way table, line by line."""
+    wide = len(keys[1])
+    return [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+
+
 # ---------------------------------------------------------------- pictures
 
 
@@ -65,8 +71,7 @@ def heat_map(
     names: Sequence[str], keys: Sequence[Sequence[Record]], rows: Sequence[Record]
 ) -> Markup:
     """A two-way table: the column with fewer keys lies across, to make it narrow."""
-    wide = len(keys[1])
-    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    counts = _grid(keys, rows)
     down, across, labels = names[0], names[1], (keys[0], keys[1])
     if len(keys[1]) > len(keys[0]):
         counts = [list(column) for column in zip(*counts, strict=True)]
@@ -85,23 +90,14 @@ def heat_map(
         for j, count in enumerate(line):
             x = _LABELS + _CELL * j
             share = _STRONGEST * count / most
-            lines.append(box("track", x + 1, y + 1, _CELL - 2, _ROW - 2))
-            lines.append(
-                element(
-                    "rect",
-                    "bar",
-                    x=x + 1,
-                    y=y + 1,
-                    width=_CELL - 2,
-                    height=_ROW - 2,
-                    fill_opacity=f"{share:.3f}",
-                )
-            )
+            where = (x + 1, y + 1, _CELL - 2, _ROW - 2)
+            lines += [box("track", *where), box("bar", *where, fill_opacity=f"{share:.3f}")]
             lines.append(text(x + _CELL / 2, y + _ROW / 2 + 4, "middle", _count_label(count)))
     words = (
         f"{down} by {across}: the number of rows in each of {len(rows)} cells, as written in them"
     )
-    return _heat(printable(words, 300), max(width, 220), _TOP + _ROW * len(counts) + 6, lines)
+    height = _TOP + _ROW * len(counts) + 6
+    return drawing("chart heat", printable(words, 300), max(width, 220), height, lines, tall=True)
 
 
 def _label(x: float, y: float, kind: str, key: Record, most: int) -> Markup:
@@ -126,14 +122,6 @@ def _count_label(count: int) -> str:
     return f"{count:.3g}"
 
 
-def _heat(name: str, width: int, height: float, lines: Sequence[Markup]) -> Markup:
-    shell = (
-        '<svg class="chart heat" viewBox="0 0 {0} {1:.0f}" width="{0}" height="{1:.0f}" '
-        'role="img" aria-label="{2}">'
-    )
-    return Markup(shell + "\n{3}\n</svg>").format(width, height, name, Markup("\n").join(lines))
-
-
 def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
     """A one-way table: a bar from 0 for each key, with its count."""
     most = max((row["whole"] for row in rows), default=0) or 1
@@ -149,13 +137,13 @@ def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
         end = _LABELS + room * row["whole"] / most + 6
         lines.append(text(end, y + 15, "small", f"{row['whole']:,}"))
     words = printable(f"{name}: the number of rows for each of {len(rows)} keys", 300)
-    return _heat(words, width, 46 + 24 * len(rows) + 6, lines)
+    return drawing("chart heat", words, width, 46 + 24 * len(rows) + 6, lines, tall=True)
 
 
-def marginal_charts(record: Record) -> list[Markup]:
+def marginal_charts(tables: Sequence[Table]) -> list[Markup]:
     """A picture of every table that is small enough to be read."""
     charts = []
-    for names, keys, rows in marginal_tables(record)[:_MOST_CHARTS]:
+    for names, keys, rows in tables[:_MOST_CHARTS]:
         if len(names) == 1 and len(rows) <= _MOST_BARS:
             charts.append(bars(names[0], keys[0], rows))
         elif len(names) == 2 and max(map(len, keys)) <= _MOST_SIDE:
@@ -166,10 +154,10 @@ def marginal_charts(record: Record) -> list[Markup]:
 # ---------------------------------------------------------------- words
 
 
-def long_table(record: Record, *, most: int) -> AnswerTable:
+def long_table(tables: Sequence[Table], *, most: int) -> AnswerTable:
     """A line for every cell of every table."""
     lines = []
-    for names, _, rows in marginal_tables(record):
+    for names, _, rows in tables:
         for row in rows:
             shown = shown_cell(row["cells"][0])
             keys = ", ".join(
@@ -197,8 +185,7 @@ def cross_table(
             (key_words(k, 40), f"{row['whole']:,}") for k, row in zip(keys[0], rows, strict=True)
         ]
         return [*lines, ("all", f"{sum(row['whole'] for row in rows):,}")]
-    wide = len(keys[1])
-    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    counts = _grid(keys, rows)
     head = (f"{printable(names[0], 30)} / {printable(names[1], 30)}",)
     found = [(*head, *(key_words(key, 16) for key in keys[1]), "all")]
     for key, line in zip(keys[0], counts, strict=True):
@@ -207,73 +194,39 @@ def cross_table(
     return [*found, ("all", *(f"{n:,}" for n in sums), f"{sum(sums):,}")]
 
 
-def marginals_in_terminal(record: Record) -> str:
-    """Every table with its sums, the promise, and the notes."""
-    tables = marginal_tables(record)
+def marginal_lines(tables: Sequence[Table]) -> list[str]:
+    """Every table with its sums, for a terminal."""
     lines: list[str] = []
     for names, keys, rows in tables[:_TERMINAL_TABLES]:
-        cells = cross_table(names, keys, rows)
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        if sum(widths) + 2 * len(widths) > _WIDEST:
+        heading, *cells = cross_table(names, keys, rows)
+        numbers = tuple(range(1, len(heading)))
+        table = AnswerTable(headings=heading, rows=tuple(cells), numbers=numbers)
+        if sum(table.widths) + 2 * len(heading) > _WIDEST:
             columns = " by ".join(printable(name, 40) for name in names)
             lines += [f"{columns}: {len(rows):,} cells; to_csv() or the report has them", ""]
-            continue
-        for row in cells:
-            first, *others = zip(row, widths, strict=True)
-            numbers = (cell.rjust(width) for cell, width in others)
-            lines.append("  ".join([first[0].ljust(first[1]), *numbers]).rstrip())
-        lines += [f"standard error {_error(rows)}", ""]
+        else:
+            lines += [*table.lines, f"standard error {_error(rows)}", ""]
     left = len(tables) - _TERMINAL_TABLES
-    lines += [f"... and {left} more tables", ""] if left > 0 else []
-    lines.append(printable(record["guarantee"], 400))
-    return "\n".join([*lines, *(f"- {printable(note, 1000)}" for note in notes_of(record))])
+    return [*lines, f"... and {left} more tables", ""] if left > 0 else lines
 
 
-def marginals_in_notebook(record: Record) -> Markup:
-    """The same as a piece of HTML."""
-    return Markup("<pre>{}</pre>").format(marginals_in_terminal(record))
-
-
-def _measures(record: Record) -> Iterator[tuple[str, str]]:
-    for names, _, rows in marginal_tables(record):
-        title = " by ".join(printable(name, 60) for name in names)
-        yield title, f"the number of rows in each of {len(rows):,} cells"
-
-
-def marginal_parts(record: Record) -> dict[str, Any]:
-    """What a page says of released tables, by the names that templates use."""
-    total = sum(row["whole"] for row in marginal_tables(record)[0][2])
+def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
+    """What was measured, and the tables: drawn, and in one long table."""
+    tables = tables_of(reading)
+    total = sum(row["whole"] for row in tables[0][2])
+    measures = [
+        (
+            " by ".join(printable(name, 60) for name in names),
+            f"the number of rows in each of {len(rows):,} cells",
+        )
+        for names, _, rows in tables
+    ]
     return {
-        "title": title_of(record),
-        "source": printable(record["table"], 60),
-        "price": price(record["cost"]),
-        "promise": promise_sentences(record),
-        "guarantee": printable(record["guarantee"], 400),
-        "question": question_sentences(record),
-        "measures": list(_measures(record)),
-        "sql": "",
+        "measures": measures,
         "shown": True,
         "figures": [],
-        "charts": marginal_charts(record),
+        "charts": marginal_charts(tables),
         "cut": None,
-        "table": long_table(record, most=MOST_ROWS),
+        "table": long_table(tables, most=most),
         "totals": [("rows", f"{total:,}")],
-        "plan": record_words(record),
-        **_proof(record),
     }
-
-
-def marginals_page(
-    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
-) -> Markup:
-    """The page of released tables; `account` is the state of the budget, if it is known."""
-    return rendered(
-        "answer.html",
-        title=printable(title_of(record, title)),
-        answers=[marginal_parts(record)],
-        budget=None if account is None else budget_parts(account, [record]),
-        empty=EMPTY,
-        intervals=_INTERVALS,
-        assumptions=[printable(a, 1000) for a in record["certificate"].get("assumptions", ())],
-        version=printable(record["lastbit"], 40),
-    )

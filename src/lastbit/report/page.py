@@ -10,6 +10,7 @@ that is short, else rounded to the side that the caller names.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +23,16 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, inline, template
+from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, inline, shortened, template
 from lastbit.report.law_charts import LawPanel, law_picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
-_LONGEST_NAME = 200
+MALFORMED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+"""What reading somebody else's JSON raises where it is not what it should be."""
+_LONGEST_NAME, _MOST_JSON = 200, 400_000
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 _DIGITS = 4
 
@@ -40,9 +43,8 @@ def printable(name: object, most: int = _LONGEST_NAME) -> str:
     >>> printable("a\x1b[31mb\u202ec"), printable("abcdef", 4)
     ('a�[31mb�c', 'abc…')
     """
-    text = str(name)
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
+    letters = shortened(str(name), most)
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in letters)
 
 
 def quoted(name: object, most: int = 2000) -> str:
@@ -117,6 +119,13 @@ def price(cost: Mapping[str, str], *, up: bool = True) -> str:
     """
     paid = ((letter, Fraction(cost[name])) for name, letter in CURRENCIES)
     return ", ".join(f"{letter} = {amount(n, up=up)}" for letter, n in paid if n) or "nothing"
+
+
+def whole_text(certificate: Mapping[str, Any]) -> str | None:
+    """A certificate to be copied from a page; None if it is too long for one."""
+    # ASCII: a letter that the page would replace is still there as its code
+    text = json.dumps(certificate, indent=1, ensure_ascii=True)
+    return text if len(text) <= _MOST_JSON else None
 
 
 def rendered(template: str, **values: Any) -> Markup:

@@ -1,8 +1,10 @@
-"""A plan in words, for every screen: what protects whom, each mechanism, its error and its price.
+"""What is known of a plan, for every screen: what protects whom, each mechanism, error and price.
 
-`Plan.explain()`, `lastbit query --explain` and the page of an answer all say what is written here,
-from the plan's JSON, which a saved answer has too. Numbers are rounded to the safe side: errors,
-sensitivities, prices and the width of noise up.
+`Plan.explain()`, `lastbit query --explain`, the page of an answer, the claim of its certificate and
+the checklist of a deployment all say what is gathered here (`PlanFacts`), from the plan and the
+question as typed values. The record of a saved answer is read into them once (`read_record`), and
+refused if it is malformed. Numbers are rounded to the safe side: errors, sensitivities, prices and
+the width of noise up.
 
 Checked  tests/report/test_plan.py
 """
@@ -15,14 +17,36 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import root_bounds
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.page import amount, grouped_up, listed, price, printable
-from lastbit.tables import MarginalsPlan, Plan, Tree, unit_name, worst_reach
+from lastbit.report.page import MALFORMED, amount, grouped_up, listed, price, printable
+from lastbit.tables import (
+    AnyPart,
+    GaussianPart,
+    GaussianSelection,
+    LaplacePart,
+    MarginalsPlan,
+    Measure,
+    NoisePart,
+    PairConversion,
+    PairSelection,
+    PartitionSelection,
+    Plan,
+    Query,
+    RankPart,
+    Selection,
+    SingleKeys,
+    TreePart,
+    WrittenPlan,
+    unit_name,
+    worst_reach,
+)
 
+Record: TypeAlias = Mapping[str, Any]
+Named: TypeAlias = Callable[[object, int], str]
 _TAIL = Fraction(1, 20)
 _SHORT = 6  # letters of a price that is written exactly
 _WIDTH = 100
@@ -44,6 +68,31 @@ UNTOUCHED = "Nothing has been read or charged."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The record of an answer, with its plan and its question as they are."""
+
+    record: Record
+    plan: WrittenPlan
+    query: Query
+
+    @property
+    def facts(self) -> PlanFacts:
+        """What is known of its plan."""
+        return plan_facts(self.plan, self.query, str(self.record["guarantee"]))
+
+
+def read_record(record: Record) -> Reading:
+    """The record of an answer that was saved; a malformed one is refused."""
+    try:
+        plan = WrittenPlan.from_json(record["plan"])
+        return Reading(record=record, plan=plan, query=Query.from_json(record["asked"]["query"]))
+    except (LastbitError, *MALFORMED) as error:
+        raise InvalidParameter(
+            "record", problem="is not an answer's", remedy="pass what save() wrote"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRow:
     """One mechanism; `share` is its part of what is paid in its currency, from 0 to 1.
 
@@ -54,19 +103,19 @@ class PlanRow:
     sensitivity: str
     noise: str
     error: str
-    price: str
-    share: float
     off: Fraction | None = None
+    price: str = ""
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWords:
-    """A plan as people read it."""
+class PlanFacts:
+    """What people read of a plan, of the answer to it, of its certificate and of a deployment."""
 
     title: str
     price: str
     promise: str
-    limits: str
+    limits: tuple[str, ...]
     composition: str
     rows: tuple[PlanRow, ...]
     hints: tuple[str, ...]
@@ -77,7 +126,7 @@ class PlanWords:
         return [
             ("price", f"{self.price} for the whole answer"),
             ("promise", self.promise),
-            ("limits", self.limits),
+            ("limits", " ".join(self.limits)),
             ("adds up", self.composition),
             *(("hint", hint) for hint in self.hints),
         ]
@@ -99,35 +148,32 @@ class PlanWords:
         return "\n".join([*lines, UNTOUCHED])
 
 
-def plan_words(plan: Plan | MarginalsPlan) -> PlanWords:
+def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
     """The words for a plan that was just made."""
-    words = record_words(
-        {
-            "plan": plan.to_json(),
-            "asked": {"query": plan.query.to_json()},
-            "guarantee": plan.guarantee,
-        }
-    )
-    return replace(words, hints=(*words.hints, *_rank_hints(words, plan)))
+    facts = plan_facts(plan.written, plan.query, plan.guarantee)
+    return replace(facts, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
 
 
-def record_words(record: Mapping[str, Any]) -> PlanWords:
-    """The words for the plan in the record of an answer."""
-    plan = record["plan"]
-    title = f"{title_of(record)}, from {printable(plan['table'], 60)}"
-    if "marginals" in plan:
-        title += f" ({many(plan['groups'], 'cell')})"
-    elif record["asked"]["query"]["keys"]:
-        keys = plan["groups"]
+def plan_facts(
+    plan: WrittenPlan, query: Query, guarantee: str, *, named: Named = printable
+) -> PlanFacts:
+    """What is known of a plan; `named` makes the names of columns fit to print."""
+    title = f"{question_title(plan, query)}, from {printable(plan.table, 60)}"
+    if plan.marginals is not None:
+        assert plan.groups is not None
+        title += f" ({many(plan.groups, 'cell')})"
+    elif query.keys:
+        keys = plan.groups
         title += f" ({'keys found privately' if keys is None else many(keys, 'declared key')})"
-    return PlanWords(
+    cost = plan.cost.to_json()
+    return PlanFacts(
         title=title,
-        price=price(plan["cost"]),
-        promise=str(record["guarantee"]),
-        limits=" ".join(bounding_sentences(record)),
-        composition=composition_sentence(record),
-        rows=tuple(plan_rows(record)),
-        hints=(*price_warnings(plan["cost"]), *_hints(record), *_derived(record["asked"]["query"])),
+        price=price(cost),
+        promise=guarantee,
+        limits=tuple(_limits(plan, query)),
+        composition=_composition(plan),
+        rows=tuple(_rows(plan, query, named)),
+        hints=(*price_warnings(cost), *_hints(plan, query), *_derived(query)),
     )
 
 
@@ -135,84 +181,87 @@ MADE_UP = "Made-up rows"
 """How the title of an answer begins that is not about the table."""
 
 
-def title_of(record: Mapping[str, Any], given: str | None = None) -> str:
+def title_of(answer: Record | Reading, given: str | None = None) -> str:
     """The question in a line: n, cost by region; or the title that is given for it."""
-    title = given or _asked_of(record)
-    return f"{MADE_UP}: {title}" if record.get("made_up") else title
+    reading = answer if isinstance(answer, Reading) else read_record(answer)
+    title = given or question_title(reading.plan, reading.query)
+    return f"{MADE_UP}: {title}" if reading.record.get("made_up") else title
 
 
-def _asked_of(record: Mapping[str, Any]) -> str:
-    query = record["asked"]["query"]
-    shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
-    names = ", ".join(printable(name, 60) for name in shown)
-    keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
-    if "marginals" in record.get("plan", {}):
-        ways = {len(columns) for columns in record["plan"]["marginals"]}
-        ways |= {2 for part in record["plan"]["parts"] if part["part"] == "choice"}
+def question_title(plan: WrittenPlan, query: Query) -> str:
+    """What is asked for, in a line."""
+    names = ", ".join(printable(name, 60) for name in query.selected)
+    keys = ", ".join(printable(key.name, 60) for key in query.keys)
+    if plan.marginals is not None:
+        ways = {len(columns) for columns in plan.marginals}
+        ways |= {2 for part in plan.parts if isinstance(part, PairSelection)}
         kinds = [word for number, word in ((1, "one-way"), (2, "two-way")) if number in ways]
         return f"{' and '.join(kinds)} tables of {keys}"
     return f"{names} by {keys}" if keys else names
 
 
-def unit_word(record: Mapping[str, Any]) -> str:
-    """What the privacy unit is called.
+def unit_word(unit: str | None) -> str:
+    """What the privacy unit of a plan or a card is called.
 
-    >>> unit_word({"plan": {"unit": "patient_id"}}), unit_word({"plan": {"unit": None}})
+    >>> unit_word("patient_id"), unit_word(None)
     ('patient_id', 'row')
     """
-    unit = record["plan"]["unit"]
     return "row" if unit is None else printable(unit, 60)
 
 
-def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
+def bound_words(unit: str | None, most: int) -> str:
+    """For how much one unit counts."""
+    if unit is None:
+        return "Each row counts once."
+    whose = f"One {unit_word(unit)} counts for at most {many(most, 'row')} in all"
+    return f"{whose}; where there are more, each counts for less."
+
+
+def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
     """The contribution bounds: what one privacy unit may count for."""
-    plan, unit = record["plan"], unit_word(record)
-    if plan["unit"] is None:
-        return ["Each row is a different person."]
-    sentences = [
-        f"One {unit} counts for at most {many(plan['max_rows'], 'row')} in all; where there are "
-        f"more, each counts for less. Rows without a {unit} are left out."
-    ]
-    if record["asked"]["query"].get("per_unit") is not None:
-        sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
-    for name, table in plan.get("private", {}).items():
-        most = many(table["max_rows"], "row")
-        sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
-    for part in plan["parts"]:
-        if part["part"] == "keys":
-            sentences.append(
+    unit = unit_word(plan.unit)
+    if plan.unit is None:
+        yield "Each row is a different person."
+        return
+    if query.per_unit is not None:
+        yield f"The rows are those of the sub-query, each made of one {unit}'s own."
+    yield f"{bound_words(plan.unit, plan.max_rows)} Rows without a {unit} are left out."
+    for name, table in plan.private.items():
+        most = many(table.max_rows, "row")
+        yield f"At most {most} of one {unit} in {printable(name, 60)} are joined."
+    for part in plan.parts:
+        if isinstance(part, Selection):
+            yield (
                 f"Which keys are shown is decided by at most "
-                f"{many(part['keys_per_person'], 'group')} of each {unit}; all its rows are "
+                f"{many(part.keys_per_person, 'group')} of each {unit}; all its rows are "
                 "measured in those that are shown."
             )
-    return sentences
 
 
-def composition_sentence(record: Mapping[str, Any]) -> str:
+def _composition(plan: WrittenPlan) -> str:
     """How the prices of the mechanisms add up to that of the answer."""
-    plan = record["plan"]
-    conversion = plan["conversion"]
-    if plan["composition"] == "basic":
+    conversion = plan.conversion
+    if plan.composition == "basic":
         return "The ε of all mechanisms add up to the ε of the answer, and so do the δ."
     if conversion is None:
         return "The ρ of all mechanisms add up to the ρ of the answer."
-    epsilon, delta = (Fraction(conversion[name]) for name in ("epsilon", "delta"))
-    selection = any(part["part"] == "keys" for part in plan["parts"])
-    in_rho = all(_in_rho(part) for part in plan["parts"])
-    added = "δ" if in_rho else "price"
-    if "mu" in conversion:
-        mu = grouped_up(Fraction(conversion["mu"]))
+    if isinstance(conversion, PairConversion):
+        mu = grouped_up(conversion.mu)
         all_of_it = f"All noise together tells no more than Gaussian noise with μ = {mu}, which"
     else:
-        total = grouped_up(Fraction(conversion["rho"]))
-        all_of_it = f"The ρ of all mechanisms add up to {total}, which"
-    return f"{all_of_it} implies ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}" + (
-        f"; the {added} of partition selection is added." if selection else "."
-    )
+        all_of_it = f"The ρ of all mechanisms add up to {grouped_up(conversion.rho)}, which"
+    epsilon, delta = amount(conversion.epsilon, up=True), amount(conversion.delta, up=True)
+    implied = f"{all_of_it} implies ε = {epsilon} at δ = {delta}"
+    if not any(isinstance(part, Selection) for part in plan.parts):
+        return f"{implied}."
+    added = "δ" if all(_paid(part)[0] == "ρ" for part in plan.parts) else "price"
+    return f"{implied}; the {added} of partition selection is added."
 
 
-_MOST_MEANT = MappingProxyType(
-    {"epsilon": Fraction(20), "rho": Fraction(5), "delta": Fraction(1, 1000)}
+_MOST_MEANT = (
+    ("epsilon", Fraction(20), "ε", "hardly protects anybody: 1 is common, and 10 protects little"),
+    ("rho", Fraction(5), "ρ", "hardly protects anybody: 0.1 is common, and 5 protects little"),
+    ("delta", Fraction(1, 1000), "δ", "is large: with that probability nothing is promised"),
 )
 """Prices above these promise next to nothing; rho = 5 is about epsilon = 20 at a usual delta."""
 
@@ -225,20 +274,11 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
     >>> price_warnings({"epsilon": "30", "delta": "0", "rho": "0"})
     ['A price of ε = 30 hardly protects anybody: 1 is common, and 10 protects little.']
     """
-    paid = {name: Fraction(cost[name]) for name in _MOST_MEANT}
-    large = {name: number for name, number in paid.items() if number > _MOST_MEANT[name]}
-    words = []
-    for name, letter, usual in (
-        ("epsilon", "ε", "1 is common, and 10 protects little"),
-        ("rho", "ρ", "0.1 is common, and 5 protects little"),
-    ):
-        if name in large:
-            said = f"{letter} = {amount(large[name], up=True)}"
-            words.append(f"A price of {said} hardly protects anybody: {usual}.")
-    if "delta" in large:
-        said = f"δ = {amount(large['delta'], up=True)}"
-        words.append(f"A price of {said} is large: with that probability nothing is promised.")
-    return words
+    return [
+        f"A price of {letter} = {amount(Fraction(cost[name]), up=True)} {words}."
+        for name, most, letter, words in _MOST_MEANT
+        if Fraction(cost[name]) > most
+    ]
 
 
 _FOR_LESS = "all of them count for less."
@@ -259,62 +299,66 @@ EMPTY_GROUPS = (
 _OF_VALUES = frozenset({"mean", "variance", "std", "quantile", "min", "max"})
 
 
-def notes_of(record: Mapping[str, Any]) -> list[str]:
+def notes_of(answer: Record | Reading) -> list[str]:
     """What to know of an answer: its notes, what its price is worth, what the ± leaves out.
 
     The notes in a record are known letter for letter to the independent checker. Those added here
     follow from its plan alone, so that answers saved earlier are shown with them too.
     """
+    reading = answer if isinstance(answer, Reading) else read_record(answer)
+    record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
-    asked, plan = record.get("asked", {}).get("query", {}), record.get("plan", {})
-    bounded = [place for place, note in enumerate(notes) if note.endswith(_FOR_LESS)]
-    for place in bounded:
-        share = [] if "kept" in record or "per_unit" in asked else [BIAS, TUNING]
-        missing = f"Rows without a {unit_name(plan['unit'])} are left out."
-        notes[place + 1 : place + 1] = [*share, missing]
-    functions = {recipe["function"] for recipe in plan.get("recipes", ())}
+    if plan.unit is not None:
+        share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
+        missing = f"Rows without a {unit_name(plan.unit)} are left out."
+        for place, note in enumerate([*notes]):
+            if note.endswith(_FOR_LESS):  # it is said of at most one
+                notes[place + 1 : place + 1] = [*share, missing]
+    functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)
-    if asked.get("keys") and plan.get("groups") is not None and functions & _OF_VALUES:
+    if query.keys and plan.groups is not None and functions & _OF_VALUES:
         notes.append(EMPTY_GROUPS)
     return notes
 
 
-def _hints(record: Mapping[str, Any]) -> Iterator[str]:
+def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
     """What would make the answer cheaper without asking for less."""
-    plan = record["plan"]
-    yield from _bound_hints(record)
-    counts = [measure for measure in plan["measures"] if measure["kind"] == "rows"]
-    apart = [measure["name"] for measure in counts if measure["expression"] is not None]
+    users = _users(plan, printable)
+    if plan.unit is not None and plan.max_groups in (None, plan.max_rows):
+        yield from _bound_hints(plan, query, users)
+    counts = [measure for measure in plan.measures if measure.kind == "rows"]
+    apart = [measure.name for measure in counts if measure.expression is not None]
     if len(counts) > 1 and apart:
-        users = _users(plan)
         names = ", ".join(users[name] for name in apart)
         yield f"{names}: with nullable=False one count would serve all"
-    for part in plan["parts"]:
-        if part["part"] != "keys":
+    for part in plan.parts:
+        if not isinstance(part, Selection):
             continue
-        least = -(-part["threshold"] // part.get("weight_one", 1))
-        least = min(least, part.get("single", part)["threshold"])
+        least = part.threshold
+        if isinstance(part, GaussianSelection):
+            least = -(-part.threshold // part.weight_one)
+            least = least if part.single is None else min(least, part.single.threshold)
         if least >= _MANY_UNITS:
-            lower = "" if part["keys_per_person"] == 1 else "declare a smaller max_groups, "
+            lower = "" if part.keys_per_person == 1 else "declare a smaller max_groups, "
             yield (
                 f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
                 f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
             )
 
 
-def _rank_hints(words: PlanWords, plan: Plan | MarginalsPlan) -> Iterator[str]:
+def _rank_hints(rows: tuple[PlanRow, ...], plan: Plan | MarginalsPlan) -> Iterator[str]:
     """Where a quantile may be far off in rank, by the rows that the card declares.
 
     Law      of N rows in G groups a group has N/G on average; a rank that is off by r of them is
              that of a level up to r G/N away
     """
-    ranks = [(row.off, row.what) for row in words.rows if row.off is not None]
-    rows, groups = plan.card.rows, plan.query.groups
-    if not rows or not groups or not ranks:
+    ranks = [(row.off, row.what) for row in rows if row.off is not None]
+    most, groups = plan.card.rows, plan.query.groups
+    if not most or not groups or not ranks:
         return
     off, what = max(ranks)
-    share = math.ceil(100 * off * groups / rows)
+    share = math.ceil(100 * off * groups / most)
     if share < _FAR_OFF:
         return
     ways = ["pay more"]
@@ -326,7 +370,7 @@ def _rank_hints(words: PlanWords, plan: Plan | MarginalsPlan) -> Iterator[str]:
         ways.append("leave intervals out (--no-intervals, intervals=False)")
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
-        f"{rows // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
         f"closer, {listed(ways, 'or')}"
     )
 
@@ -335,22 +379,19 @@ _FAR_OFF = 10  # per cent of the rows of a group
 _FEW_VALUES, _FEW_GROUPS = 10, 8
 
 
-def _bound_hints(record: Mapping[str, Any]) -> Iterator[str]:
-    """Where max_groups is not declared, and declaring it would make noise smaller."""
-    plan, unit = record["plan"], unit_word(record)
-    if plan["unit"] is None or plan["max_groups"] not in (None, plan["max_rows"]):
-        return
-    kinds, users = {one["name"]: one["kind"] for one in plan["measures"]}, _users(plan)
-    most, inner = plan["max_rows"], record["asked"]["query"].get("per_unit")
-    for part in plan["parts"]:
-        if part["part"] == "noise" and kinds[part["measure"]] == "distinct" and most > _FEW_VALUES:
-            now = _noise(part, Fraction(1))[2]
-            then = _noise(_shrunk(part, Fraction(_FEW_VALUES, most)), Fraction(1))[2]
+def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str]) -> Iterator[str]:
+    """Where max_groups is not declared: what declaring it would change."""
+    unit, most, inner = unit_word(plan.unit), plan.max_rows, query.per_unit
+    kinds = {measure.name: measure.kind for measure in plan.measures}
+    for part in plan.parts:
+        if isinstance(part, NoisePart) and kinds[part.measure] == "distinct" and most > _FEW_VALUES:
+            smaller = _shrunk(part, Fraction(_FEW_VALUES, most))
+            now, then = (_noise(one, Fraction(1))[2] for one in (part, smaller))
             yield (
-                f"{users[part['measure']]}: one {unit} may name max_rows = {most:,} distinct "
+                f"{users[part.measure]}: one {unit} may name max_rows = {most:,} distinct "
                 f"values, hence {now}; declaring max_groups = {_FEW_VALUES} would make it {then}"
             )
-        if part["part"] == "keys" and part["keys_per_person"] == 1 and most > 1 and inner is None:
+        if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
                 f"one {unit} helps to show 1 key, since max_groups is not declared: where most are "
                 f"in several groups, declaring max_groups = {min(_FEW_GROUPS, most)} or more may "
@@ -366,192 +407,146 @@ def _bound_hints(record: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _shrunk(part: Mapping[str, Any], factor: Fraction) -> dict[str, Any]:
+def _shrunk(part: NoisePart, factor: Fraction) -> NoisePart:
     """The noise of a part at the same price, where the sensitivity is smaller by this factor."""
-    if part["mechanism"] == "laplace":
-        return {**part, "scale": str(Fraction(part["scale"]) * factor)}
-    return {**part, "variance": str(Fraction(part["variance"]) * factor**2)}
+    if isinstance(part, LaplacePart):
+        return replace(part, scale=part.scale * factor)
+    return replace(part, variance=part.variance * factor**2)
 
 
-def _derived(query: Mapping[str, Any]) -> Iterator[str]:
+def _derived(query: Query) -> Iterator[str]:
     """What is released unseen, and which columns are free."""
-    shown = query.get("shown")
-    if shown is None:
-        return
-    unseen = [printable(p["name"], 60) for p in query["aggregates"] if p["name"] not in shown]
-    made = [printable(one["name"], 60) for one in query["derived"] if one["name"] in shown]
+    made = [printable(one.name, 60) for one in query.derived if one.name in query.selected]
     if made:
         yield f"{', '.join(made)}: computed from released numbers, at no further price"
-    if unseen:
-        yield f"{', '.join(unseen)}: released as a part of the question, and not shown"
+    if query.hidden:
+        unseen = ", ".join(printable(part.name, 60) for part in query.hidden)
+        yield f"{unseen}: released as a part of the question, and not shown"
 
 
-def plan_rows(
-    record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
-) -> list[PlanRow]:
-    """The mechanisms in the order in which they run; `named` makes names fit to print."""
-    plan = record["plan"]
-    measures = {measure["name"]: measure for measure in plan["measures"]}
-    users, one = _users(plan, named), plan["weight_one"]
-    paid = [  # the currency in which each is paid, and how much
-        ("ρ", Fraction(p["rho"])) if _in_rho(p) else ("ε", Fraction(p["epsilon"]))
-        for p in plan["parts"]
-    ]
-    rows = []
-    for part, (letter, number) in zip(plan["parts"], paid, strict=True):
-        off = None
-        match part["part"]:
-            case "noise":
-                unit = natural_unit(measures[part["measure"]], one)
-                name = f"{_KINDS[measures[part['measure']]['kind']]} ({users[part['measure']]})"
-                words = (name, *_noise(part, unit))
-            case "keys":
-                counted = users.get(part["measure"])
-                name = f"keys, and their units ({counted})" if counted else "which keys are shown"
-                words = (name, *_selection(part))
-            case "tree":
-                shape = _tree(part, measures[part["measure"]])
-                name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
-                unit = Fraction(1, one)
-                off = _tree_error(record, part, shape, unit)
-                words = (name, *_noise(part, unit)[:2], _rank_error(off))
-            case "choice":
-                many = f"{part['picks']} of {len(part['candidates'])}"
-                moved = Fraction(part["sensitivity"]["distance"]) / one
-                noise = f"exponential, {len(part['candidates']):,} candidates"
-                words = (
-                    f"which pairs are measured ({many})",
-                    f"{grouped_up(moved)} rows",
-                    noise,
-                    "-",
-                )
-            case _:
-                name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
-                sensitivity, noise, off = _rank(part, one)
-                words = (name, sensitivity, noise, _rank_error(off))
+def _rows(plan: WrittenPlan, query: Query, named: Named) -> Iterator[PlanRow]:
+    """The mechanisms in the order in which they run."""
+    users = _users(plan, named)
+    paid = [_paid(part) for part in plan.parts]
+    for part, (letter, number) in zip(plan.parts, paid, strict=True):
         total = sum((other for currency, other in paid if currency == letter), Fraction(0))
-        delta = f", δ = {_exact_or_up(Fraction(part['delta']))}" if part.get("delta") else ""
-        what, sensitivity, noise, error = words
-        rows.append(
-            PlanRow(
-                what=what,
-                sensitivity=sensitivity,
-                noise=noise,
-                error=error,
-                price=f"{letter} = {_exact_or_up(number)}{delta}",
-                share=float(number / total) if total else 0.0,
-                off=off,
-            )
+        delta = f", δ = {_exact_or_up(part.delta)}" if isinstance(part, Selection) else ""
+        yield replace(
+            _mechanism(part, plan, query, users, named),
+            price=f"{letter} = {_exact_or_up(number)}{delta}",
+            share=float(number / total) if total else 0.0,
         )
-        if "single" in part:
-            alone = {"keys_per_person": 1, "mechanism": "threshold", **part["single"]}
-            sensitivity, noise, error = _selection(alone)
-            rows.append(
-                PlanRow(
-                    what="   by units with one key",
-                    sensitivity=sensitivity,
-                    noise=noise,
-                    error=error,
-                    price="",
-                    share=0.0,
-                )
-            )
-    return rows
+        if isinstance(part, GaussianSelection) and part.single is not None:
+            yield PlanRow("   by units with one key", *_selection(part.single))
 
 
-def _in_rho(part: Mapping[str, Any]) -> bool:
-    """Whether a part is paid for in rho: selection by Gaussian noise may have a rho and not."""
-    return part.get("rho") is not None and (part["part"] != "keys" or part["epsilon"] is None)
+def _mechanism(
+    part: AnyPart, plan: WrittenPlan, query: Query, users: Mapping[str | None, str], named: Named
+) -> PlanRow:
+    """What a part measures, how far that can move, its noise and its error."""
+    measures = {measure.name: measure for measure in plan.measures}
+    one = plan.weight_one
+    match part:
+        case LaplacePart() | GaussianPart():
+            measure = measures[part.measure]
+            what = f"{_KINDS[measure.kind]} ({users[part.measure]})"
+            return PlanRow(what, *_noise(part, natural_unit(measure, one)))
+        case PartitionSelection() | GaussianSelection():
+            counted = users.get(part.measure)
+            what = f"keys, and their units ({counted})" if counted else "which keys are shown"
+            return PlanRow(what, *_selection(part))
+        case TreePart():
+            what = f"tree of {part.tree.bins:,} ranges ({users[part.measure]})"
+            off = _tree_error(plan, query, part)
+            sensitivity, noise, _ = _noise(part.noise, Fraction(1, one))
+        case PairSelection():
+            candidates = len(part.candidates)
+            what = f"which pairs are measured ({part.picks} of {candidates})"
+            moved = f"{grouped_up(Fraction(part.distance_sensitivity, one))} rows"
+            return PlanRow(what, moved, f"exponential, {candidates:,} candidates", "-")
+        case RankPart():
+            what = named(part.aggregate, 40) + _ROLES.get(part.role, "")
+            row = one * part.level.denominator
+            distance = Fraction(part.distance_sensitivity)
+            draw = Exponential(sensitivity=distance, epsilon=part.epsilon)
+            far = math.ceil(draw.accuracy(_TAIL, candidates=max(part.candidates, 2)))
+            off = Fraction(max(far, 1), row)
+            sensitivity = f"{grouped_up(distance / row)} in rank"
+            noise = f"exponential, {part.candidates:,} candidates"
+    error = "unknown" if off is None else f"within {grouped_up(off)} rows of the rank"
+    return PlanRow(what, sensitivity, noise, error, off)
 
 
-def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
+def _paid(part: AnyPart) -> tuple[str, Fraction]:
+    """The currency in which a part is paid for, and how much."""
+    match part:
+        case TreePart():
+            return _paid(part.noise)
+        case LaplacePart() | PartitionSelection():
+            return "ε", part.epsilon
+        case GaussianPart():
+            return "ρ", part.rho
+        case GaussianSelection():
+            converted = part.conversion
+            return ("ρ", part.rho) if converted is None else ("ε", converted.epsilon)
+        case RankPart() | PairSelection():
+            return ("ε", part.epsilon) if part.rho is None else ("ρ", part.rho)
+
+
+def natural_unit(measure: Measure, one: int) -> Fraction:
     """What 1 in the integers of a measure means in rows, units or amounts of the table.
 
-    >>> natural_unit({"kind": "values", "step": "1/100"}, 1 << 20) == Fraction(1, 100 << 20)
+    >>> measure = Measure(name="m", kind="values", step=Fraction(1, 100))
+    >>> natural_unit(measure, 1 << 20) == Fraction(1, 100 << 20)
     True
     """
-    step = Fraction(measure["step"])
-    factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
-    return factor if measure["kind"] in ("units", "distinct") else factor / one
+    step = measure.step
+    factor = {"values": step, "squares": step**2}.get(measure.kind, Fraction(1))
+    return factor if measure.kind in ("units", "distinct") else factor / one
 
 
-def _users(
-    plan: Mapping[str, Any], named: Callable[[object, int], str] = printable
-) -> dict[str | None, str]:
+def _users(plan: WrittenPlan, named: Named) -> dict[str | None, str]:
     """By measure, the columns of the answer that are made of it."""
     users: dict[str | None, list[str]] = {}
-    for recipe in plan["recipes"]:
-        for name in recipe["measures"].values():
-            users.setdefault(name, []).append(named(recipe["aggregate"], 40))
+    for recipe in plan.recipes:
+        for name in recipe.measures.values():
+            users.setdefault(name, []).append(named(recipe.aggregate, 40))
     return {name: ", ".join(columns) for name, columns in users.items()}
 
 
-def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
-    law: DiscreteLaplace | DiscreteGaussian
-    if part["mechanism"] == "laplace":
-        law = DiscreteLaplace(Fraction(part["scale"]))
-        sensitivity = (
-            f"{grouped_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
-        )
-        noise = f"Laplace, scale {grouped_up(law.scale * unit)}"
+def _noise(part: NoisePart, unit: Fraction) -> tuple[str, str, str]:
+    if isinstance(part, LaplacePart):
+        sensitivity = f"{grouped_up(part.l1_sensitivity * unit)} in all groups together"
+        noise = f"Laplace, scale {grouped_up(part.scale * unit)}"
     else:
-        law = DiscreteGaussian(Fraction(part["variance"]))
-        squared = Fraction(part["sensitivity"]["l2_squared"])
-        sensitivity = f"{grouped_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
-        noise = f"Gaussian, deviation {grouped_up(root_bounds(law.variance * unit**2)[1])}"
-    return sensitivity, noise, f"± {grouped_up(law.quantile(1 - _TAIL / 2) * unit)}"
+        squared = part.squared_l2_sensitivity * unit**2
+        sensitivity = f"{grouped_up(root_bounds(squared)[1])} (Euclidean)"
+        noise = f"Gaussian, deviation {grouped_up(root_bounds(part.variance * unit**2)[1])}"
+    return sensitivity, noise, f"± {grouped_up(part.law.quantile(1 - _TAIL / 2) * unit)}"
 
 
-def _selection(part: Mapping[str, Any]) -> tuple[str, str, str]:
-    own, one = many(part["keys_per_person"], "key"), part.get("weight_one", 1)
-    least = f"shown from about {-(-part['threshold'] // one):,} units on"
-    if part["mechanism"] == "threshold":
-        return f"{own}, by 1 each", f"Laplace, scale {grouped_up(Fraction(part['scale']))}", least
-    deviation = root_bounds(Fraction(part["variance"]))[1] / one
+def _selection(part: Selection | SingleKeys) -> tuple[str, str, str]:
+    one = part.weight_one if isinstance(part, GaussianSelection) else 1
+    keys = many(1 if isinstance(part, SingleKeys) else part.keys_per_person, "key")
     each = "1 each" if one == 1 else "1 over the root of their number"
-    return f"{own}, by {each}", f"Gaussian, deviation {grouped_up(deviation)}", least
-
-
-def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, Fraction]:
-    row = one * Fraction(part["level"]).denominator
-    distance = Fraction(part["sensitivity"]["distance"])
-    draw = Exponential(sensitivity=distance, epsilon=Fraction(part["epsilon"]))
-    far = math.ceil(draw.accuracy(_TAIL, candidates=max(part["candidates"], 2)))
-    return (
-        f"{grouped_up(distance / row)} in rank",
-        f"exponential, {part['candidates']:,} candidates",
-        Fraction(max(far, 1)) / row,
-    )
-
-
-def _rank_error(off: Fraction | None) -> str:
-    return "unknown" if off is None else f"within {grouped_up(off)} rows of the rank"
-
-
-def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
-    edges = measure["edges"]
-    bins = edges["bins"] if isinstance(edges, Mapping) else len(edges) - 1
-    return Tree(bins=bins, branching=part["branching"], levels=part["levels"])
-
-
-def _tree_error(
-    record: Mapping[str, Any], part: Mapping[str, Any], shape: Tree, unit: Fraction
-) -> Fraction | None:
-    """By how many rows the rank of the worst quantile may be off; None if that is unknown."""
-    made = {recipe["aggregate"]: recipe["measures"] for recipe in record["plan"]["recipes"]}
-    levels = {
-        Fraction(one["level"])
-        for one in record["asked"]["query"]["aggregates"]
-        if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
-    } or {Fraction(1, 2)}
-    law: DiscreteLaplace | DiscreteGaussian
-    if part["mechanism"] == "laplace":
-        law = DiscreteLaplace(Fraction(part["scale"]))
+    if isinstance(part, GaussianSelection):
+        noise = f"Gaussian, deviation {grouped_up(root_bounds(part.variance)[1] / one)}"
     else:
-        law = DiscreteGaussian(Fraction(part["variance"]))
-    found = [worst_reach(shape, law, level) for level in levels]
-    known = [reach for reach in found if reach is not None]
-    return max(known) * unit if known else None
+        noise = f"Laplace, scale {grouped_up(part.scale)}"
+    return f"{keys}, by {each}", noise, f"shown from about {-(-part.threshold // one):,} units on"
+
+
+def _tree_error(plan: WrittenPlan, query: Query, part: TreePart) -> Fraction | None:
+    """By how many rows the rank of the worst quantile may be off; None if that is unknown."""
+    made = {recipe.aggregate: recipe.measures.get("bins") for recipe in plan.recipes}
+    levels = {
+        one.level
+        for one in query.aggregates
+        if one.level is not None and made.get(one.name) == part.measure
+    } or {Fraction(1, 2)}
+    reaches = (worst_reach(part.tree, part.law, level) for level in levels)
+    known = [reach for reach in reaches if reach is not None]
+    return Fraction(max(known), plan.weight_one) if known else None
 
 
 def _exact_or_up(number: Fraction) -> str:

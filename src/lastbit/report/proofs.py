@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
+from lastbit.report.charts import shortened
 from lastbit.report.page import amount
 from lastbit.verify import (
     Derivation,
@@ -161,8 +162,7 @@ def error_rule(derivation: Derivation) -> Rule:
         """The expression in full, or by number where there are very many."""
         if len(parts) > _MOST_STEPS:
             return f"step {numbers[id(node.expression)]}"
-        words = expression_text(node.expression)
-        return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+        return shortened(expression_text(node.expression), _MOST_CODE)
 
     seen: set[int] = set()
     done: dict[int, Rule] = {}
@@ -199,51 +199,47 @@ def _snapping(step: Json, form: str) -> Rule:
     return Rule(step["rule"], ", ".join(says), premises, why=why)
 
 
-def _declared(claim: Json, body: Json) -> Rule:
-    epsilon, excess = number(claim["epsilon"]), number(body["excess"])
+def _strays(body: Json, sides: str = "") -> str:
+    """How far the computed sum is from the ideal one, and what that is made of."""
     total, of_sum, of_quotient = (
         up(number(body[name])) for name in ("delta_t", "delta_n", "delta_round")
     )
+    return f"δ_t = {total} = {sides}{of_sum} (the sum) + {of_quotient} (the quotient)"
+
+
+def _pieces(body: Json, letter: str) -> Rule:
+    """The same where it was bounded piece by piece of what is drawn."""
     rows = tuple(
-        (*(rounded_down(number(end), _MANY) for end in piece["u"]), up(number(piece["error"])))
+        (*(rounded_down(number(end), _MANY) for end in piece[letter]), up(number(piece["error"])))
         for piece in body["pieces"]
     )
-    stray = _rule(
-        "STRAY",
-        f"δ_t = {total} = {of_sum} (the sum) + {of_quotient} (the quotient), piece by piece",
-        headings=("u from", "to", "error at most"),
-        rows=rows,
-    )
-    says = (
-        f"ε = {rounded_up(epsilon, _MANY)}: noise of the declared rate {exact(claim['rate'])} "
-        f"loses {amount(epsilon - excess, up=True)}, the floats {up(excess)}"
-    )
-    return _rule("ROUNDING", says, (stray,))
+    headings = (f"{letter} from", "to", "error at most")
+    return _rule("STRAY", f"{_strays(body)}, piece by piece", headings=headings, rows=rows)
+
+
+def _noise_says(claim: Json, body: Json, noise: str) -> str:
+    epsilon, excess = number(claim["epsilon"]), number(body["excess"])
+    ideal = amount(epsilon - excess, up=True)
+    return f"ε = {rounded_up(epsilon, _MANY)}: {noise} loses {ideal}, the floats {up(excess)}"
+
+
+def _declared(claim: Json, body: Json) -> Rule:
+    noise = f"noise of the declared rate {exact(claim['rate'])}"
+    return _rule("ROUNDING", _noise_says(claim, body, noise), (_pieces(body, "u"),))
 
 
 def _rounding(claim: Json, body: Json) -> Rule:
-    epsilon, excess = number(claim["epsilon"]), number(body["excess"])
     sides = tuple(_side(claim, branch) for branch in body["branches"])
     omega = max(number(branch["omega"]) for branch in body["branches"])
-    total, of_sum, of_quotient = (
-        up(number(body[name])) for name in ("delta_t", "delta_n", "delta_round")
-    )
-    stray = (
-        f"δ_t = {total} = {up(omega)} (the generator) + {of_sum} (the sum) + {of_quotient} "
-        "(the quotient)"
-    )
+    stray = _rule("STRAY", _strays(body, f"{up(omega)} (the generator) + "), sides)
     query: tuple[Rule, ...] = ()
     if body["query"] is not None:
         inner = body["query"]
         proof = derivation_from_json(inner["claim"]["expression"], inner["body"])
         says = f"error ≤ {up(number(claim['query_error']))}"
         query = (_rule("QUERY", says, (error_rule(proof),)),)
-    says = (
-        f"ε = {rounded_up(epsilon, _MANY)}: Laplace noise of scale "
-        f"{exact(body['scale'])} loses {amount(epsilon - excess, up=True)}, the "
-        f"floats {up(excess)}"
-    )
-    return _rule("ROUNDING", says, (_rule("STRAY", stray, sides), *query))
+    noise = f"Laplace noise of scale {exact(body['scale'])}"
+    return _rule("ROUNDING", _noise_says(claim, body, noise), (stray, *query))
 
 
 def _coupling(claim: Json, body: Json) -> Rule:
@@ -259,24 +255,14 @@ def _coupling(claim: Json, body: Json) -> Rule:
 
 
 def _gaussian(claim: Json, body: Json) -> Rule:
-    figures = {name: up(number(body[name])) for name in body if name not in ("inputs", "pieces")}
-    rows = tuple(
-        (*(rounded_down(number(end), _MANY) for end in piece["t"]), up(number(piece["error"])))
-        for piece in body["pieces"]
-    )
-    stray = _rule(
-        "STRAY",
-        f"δ_t = {figures['delta_t']} = {figures['delta_n']} (the sum) + {figures['delta_round']} "
-        "(the quotient), piece by piece",
-        headings=("t from", "to", "error at most"),
-        rows=rows,
+    ideal, at, growth, missed = (
+        up(number(body[name])) for name in ("ideal_delta", "ideal_epsilon", "growth", "missed")
     )
     says = (
-        f"δ = {up(number(claim['delta']))}: the normal law has {figures['ideal_delta']} at "
-        f"{figures['ideal_epsilon']}, cells grow by {figures['growth']}, draws of probability "
-        f"{figures['missed']} are given up"
+        f"δ = {up(number(claim['delta']))}: the normal law has {ideal} at {at}, cells grow by "
+        f"{growth}, draws of probability {missed} are given up"
     )
-    return _rule("GAUSSIAN", says, (stray,))
+    return _rule("GAUSSIAN", says, (_pieces(body, "t"),))
 
 
 def _side(claim: Json, branch: Json) -> Rule:

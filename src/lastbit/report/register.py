@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from markupsafe import Markup
 
 from lastbit.files import csv_text, plain_cell
 from lastbit.ledger import Ledger, exported
 from lastbit.report.page import price, printable, rendered
-from lastbit.report.plan import title_of
+from lastbit.report.plan import Record, title_of
 
 _LONGEST_QUESTION = 2000
 UNREADABLE = "unreadable entry"
-Judge: TypeAlias = Callable[[Mapping[str, Any]], str | None]
+Judge: TypeAlias = Callable[[Record], str | None]
 """Why the independent checker does not accept a record; None if it does."""
 
 
@@ -46,7 +46,8 @@ def register_csv(ledger: Ledger, judged: Judge) -> str:
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    lines = (map(plain_cell, astuple(one)) for one in _releases(ledger, judged, set()))
+    releases = (_release(*one, judged) for one in answers_in(ledger, set()))
+    lines = (map(plain_cell, astuple(one)) for one in releases)
     return csv_text(((field.name for field in fields(Release)), *lines))
 
 
@@ -54,8 +55,8 @@ def register_page(ledger: Ledger, judged: Judge) -> Markup:
     """The register as a page, newest first, with the head of the chain that it was made from."""
     last = ledger.entries(last=1)[0]
     unanswered: set[str] = set()
-    listed = _releases(ledger, judged, unanswered)
-    found = [one for one in listed if one.entry <= last.sequence]
+    answers = answers_in(ledger, unanswered)
+    found = [_release(*one, judged) for one in answers if one[0]["sequence"] <= last.sequence]
     return rendered(
         "register.html",
         title="Register of releases",
@@ -71,26 +72,31 @@ def register_page(ledger: Ledger, judged: Judge) -> Markup:
     )
 
 
-def _releases(ledger: Ledger, judged: Judge, unanswered: set[str]) -> Iterator[Release]:
-    """In their order; at the end `unanswered` has the hashes of prices without an answer."""
-    paid: dict[str, Mapping[str, Any]] = {}
+def answers_in(
+    ledger: Ledger, unanswered: set[str], account: str | None = None
+) -> Iterator[tuple[Record, Record, Record]]:
+    """Of every answer, or every one of an account: its entry, the one that paid for it, its record.
+
+    At the end `unanswered` has the hashes of prices without an answer.
+    """
+    paid: dict[str, Record] = {}
     for entry in exported(ledger):
         told = entry["fields"]
+        if account is not None and told["account"] != account:
+            continue
         if told["kind"] == "reserved":
             paid[entry["hash"]] = told
             unanswered.add(entry["hash"])
-        elif told["kind"] == "settled":
-            unanswered.discard(told["reservation"])
-            yield _release(told, paid.pop(told["reservation"], told), entry["record"], judged)
-        elif told["kind"] == "charge":
-            yield _release(told, told, entry["record"], judged)
+        elif told["kind"] in ("settled", "charge"):
+            reserved = told.get("reservation") or ""
+            unanswered.discard(reserved)
+            record = entry["record"] if isinstance(entry["record"], Mapping) else {}
+            yield told, paid.pop(reserved, told), record
 
 
-def _release(
-    told: Mapping[str, Any], paid: Mapping[str, Any], record: Any, judged: Judge
-) -> Release:
+def _release(told: Record, paid: Record, record: Record, judged: Judge) -> Release:
     """One answer, or an entry that is charged as one."""
-    readable = record is not None and judged(record) is None
+    readable = judged(record) is None
     asked = " ".join((paid["words"] or "").split())
     if not readable:
         question = f"{UNREADABLE}: {asked}" if asked else UNREADABLE

@@ -28,7 +28,7 @@ from lastbit.report.deployment import (
     unprotected_words,
 )
 from lastbit.report.page import CURRENCIES, listed, price, printable
-from lastbit.report.plan import many
+from lastbit.report.plan import bound_words
 
 _DIGITS = 7
 _OPEN = "to be filled in"
@@ -43,11 +43,15 @@ def registry_entry(about: Deployment) -> str:
 
 
 def _entry(about: Deployment) -> dict[str, Any]:
-    card, year = about.card, min(one.when for one in about.answers)[:4]
+    card, budget = about.card, about.account.budget
+    assert budget is not None  # `lastbit report` refuses a card without one
+    first = min(one.when for one in about.answers)
     slug = re.sub(r"\W+", "-", printable(card.name, 60).lower()).strip("-")
+    derived = {row.name for one in about.accepted for row in one.reading.query.derived}
+    made = sorted(map(printable, derived))
     asked = dict.fromkeys(one.title for one in about.accepted)
     return {
-        "url_slug": f"{slug}-{year}",
+        "url_slug": f"{slug}-{first[:4]}",
         "status": "Draft",
         "tier": 3,
         "deployment": {
@@ -59,10 +63,10 @@ def _entry(about: Deployment) -> dict[str, Any]:
                 "data_product_region": "",
                 "description": f"Answers about the table {printable(card.name, 60)}: "
                 + "; ".join(asked),
-                "publication_date": min(one.when for one in about.answers),
+                "publication_date": first,
             },
             "dp_variant": {
-                "variant_name": _variant(about),
+                "variant_name": VARIANTS[budget.kind],
                 "data_domain": "Tables with the columns "
                 + listed([f"{printable(n, 60)} ({c.type})" for n, c in card.columns.items()]),
                 "unprotected_quantities": unprotected_words(about),
@@ -70,7 +74,9 @@ def _entry(about: Deployment) -> dict[str, Any]:
             "privacy_loss": _loss(about),
             "deployment_model": _model(about),
             "accounting": {
-                "post_processing": _processing(about),
+                "post_processing": f"Computed from released numbers: {listed(made)}."
+                if made
+                else "Rounding for display; none that is on record otherwise.",
                 "composition": composition_words(about),
             },
             "implementation": {
@@ -88,15 +94,9 @@ def _entry(about: Deployment) -> dict[str, Any]:
     }
 
 
-def _variant(about: Deployment) -> str:
-    assert about.account.budget is not None
-    return VARIANTS[about.account.budget.kind]
-
-
 def _loss(about: Deployment) -> dict[str, Any]:
     kept, unit = about.account.budget, about.unit
-    spent = {name: str(getattr(about.account.spent, name)) for name, _ in CURRENCIES}
-    bound = f"One {unit} counts for at most {many(about.card.max_rows, 'row')}."
+    bound = bound_words(about.card.unit, about.card.max_rows)
     return {
         "privacy_unit": "Row-level" if about.card.unit is None else f"{unit}-level",
         "privacy_unit_details": f"{neighbour_words(about)} {bound}",
@@ -104,7 +104,7 @@ def _loss(about: Deployment) -> dict[str, Any]:
             name: getattr(kept, name) for name, _ in CURRENCIES if getattr(kept, name)
         },
         "privacy_parameters_details": "The budget of all answers together, rounded up. Spent so "
-        f"far, by plain sums: {price(spent)}.",
+        f"far, by plain sums: {price(about.account.spent.to_json())}.",
     }
 
 
@@ -121,18 +121,6 @@ def _model(about: Deployment) -> dict[str, Any]:
         "access_type": "Interactive" if asking else "Non-interactive",
         "access_type_details": "",
     }
-
-
-def _processing(about: Deployment) -> str:
-    made = {
-        row["name"]
-        for one in about.accepted
-        for row in one.record["asked"]["query"].get("derived", ())
-    }
-    words = (
-        f"Computed from released numbers: {listed(sorted(map(printable, made)))}." if made else ""
-    )
-    return words or "Rounding for display; none that is on record otherwise."
 
 
 def _yaml(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:

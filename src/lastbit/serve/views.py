@@ -25,8 +25,6 @@ from lastbit.doors import content
 from lastbit.ledger import Entry, Limit
 from lastbit.report import (
     amount,
-    answer_parts,
-    marginal_parts,
     page_environment,
     price,
     printable,
@@ -231,11 +229,6 @@ def may_words(rights: Iterable[Right], tables: Iterable[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- answers and entries
-
-
-def parts_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of an answer, of marginals too."""
-    return (marginal_parts if "marginals" in record["plan"] else answer_parts)(record)
 
 
 def citation(record: Mapping[str, Any], number: int, day: str) -> str:

@@ -66,6 +66,7 @@ from lastbit.tables.measures import (
     distinct_values as distinct_values,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.conversion import PairConversion as PairConversion
 from lastbit.tables.plan.cost import (
     GRID as GRID,
     Cost as Cost,
@@ -84,13 +85,16 @@ from lastbit.tables.plan.marginals import (
     subsets as subsets,
 )
 from lastbit.tables.plan.parts import (
+    AnyPart as AnyPart,
     GaussianPart as GaussianPart,
     GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
+    PairSelection as PairSelection,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
     Selection as Selection,
+    SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
@@ -177,6 +181,7 @@ from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,
+    UnitJoin as UnitJoin,
     UnitKey as UnitKey,
 )
 from lastbit.tables.query.writing import to_json as to_json

@@ -10,11 +10,11 @@ from typing import Any
 from starlette.responses import Response
 
 from lastbit.checker import names_code, problem_of
-from lastbit.report import EMPTY, marginals_page, page as report_page, title_of
+from lastbit.report import EMPTY, answer_parts, page as report_page, title_of
 from lastbit.serve.handling import MOST_LINES, Call, released_as, see, unknown
 from lastbit.serve.questions import FINISHED
 from lastbit.serve.safety import attachment
-from lastbit.serve.views import citation, file_name, parts_of, when_words
+from lastbit.serve.views import citation, file_name, when_words
 
 _FILES = (
     ("answer.csv", "CSV"),
@@ -90,7 +90,7 @@ def answer(call: Call) -> Response:
         entry=number,
         when=when,
         principal=principal,
-        answer=parts_of(record),
+        answer=answer_parts(record),
         empty=EMPTY,
         files=_FILES,
         problem=_problem(record),
@@ -115,8 +115,7 @@ def answer_file(call: Call) -> Response:
     record = call.record()
     match file:
         case "report.html":
-            page = marginals_page if "marginals" in record["plan"] else report_page
-            text, kind = str(page(record)), "text/html"
+            text, kind = str(report_page(record)), "text/html"
         case "answer.csv":
             text, kind = released_as(record).to_csv(), "text/csv"
         case _:

@@ -10,14 +10,14 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from lastbit.errors import LastbitError
-from lastbit.report import EMPTY, amount, price
+from lastbit.report import EMPTY, amount, answer_parts, price
 from lastbit.sampling import secure_bits
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, see
 from lastbit.serve.problems import refusal_of
 from lastbit.serve.questions import Preview, Question, Refusal, wrong
 from lastbit.serve.schemas import question_of
-from lastbit.serve.views import CURRENCIES, examples_of, parts_of, path_to, timing
+from lastbit.serve.views import CURRENCIES, examples_of, path_to, timing
 
 _KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
 
@@ -62,7 +62,7 @@ async def made_up(call: Call) -> Response:
         title=f"Made-up rows of {served.name}",
         made_up=True,
         table=served.name,
-        answer=await to_thread(parts_of, record),
+        answer=await to_thread(answer_parts, record),
         empty=EMPTY,
         same=[(name, text) for name, text in form.items() if name in _KEPT],
     )
