@@ -42,6 +42,7 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
 | | these decide what a question is charged, and import none of the following |
 | `ledger.py` | `Ledger`: the same, with what stewards decide and auditors look at |
+| `words.py` | what people are told: what is left, why a charge is refused |
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
 | `examination.py` | what is wrong with a chain of entries |
 | `safekeeping.py` | backup, restore, export; what must not be written over |

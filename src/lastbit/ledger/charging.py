@@ -34,7 +34,6 @@ from typing import Any, Self
 from lastbit.addresses import Address, is_address
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.files import same_place
 from lastbit.ledger.chain import (
     IsAnswer,
     Scan,
@@ -126,7 +125,12 @@ class ChargingLedger:
         """Whether this place is the ledger's own, by whatever name or user."""
         if isinstance(self.path, Address):
             return is_address(path) and self.path.leads_to(place_of(path))
-        return not is_address(path) and same_place(self.path, path)
+        try:
+            return not is_address(path) and os.path.samefile(self.path, path)
+        except OSError:  # one of them is not there
+            return os.path.realpath(path) == os.path.realpath(self.path)
+        except ValueError:
+            return False
 
     @property
     def user(self) -> str:

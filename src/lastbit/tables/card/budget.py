@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, exact_text, probability, rational
+from lastbit.exact import Number, probability, rational, shown
 from lastbit.privacy import SHARE_KEPT, GaussianFilter, MomentFilter, moment_filter
 
 Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter", "gaussian"]
@@ -120,7 +120,8 @@ class Budget:
         share = like.delta_kept
         if self.delta_kept is None and share is not None and share >= self.delta:
             problem = "is not above the share that the account keeps for answers with a delta"
-            remedy = f"declare more than {exact_text(share)}: that share is fixed"
+            least = shown(share).strip("'")
+            remedy = f"declare more than {least}: that share is fixed"
             raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(
             self,
