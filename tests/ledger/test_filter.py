@@ -16,8 +16,8 @@ from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
 from lastbit.ledger.deciding import leads_to, with_budget
 from lastbit.ledger.entry import Account, Entry, Malformed
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.making import VERSION
 from lastbit.ledger.safekeeping import restored
-from lastbit.ledger.sqlite import VERSION
 from lastbit.ledger.storage import NEWEST
 from lastbit.privacy import NOTHING_SPENT, MomentCost, moment_filter
 from lastbit.tables.card.budget import Budget, budgets_agree

@@ -31,6 +31,7 @@ from lastbit.ledger.chain import (
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.sqlite import APPLICATION, BESIDE, SQLITE
 from lastbit.ledger.storage import ALONE, Books
@@ -114,7 +115,7 @@ def copied(
             if then is not None:
                 then(target)
 
-        if not storage_of(place).made(place, secret_of(source), fill, patience=ledger.patience):
+        if not write_ledger(place, secret_of(source), fill, patience=ledger.patience):
             raise taken
     return Ledger.existing(place, patience=ledger.patience)
 

@@ -102,14 +102,6 @@ class Storage(Protocol):
     ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
 
-    def made(
-        self, place: Any, secret: bytes, fill: Callable[[Books], None], *, patience: float
-    ) -> bool:
-        """Make a ledger whole or not at all; False if there is something already."""
-
-    def upgraded(self, place: Any, *, patience: float) -> bool:
-        """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
-
 
 def user_name() -> str:
     """Whom the operating system runs this for; the environment could say anything."""
