@@ -62,6 +62,7 @@ class ChargingLedger:
     noticed.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from lastbit.ledger import Ledger
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.open(Path(folder) / "hospital.ledger")

@@ -70,14 +70,7 @@ from lastbit.ledger.principals import (
 )
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
-from lastbit.tables import (
-    FILTERS,
-    Budget,
-    Cost,
-    on_grid,
-    rounded_up as next_price,
-    suggested,
-)
+from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price
 
 if TYPE_CHECKING:
     from lastbit.tables import DataCard
@@ -184,11 +177,7 @@ class Account:
         self.check_currency(cost)
         for name in CURRENCIES:
             if not on_grid(price := getattr(cost, name)):
-                raise InvalidParameter(
-                    name,
-                    problem="is not on the grid of prices, and its sums would grow without end",
-                    remedy=f"ask at a price of few digits, such as {suggested(price)}",
-                )
+                raise cast(Exception, for_people().off_grid(name, price))
         if isinstance(self.spent, GaussianCost) and cost.rho and not gaussian_noise:
             problem = f"is in rho, and the account of {self.name} takes that of Gaussian noise only"
             raise InvalidParameter("cost", problem=problem, remedy="ask with epsilon")

@@ -5,13 +5,14 @@ That it is refused was decided before these words are made: no charge rests on t
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, cast
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down
 from lastbit.ledger.entry import FILTERED, Account, FilterCost
 from lastbit.ledger.principals import CURRENCIES, Allowance, Limit
-from lastbit.tables import Budget, Cost
+from lastbit.tables import Budget, Cost, suggested
 
 
 def in_words(cost: Any, *, all_of: Budget | Limit | None = None) -> str:
@@ -31,6 +32,13 @@ def what_remains(account: Account) -> Cost | FilterCost | None:
         return cast(FilterCost, kept.left(account.spent))
     budget, spent = account.budget, account.spent
     return Cost(**{name: getattr(budget, name) - getattr(spent, name) for name in CURRENCIES})
+
+
+def off_grid(name: str, price: Fraction) -> InvalidParameter:
+    """The refusal of a price that is not on the grid of prices."""
+    problem = "is not on the grid of prices, and its sums would grow without end"
+    remedy = f"ask at a price of few digits, such as {suggested(price)}"
+    return InvalidParameter(name, problem=problem, remedy=remedy)
 
 
 def beyond_budget(account: Account, cost: Cost) -> BudgetExceeded:

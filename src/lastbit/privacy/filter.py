@@ -80,7 +80,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
@@ -110,9 +109,9 @@ SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
 
 _AMOUNTS = ("moment", "epsilon", "delta", "rho")
-_DIGITS = 3
 _MOST_DIGITS = 12
-_EXTREME = Fraction(10**12)
+EXTREME = Fraction(10**12)
+"""No epsilon or rho is as large as this, and no order beyond it is proposed."""
 _WORKING = tuple(192 << n for n in range(6))
 """Places to work with, one after the other, until it is decided to which side a number rounds."""
 
@@ -218,7 +217,7 @@ class MomentFilter:
         loss = nonnegative(epsilon, "epsilon")
         density = nonnegative(rho, "rho")
         for name, value in (("epsilon", loss), ("rho", density)):
-            if value >= _EXTREME:
+            if value >= EXTREME:
                 raise InvalidParameter(name, problem="is beyond 10**12", remedy="ask for less")
         return MomentCost(
             moment=response_moment(loss, self.order) + self.order * (self.order + 1) * density,
@@ -287,7 +286,9 @@ def moment_filter(
     loss, level = _budget(epsilon, delta)
     kept = level * SHARE_KEPT if delta_kept is None else probability(delta_kept, "delta_kept")
     if order is None and kept < level:
-        order = best_order(loss, level - kept)
+        # found by name: every order gives a sound filter
+        choice = import_module("lastbit.privacy.best_order")
+        order = cast(Fraction, choice.best_order(loss, level - kept))
     return MomentFilter(
         epsilon=loss,
         delta=level,
@@ -297,40 +298,9 @@ def moment_filter(
     )
 
 
-@lru_cache(maxsize=64)
-def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The order at which the most small answers fit, as a decimal of 3 digits.
-
-    Theorem  the moment of a small epsilon is about c(c+1) epsilon**2/2, so the number of answers
-             grows with f(c)/(c(c+1)), f the limit B. The sign of its derivative is that of
-             h = f' c(c+1) - f (2c+1), and h' = -1 - 2f. Where f <= 0, h > 0; from there on f > 0
-             and h falls: h has one root, and it is the maximum. Any order gives a sound filter
-    Differs  by bisection in Decimals, whose logarithms are rounded correctly: the same order on
-             every machine
-    """
-    with localcontext(Context(prec=40)):
-        loss, level = _decimal(epsilon), _decimal(delta).ln()
-
-        def rises(c: Decimal) -> bool:
-            log_k = c * c.ln() - (1 + c) * (1 + c).ln()
-            limit = c * loss + level - log_k
-            return (loss + (1 + 1 / c).ln()) * c * (c + 1) > limit * (2 * c + 1)
-
-        low, high = Decimal(10) ** -15, Decimal(10) ** 15
-        for _ in range(32):  # in the logarithm: a ratio of 10**30 becomes less than 1 + 10**-7
-            middle = (low * high).sqrt()
-            low, high = (middle, high) if rises(middle) else (low, middle)
-        short = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN).plus(high)
-    return min(max(Fraction(short), 1 / _EXTREME), _EXTREME)
-
-
-def _decimal(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)
-
-
 def _budget(epsilon: object, delta: object) -> tuple[Fraction, Fraction]:
     loss = positive(epsilon, "epsilon")
-    if loss >= _EXTREME:
+    if loss >= EXTREME:
         raise InvalidParameter("epsilon", problem="is beyond 10**12", remedy="pass a smaller one")
     level = probability(delta, "delta", one=False, remedy="pass, say, 1e-6")
     if level == 0:

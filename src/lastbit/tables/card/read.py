@@ -36,7 +36,7 @@ from lastbit.tables.card.schema import (
     Source,
 )
 from lastbit.tables.card.toml import KeyPath, toml_key
-from lastbit.tables.plan.cost import check_budget
+from lastbit.tables.plan.declared_prices import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
