@@ -47,6 +47,7 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
 | `examination.py` | what is wrong with a chain of entries |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
+| `making_postgres.py` | the same in a database |
 | `postgres.py` | a database that machines share: its lock, lost connections, errors in our words |
 | `definitions.py` | its tables, roles, and the functions that append |
 """

@@ -28,9 +28,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from lastbit.addresses import Address, is_address
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
 from lastbit.ledger.chain import (
@@ -47,7 +47,11 @@ from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.principals import Allowance, check_charging, moment_of
 from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
 from lastbit.ledger.storage import SECRET_BYTES, Books, Session, damaged
+from lastbit.place_names import is_address
 from lastbit.tables import Cost
+
+if TYPE_CHECKING:
+    from lastbit.addresses import Address
 
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
@@ -98,8 +102,8 @@ class ChargingLedger:
 
     def is_at(self, path: str | os.PathLike[str]) -> bool:
         """Whether this place is the ledger's own, by whatever name or user."""
-        if isinstance(self.path, Address):
-            return is_address(path) and self.path.leads_to(place_of(path))
+        if not isinstance(self.path, Path):
+            return is_address(path) and bool(self.path.leads_to(place_of(path)))
         try:
             return not is_address(path) and os.path.samefile(self.path, path)
         except OSError:  # one of them is not there

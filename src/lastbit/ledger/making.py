@@ -3,7 +3,7 @@
 **Made at once.** A new ledger is written under another name and then linked to its own, which fails
 if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
 
-In a database the tables, roles and functions are made in one transaction (`postgres.py`).
+In a database the tables, roles and functions are made in one transaction (`making_postgres.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,7 @@ def write_ledger(
     """Make a ledger whole or not at all; False if there is something already."""
     if isinstance(place, Path):
         return _made_file(place, secret, fill, patience=patience)
-    server: Any = storage_of(place)
-    return bool(server.made(place, secret, fill, patience=patience))
+    return bool(_postgres(place).made(place, secret, fill, patience=patience))
 
 
 def upgrade_ledger(place: Place, *, patience: float) -> bool:
@@ -62,8 +62,12 @@ def upgrade_ledger(place: Place, *, patience: float) -> bool:
     if isinstance(place, Path):
         with connected(place, Session(), patience=patience):
             return False
-    server: Any = storage_of(place)
-    return bool(server.upgraded(place, patience=patience))
+    return bool(_postgres(place).upgraded(place, patience=patience))
+
+
+def _postgres(place: Place) -> Any:
+    storage_of(place)  # refuses a computer without psycopg
+    return import_module("lastbit.ledger.making_postgres")
 
 
 def _made_file(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
 from lastbit.ledger.chain import (
@@ -35,6 +35,7 @@ from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.sqlite import APPLICATION, BESIDE, SQLITE
 from lastbit.ledger.storage import ALONE, Books
+from lastbit.place_names import is_address
 from lastbit.tables import DataCard
 
 

@@ -20,9 +20,10 @@ from math import floor
 from pathlib import Path
 from typing import Any, cast
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.files import content_of
+from lastbit.place_names import is_address
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
 from lastbit.tables.card.fields import Fields, Problem, Written
