@@ -1,6 +1,6 @@
 """Prices and budgets that people declare: on the public grid, in few digits.
 
-The law of the grid is in `cost.py`. A price off it costs no privacy: an account moves its sums up.
+The law of the grid is in `cost.py`; an account refuses a price whose sums would not stay short.
 """
 
 from __future__ import annotations
