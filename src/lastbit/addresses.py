@@ -21,7 +21,6 @@ _ADDRESS = re.compile(
     r"(?:\?(?P<options>[^#]*))?"
 )
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:,]*))(?::([0-9]*))?")
-_MEANT = re.compile(r"\s*(?:jdbc:)?postgres(?:ql)?(?:\+[a-z0-9_]+)?:", re.IGNORECASE)
 _SECRETS = (
     "password",
     "sslpassword",
@@ -36,13 +35,6 @@ _KNOWN = re.compile(
 )
 _PASSWORD = "put it into ~/.pgpass or a file named by PGPASSFILE, a service file, or PGPASSWORD"
 _FORM = 'write, say, "postgresql://books@db.example.org/lastbit"'
-
-
-def is_address(place: object) -> bool:
-    """Whether this names a database server and not a file; in any spelling, so that a slip in one
-    neither makes a file, which would come with a fresh budget, nor is quoted with a password.
-    """
-    return isinstance(place, str) and _MEANT.match(place) is not None
 
 
 @dataclass(frozen=True, slots=True)

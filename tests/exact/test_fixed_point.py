@@ -18,9 +18,12 @@ from lastbit.exact.fixed_point import (
     complement,
     exp_between,
     gaussian_weights,
+    ln_between,
+    mills_between,
     pi_between,
     product,
     rational_between,
+    root_two_pi_between,
     share,
     shorter,
     theta_between,
@@ -90,6 +93,52 @@ def test_pi_lies_between(places: int) -> None:
     assert pair[1] - pair[0] <= 2
     assert holds(pair, arb.pi, places)
     assert not holds((pair[0] + 4, pair[1] + 4), arb.pi, places)
+
+
+@given(rationals(1), PLACES)
+@example(Fraction(1), 192)
+@example(Fraction(1, 2), 192)
+@example(1 + Fraction(1, 10**60), 192)
+@example(1 - Fraction(1, 10**60), 256)
+@example(Fraction(10**400), 64)
+def test_logarithms_lie_between(number: Fraction, places: int) -> None:
+    pair = ln_between(number, places)
+    assert pair[1] - pair[0] <= 2
+    assert holds(pair, lambda: arb_of(number).log(), places)
+    assert not holds((pair[0] + 4, pair[1] + 4), lambda: arb_of(number).log(), places)
+
+
+def mills(place: Fraction) -> arb:
+    """The tail of the normal law over its density, by Arb."""
+    x = arb_of(place)
+    return (x / arb(2).sqrt()).erfc() / 2 * (x * x / 2).exp() * (2 * arb.pi()).sqrt()
+
+
+@given(st.fractions(0, 300, max_denominator=10**9), st.sampled_from([1, 8, 64, 192, 320]))
+@example(Fraction(0), 192)
+@example(Fraction(1, 10**60), 192)
+@example(Fraction(8), 320)
+@example(8 + Fraction(1, 10**40), 320)
+@example(Fraction(1415), 256)
+def test_tails_over_densities_lie_between(place: Fraction, places: int) -> None:
+    pair = mills_between(place, places)
+    assert pair[1] - pair[0] <= 2
+    assert holds(pair, lambda: mills(place), places)
+    assert not holds((pair[0] - 9, pair[0] - 4), lambda: mills(place), places)
+
+
+@pytest.mark.parametrize("places", [1, 64, 256])
+def test_the_root_of_two_pi_lies_between(places: int) -> None:
+    pair = root_two_pi_between(places)
+    assert pair[1] - pair[0] <= 2
+    assert holds(pair, lambda: arb.pi() / (arb.pi() / 2).sqrt(), places)
+
+
+def test_numbers_outside_of_the_proofs_are_refused() -> None:
+    with pytest.raises(ValueError, match="above 0 only"):
+        ln_between(Fraction(0), 64)
+    with pytest.raises(ValueError, match="from 0 up only"):
+        mills_between(Fraction(-1), 64)
 
 
 def weight(k: int, variance: Fraction) -> arb:

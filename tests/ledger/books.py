@@ -70,7 +70,7 @@ def clock_shows(monkeypatch, day: str) -> None:
             books.raw.execute("SELECT count(*) FROM pg_language")  # a new lock: it hears of it
             return moment
 
-        monkeypatch.setattr("lastbit.ledger.postgres._check_made", lambda *_: None)
+        monkeypatch.setattr("lastbit.ledger.postgres.check_made", lambda *_: None)
         monkeypatch.setattr("lastbit.ledger.postgres.PostgresBooks.now", on_a_server)
 
 

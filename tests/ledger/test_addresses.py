@@ -5,10 +5,11 @@ import sys
 
 import pytest
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import spared_by
+from lastbit.place_names import is_address
 from lastbit.tables.card.schema import DataCard, Source
 
 SECRET = "canary-48151623"

@@ -29,14 +29,15 @@ def test_a_ledger_overrides_nothing_of_what_charges():
 
 
 def test_what_charges_needs_no_steward(tmp_path):
-    ledger = ChargingLedger.open(tmp_path / "a.ledger")
-    ledger.account("visits", ONE)
+    opened = Ledger.open(tmp_path / "a.ledger")
+    opened.account("visits", ONE)
+    ledger = ChargingLedger.existing(opened.path)
     paid = ledger.reserve(
         "visits", price("1/2"), who="ada", question="q", plan_digest="p", fingerprint="f"
     )
     ledger.settle(paid, {"rows": [1]})
-    assert (ledger.recorded("visits", "q") or {})["rows"] == [1]
-    assert Ledger.existing(ledger.path).problems() == []
+    assert (opened.recorded("visits", "q") or {})["rows"] == [1]
+    assert opened.problems() == []
 
 
 def test_a_charge_names_its_account(tmp_path):

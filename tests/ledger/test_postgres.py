@@ -594,7 +594,7 @@ def test_nobody_charges_between_the_total_and_the_charge(ledger, monkeypatch):
 @pytest.mark.parametrize("mutant", ["no lock", "the lock after the read"])
 def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
     """The meddler gets through; only the server's own check keeps the stale charge out."""
-    begun, append = room.PostgresBooks._begun, room.PostgresBooks.append
+    begun, append = room.PostgresBooks.begun, room.PostgresBooks.append
 
     def unlocked(self, how, first):
         return begun(self, how, "SELECT 1")
@@ -604,7 +604,7 @@ def test_mutants_without_the_lock_are_caught(ledger, monkeypatch, mutant):
             self.raw.execute(f"SELECT {self.schema}.locked()")
         return append(self, entry, record)
 
-    monkeypatch.setattr(room.PostgresBooks, "_begun", unlocked)
+    monkeypatch.setattr(room.PostgresBooks, "begun", unlocked)
     monkeypatch.setattr(room.PostgresBooks, "append", locking)
     impatient = Ledger.existing(ledger.path, patience=0.3)
     refused = pytest.raises(InvalidParameter, match="does not follow from those before")

@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, NotAllowed, WrongType
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.making import VERSION
 from lastbit.ledger.principals import PERIODS, ROLES, Allowance, Limit, Principal, Total
 from lastbit.ledger.safekeeping import exported, restored
-from lastbit.ledger.sqlite import VERSION
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.cost import Cost
 from tests.ledger.books import clock_shows, everything, new_ledger, price, record

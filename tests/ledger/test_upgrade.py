@@ -17,7 +17,7 @@ from tests.ledger.books import ONE, changed, charged, person, price, signed_in, 
 from tests.ledger.test_principals import asked
 
 pytest.importorskip("psycopg", reason=servers.MISSING)
-from lastbit.ledger import postgres as room
+from lastbit.ledger import making_postgres as room
 
 DATA = Path(__file__).parent / "data"
 
@@ -29,7 +29,7 @@ def old(request, address, tmp_path):
     statements = json.loads((DATA / f"layout-{request.param}.json").read_text())
     file = small_ledger(tmp_path)
     place = place_of(address)
-    names = room._names(place)
+    names = room.names_of(place)
     with signed_in(place) as connection, connection.transaction():
         room._make_roles(place, connection, names)
         for statement in statements:

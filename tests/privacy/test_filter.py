@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
+from lastbit.privacy.best_order import best_order
 from lastbit.privacy.filter import (
     NOTHING_SPENT,
     MomentCost,
     MomentFilter,
-    best_order,
     moment_filter,
 )
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, MetricDP, ProbabilisticDP, PureDP, RenyiDP

@@ -6,13 +6,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from lastbit.release.noise import Noisy
 
 from lastbit.errors import InvalidParameter
 from lastbit.kernel.noise import Noisy
 from lastbit.release.intervals import columns_of, errors_of
 from lastbit.release.within import planned_within, price_rows
 from lastbit.tables.card.budget import Budget
-from lastbit.tables.plan.cost import admitted
+from lastbit.tables.plan.declared_prices import admitted
 from lastbit.tables.plan.plan import planned
 from tests.release.pretend import card_of, part, query_of
 

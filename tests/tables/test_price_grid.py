@@ -8,15 +8,8 @@ from hypothesis import given, strategies as some
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.plan.cost import (
-    GRID,
-    LARGEST,
-    admitted,
-    check_admitted,
-    on_grid,
-    rounded_up,
-    suggested,
-)
+from lastbit.tables.plan.cost import GRID, on_grid, rounded_up
+from lastbit.tables.plan.declared_prices import LARGEST, admitted, check_admitted, suggested
 from lastbit.tables.plan.price import asked_price
 
 decimals = some.builds(

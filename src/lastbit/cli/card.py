@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from lastbit.addresses import is_address
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
@@ -20,6 +19,7 @@ from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, 
 from lastbit.cli.tune import tune
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
+from lastbit.place_names import is_address
 from lastbit.tables import (
     TYPES,
     Column,

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.cli.files import check_folder
 from lastbit.cli.options import PATH, flag, group, json_option, option, refusal
 from lastbit.cli.output import (
@@ -43,6 +43,7 @@ from lastbit.ledger import (
     restored,
     user_name,
 )
+from lastbit.place_names import is_address
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.release import accept_data, record_problem
 from lastbit.report import (

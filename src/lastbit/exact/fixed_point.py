@@ -158,3 +158,107 @@ def pi_between(places: int) -> Pair:
             error += 3 * abs(factor)
             power, odd, sign = power // (n * n), odd + 2, -sign
     return shorter((total - error, total + error), _GUARD)
+
+
+def ln_between(number: Fraction, places: int) -> Pair:
+    """Integers around 2**places ln(x) for a rational x above 0, at most 2 apart.
+
+    Theorem  ln(1/x) = -ln(x). For x from 1 up let m = x/2**s, 1 <= m < 2: then
+             ln(x) = 2 artanh((m-1)/(m+1)) + 2 s artanh(1/3), both arguments from 0 to 1/3
+    Checked  tests/exact/test_fixed_point.py
+
+    >>> ln_between(Fraction(1), 8)[0], ln_between(Fraction(2), 8), ln_between(Fraction(1, 2), 8)
+    (0, (177, 178), (-178, -177))
+    """
+    if number <= 0:
+        raise ValueError("ln_between is proved for numbers above 0 only")
+    if number < 1:
+        low, high = ln_between(1 / number, places)
+        return -high, -low
+    halvings = (number.numerator // number.denominator).bit_length() - 1
+    working = places + _GUARD + halvings.bit_length()
+    rest, two = Fraction(number.numerator, number.denominator << halvings), Fraction(1, 3)
+    around_rest, around_two = (_artanh(z, working) for z in ((rest - 1) / (rest + 1), two))
+    low, high = (2 * (a + halvings * b) for a, b in zip(around_rest, around_two, strict=True))
+    return shorter((low, high), working - places)
+
+
+def _artanh(z: Fraction, places: int) -> Pair:
+    """Integers around 2**places artanh(z) for a rational z from 0 to 1/3.
+
+    Theorem  artanh(z) is the sum of z**n/n over odd n. All is floored: z is too small by less than
+             1, its square by less than 1.7, a power by less than 1/9 of the one before and 1.7, so
+             by less than 2, and a term by less than 3. What is left out after the first power 0,
+             whose true value is below 3, is below 4: of K terms the sum is too small by at most
+             3K + 4
+    """
+    power = (z.numerator << places) // z.denominator
+    square, total, odd = power * power >> places, 0, 1
+    while power:
+        total += power // odd
+        power, odd = power * square >> places, odd + 2
+    return total, total + 3 * (odd // 2) + 4
+
+
+def root_two_pi_between(places: int) -> Pair:
+    """Integers around 2**places sqrt(2 pi)."""
+    low, high = pi_between(places)
+    return isqrt(low << places + 1), isqrt(high << places + 1) + 1
+
+
+_SERIES_UP_TO = 8
+
+
+def mills_between(place: Fraction, places: int) -> Pair:
+    """Integers around 2**places R(t), R(t) = T(t)/phi(t), for a rational t from 0 up.
+
+    T is the upper tail of N(0, 1) and phi its density.
+
+    Theorem  *Up to 8.* R(t) = sqrt(pi/2) exp(t**2/2) - S(t), S(t) = sum over k >= 0 of
+             t**(2k+1)/(1 3 5 ... (2k+1)): for R' = t R - 1 and S' = t S + 1, so that
+             (R + S)' = t (R + S), and R(0) = sqrt(pi/2), S(0) = 0. Where the next odd number is
+             above 2 t**2, every term is below half of the one before: those left out add up to
+             less than the last.
+             *Beyond.* Let I_n be the integral of (s-t)**n/n! exp(-s**2/2) over s >= t. By parts
+             I_(n-1) = t I_n + (n+1) I_(n+1) for n >= 1, and exp(-t**2/2) = t I_0 + I_1. So
+             K_0 = 1/R and K_n = I_(n-1)/I_n obey K_n = t + (n+1)/K_(n+1). All are above t: K_N lies
+             between t and t + (N+1)/t, and the others follow downwards from there.
+             Every step is rounded outwards, so both enclose R whatever their length; how close they
+             come is tested
+    Checked  tests/exact/test_fixed_point.py
+
+    >>> mills_between(Fraction(0), 8), mills_between(Fraction(9), 8)
+    ((320, 321), (28, 29))
+    """
+    if place < 0:
+        raise ValueError("mills_between is proved for places from 0 up only")
+    if place <= _SERIES_UP_TO:
+        working = places + 3 * _GUARD  # exp(8**2) is below 2**93, and it is squared
+        low, high = _mills_by_series(place, working)
+    else:
+        working = places + _GUARD
+        low, high = _mills_by_fractions(place, working)
+    return shorter((low, high), working - places)
+
+
+def _mills_by_series(place: Fraction, places: int) -> Pair:
+    square = rational_between(place * place, places)
+    low, high = term = rational_between(place, places)
+    odd, one = 3, 1 << 2 * places
+    while term[1] > 1 or odd <= 2 * place * place:
+        below, above = product(term, square, places)
+        term = below // odd, -(-above // odd)
+        low, high, odd = low + term[0], high + term[1], odd + 2
+    shrunk = exp_between(place * place / 2, places)
+    grown = one // shrunk[1], -(-one // shrunk[0])
+    total = product(root_two_pi_between(places), grown, places)
+    return (total[0] >> 1) - high - 1, -(-total[1] >> 1) - low
+
+
+def _mills_by_fractions(place: Fraction, places: int) -> Pair:
+    around, one = rational_between(place, places), 1 << 2 * places
+    count = _GUARD + int((places / (2 * place)) ** 2)
+    low, high = around[0], around[1] - (-(count + 1) * one // around[0])
+    for n in range(count, 0, -1):
+        low, high = around[0] + n * one // high, around[1] - (-n * one // low)
+    return one // high, -(-one // low)

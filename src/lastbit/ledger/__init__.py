@@ -32,19 +32,22 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 
 | file | holds |
 |---|---|
-| `charging.py` | `ChargingLedger`: open, account, reserve, settle, recorded |
+| `charging.py` | `ChargingLedger`: reserve, draw, settle |
 | `entry.py` | an entry, its canonical text and its hash; an account, and how it is charged |
 | `records.py` | what of an answer is read, and believed, whoever wrote it |
 | `principals.py` | who may charge what: roles and allowances |
 | `chain.py` | entries written, and read in one pass |
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
 | `places.py` | which storage keeps a place |
-| `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
+| `sqlite.py` | a file: synced, locked, its errors in our words |
 | | these decide what a question is charged, and import none of the following |
-| `ledger.py` | `Ledger`: the same, with what stewards decide and auditors look at |
+| `ledger.py` | `Ledger`: the same, opened, with what stewards decide and auditors look at |
+| `making.py` | new ledgers, made whole or not at all; older ones upgraded |
+| `words.py` | what people are told: what is left, why a charge is refused |
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
 | `examination.py` | what is wrong with a chain of entries |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
+| `making_postgres.py` | the same in a database |
 | `postgres.py` | a database that machines share: its lock, lost connections, errors in our words |
 | `definitions.py` | its tables, roles, and the functions that append |
 """

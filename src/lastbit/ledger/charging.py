@@ -29,11 +29,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from lastbit.addresses import Address, is_address
 from lastbit.canonical import canonical_json, sha256
-from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
+from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
 from lastbit.ledger.chain import (
     IsAnswer,
     Scan,
@@ -47,11 +46,13 @@ from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.principals import Allowance, check_charging, moment_of
 from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
-from lastbit.ledger.storage import SECRET_BYTES, Books, Place, Session, damaged
-from lastbit.sampling import secure_bits
-from lastbit.tables import Budget, Cost, budgets_agree, check_budget
+from lastbit.ledger.storage import SECRET_BYTES, Books, Session, damaged
+from lastbit.place_names import is_address
+from lastbit.tables import Cost
 
-ACCEPTED = "data of {table} accepted: {data}"
+if TYPE_CHECKING:
+    from lastbit.addresses import Address
+
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
 _ONCE = "let a steward run lastbit budget card.toml --set, once"
@@ -65,10 +66,12 @@ class ChargingLedger:
     noticed.
 
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> from lastbit.ledger import Ledger
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = ChargingLedger.open(Path(folder) / "hospital.ledger")
-    ...     print(ledger.account("visits", Budget(epsilon=1)).spent)
-    epsilon = 0
+    ...     ledger = Ledger.open(Path(folder) / "hospital.ledger")
+    ...     ChargingLedger.existing(ledger.path).is_at(ledger.path)
+    True
     """
 
     path: Any
@@ -77,24 +80,6 @@ class ChargingLedger:
     patience: float = field(default=PATIENCE, repr=False)
     session: Session = field(default_factory=Session, repr=False, compare=False)
     """Where a call leaves its connection for the next one."""
-
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str] | Address,
-        *,
-        patience: float = PATIENCE,
-        session: Session | None = None,
-    ) -> Self:
-        """The ledger at this place; a new one if that is a path and there is no file.
-
-        In a database a new one is made by `Ledger.init` alone: a slip in an address must not come
-        with a fresh budget.
-        """
-        place = place_of(path)
-        if isinstance(place, Path) and not os.path.exists(place):
-            make_ledger(place, patience=patience)
-        return cls.existing(place, patience=patience, session=session)
 
     @classmethod
     def existing(
@@ -115,57 +100,16 @@ class ChargingLedger:
             raise damaged(place, "has lost its first entry; restore a backup")
         return cls(path=place, opened=first.hash, patience=patience, session=session)
 
-    @contextmanager
-    def connection(self) -> Iterator[Self]:
-        """Inside, calls of this ledger use one connection again and again."""
-        with self.session.lasting():
-            yield self
-
     def is_at(self, path: str | os.PathLike[str]) -> bool:
         """Whether this place is the ledger's own, by whatever name or user."""
-        if isinstance(self.path, Address):
-            return is_address(path) and self.path.leads_to(place_of(path))
-        if is_address(path):
-            return False
+        if not isinstance(self.path, Path):
+            return is_address(path) and bool(self.path.leads_to(place_of(path)))
         try:
-            return bool(os.path.samefile(self.path, path))
+            return not is_address(path) and os.path.samefile(self.path, path)
         except OSError:  # one of them is not there
-            return bool(os.path.realpath(self.path) == os.path.realpath(path))
-
-    @property
-    def user(self) -> str:
-        """In whose name this process acts: the database's user, or the operating system's."""
-        with self._connected() as books:
-            return books.user()
-
-    def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
-        """Open an account with this budget, or see that it has this budget; None is no limit.
-
-        The same for `neighbours` (`neighbours_of` a card), if they are given: prices of other ones
-        do not add up. Ledgers of old do not state them; the next charge does. Where a database
-        keeps the ledger, a steward opens accounts.
-        """
-        check_name(name)
-        with self._connected() as books:
-            account = self._chain(books).account(name)
-            if account is None:
-                with books.transaction():
-                    chain = self._chain(books)  # another process may have been first
-                    account = chain.account(name)
-                    if account is None:
-                        check_budget(budget)
-                        new = Account(name=name, budget=budget).with_neighbours(neighbours)
-                        account = self._write_account(books, chain, new)
-        if not budgets_agree(account.budget, budget):
-            raise InvalidParameter(
-                f"the budget of {name}",
-                problem="is not the one that the ledger has for it",
-                remedy="put the old one back on the card, or let the steward change the ledger's "
-                "by lastbit budget card.toml --set",
-            )
-        if account.neighbours is not None and neighbours not in (None, account.neighbours):
-            raise account.other_neighbours()
-        return account
+            return os.path.realpath(path) == str(self.path)
+        except ValueError:
+            return False
 
     def _write_account(self, books: Books, chain: Scan, state: Account) -> Account:
         """An account as a card declares it, written down; refused to those who may only ask."""
@@ -208,41 +152,6 @@ class ChargingLedger:
                 remedy = "let cards that share an account declare the same neighbours and units; "
                 remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
                 raise InvalidParameter("account", problem=problem, remedy=remedy)
-
-    def accepted_data(self, account: str, table: str) -> str | None:
-        """The fingerprint of the data that were accepted last; None if none ever were."""
-        start = ACCEPTED.format(table=table, data="")
-        with self._connected() as books:
-            opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
-            # most entries are charges and answers: to parse all of them would take long
-            budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
-            rows = list(stored(books, budgets, account, '%"kind":"budget"%'))
-        for row in rows:
-            entry = intact(self.path, row)
-            if row.sequence == opening[0].sequence:  # which is made by anybody
-                return None
-            if entry.kind == "budget" and (entry.words or "").startswith(start):
-                return (entry.words or "").removeprefix(start)
-        return None
-
-    def check_asking(self, account: str, principal: str | None) -> None:
-        """Refuse those who may not ask this account, as `reserve` does; nothing is charged."""
-        with self._connected() as books:
-            chain = self._chain(books)
-            if chain.named:
-                _allowance(chain, account, principal)
-
-    def recorded(
-        self, account: str, question: str, *, is_answer: IsAnswer = bool
-    ) -> dict[str, Any] | None:
-        """The newest answer to this very question, to be shown again at no charge.
-
-        Whoever may charge may have written a record: `is_answer` says which to believe.
-        """
-        with self._connected() as books:
-            chain = self._chain(books, account, question)
-            answer = chain.newest_answer(books, is_answer)
-        return None if answer is None or answer.record is None else dict(answer.record)
 
     def reserve(
         self,
@@ -311,7 +220,7 @@ class ChargingLedger:
         with self._connected() as books, books.transaction():
             chain = self._chain(books, account, draft.question)
             if chain.named:
-                allowance = _allowance(chain, account, draft.principal)
+                allowance = asking_allowance(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
             known = None if earlier is None else chain.newest_answer(books, earlier)
@@ -432,18 +341,6 @@ class ChargingLedger:
         if reservation not in chain.open_reservations(reservation.account):
             raise damaged(self.path, "does not hold this reservation; ask again")
 
-    def holds(self, entry: Entry) -> bool | None:
-        """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
-        try:
-            with self._connected() as books:
-                self._chain(books)
-                row = next(stored(books, "WHERE hash = ?", entry.hash), None)
-        except InvalidParameter:
-            return None if isinstance(self.path, Address) else False
-        except LastbitError:
-            return False
-        return row is not None and row.sequence == entry.sequence
-
     def keyed(self, fingerprint: bytes) -> str:
         """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
         with self._connected() as books:
@@ -470,17 +367,6 @@ class ChargingLedger:
         return scanned(books, account=account, question=question)
 
 
-def make_ledger(place: Place, *, patience: float) -> bool:
-    """Make a new ledger; False if there is something already."""
-    secret = secure_bits().fill(SECRET_BYTES).tobytes()
-    opening = Entry(kind="opened", secret=hashlib.sha256(secret).hexdigest())
-
-    def fill(books: Books) -> None:
-        Scan(place).append(books, opening)
-
-    return storage_of(place).made(place, secret, fill, patience=patience)
-
-
 def budget_entry(state: Account, *, who: str | None) -> Entry:
     """The draft of an entry that states an account."""
     return Entry(
@@ -493,7 +379,7 @@ def budget_entry(state: Account, *, who: str | None) -> Entry:
     )
 
 
-def _allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
+def asking_allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
     """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
     who = None if name is None else chain.principal(name)
     allowance = None if name is None else chain.allowance(account, name)

@@ -38,10 +38,10 @@ from lastbit.ledger.principals import (
     Limit,
     Principal,
     Role,
-    in_words,
     moment_of,
 )
 from lastbit.ledger.storage import Books
+from lastbit.ledger.words import in_words
 from lastbit.tables import FILTERS, Budget, Cost, check_admitted
 
 # ---------------------------------------------------------------- budgets

@@ -6,13 +6,13 @@ number, names the hash before, fits its own hash, and its record the digest it s
 that was paid and the plan; it says when it is written, by the server's clock; a charge adds its
 price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked out
 here: such an account is charged through `decide` alone); a reservation is drawn once, and answered
-once; no sum goes down; an account's neighbours stay once something is spent; what opens an
-account, or changes a budget, a role or an allowance, voids a reservation, withdraws an answer or
-notes the head of another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge names
-one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide` anybody;
-and that of an analyst states `since` as the server's clock and the entry before have it, and what
-is used of the limit. `well_formed` and `readable` let nothing in that lastbit would not read again.
-Whoever breaks a rule gets an error, and nothing is written.
+once; no sum goes down; an account's neighbours stay once something is spent; what opens an account,
+or changes a budget, a role or an allowance, voids a reservation, withdraws an answer or notes the
+head of another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge
+names one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide`
+anybody; and that of an analyst states `since` as the server's clock and the entry before have it,
+and what is used of the limit. `well_formed` and `readable` let nothing in that lastbit would not
+read again. Whoever breaks a rule gets an error, and nothing is written.
 """
 
 from __future__ import annotations

@@ -58,19 +58,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from lastbit.canonical import canonical_json, sha256
-from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.exact import exact_text, rounded_down
-from lastbit.ledger.principals import CURRENCIES, ROLES, Allowance, Limit, Role, Total, in_words
+from lastbit.errors import InvalidParameter
+from lastbit.ledger.principals import (
+    CURRENCIES,
+    ROLES,
+    Allowance,
+    Limit,
+    Role,
+    Total,
+    for_people,
+)
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
-from lastbit.tables import (
-    FILTERS,
-    Budget,
-    Cost,
-    on_grid,
-    rounded_up as next_price,
-    suggested,
-)
+from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price
 
 if TYPE_CHECKING:
     from lastbit.tables import DataCard
@@ -165,14 +165,7 @@ class Account:
 
         Under a filter: what a single further answer may cost, if it is paid in epsilon or in rho.
         """
-        if self.budget is None:
-            return None
-        if isinstance(self.spent, FILTERED):
-            kept: Any = self.filter
-            return cast(FilterCost, kept.left(self.spent))
-        return Cost(
-            **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in CURRENCIES}
-        )
+        return cast("Cost | FilterCost | None", for_people().what_remains(self))
 
     def charged(self, cost: Cost, *, gaussian_noise: bool = False) -> Account:
         """The account after this charge; refused if the budget does not allow it.
@@ -184,11 +177,7 @@ class Account:
         self.check_currency(cost)
         for name in CURRENCIES:
             if not on_grid(price := getattr(cost, name)):
-                raise InvalidParameter(
-                    name,
-                    problem="is not on the grid of prices, and its sums would grow without end",
-                    remedy=f"ask at a price of few digits, such as {suggested(price)}",
-                )
+                raise cast(Exception, for_people().off_grid(name, price))
         if isinstance(self.spent, GaussianCost) and cost.rho and not gaussian_noise:
             problem = f"is in rho, and the account of {self.name} takes that of Gaussian noise only"
             raise InvalidParameter("cost", problem=problem, remedy="ask with epsilon")
@@ -196,33 +185,16 @@ class Account:
             return self.under_filter(self.spent, cost)
         spent = moved_up(self.spent + cost)
         if self.budget is not None and not spent.within(self.budget):
-            remedy = "ask at a lower price, or let the steward decide on another budget"
-            if cost.delta and not self.budget.delta:
-                remedy = "ask for what needs no delta, say by declared keys"
-            assert isinstance(self.remaining, Cost)  # only a budget can be exceeded
-            raise BudgetExceeded(
-                f"the answer costs {in_words(cost)}, and of the budget of {self.name} only "
-                f"{in_words(self.remaining, all_of=self.budget)} is left; nothing was charged or "
-                f"released; {remedy}"
-            )
+            raise cast(Exception, for_people().beyond_budget(self, cost))
         return replace(self, spent=spent)
 
     def under_filter(self, before: Any, cost: Cost) -> Account:
         """The account after a charge that its filter allows."""
         kept: Any = self.filter
         spent = before + filter_price(kept, cost)
-        if kept.within(spent):
-            return replace(self, spent=spent)
-        left = kept.left(before)
-        asked = f"the answer costs {in_words(cost)}, and the filter of {self.name} leaves"
-        if cost.delta > left.delta:
-            remedy = "ask for what needs less delta, say by declared keys"
-            words = f"delta = {exact_text(left.delta, 16)} of the delta kept for such answers"
-        else:
-            remedy = "ask at a lower price, or let the steward decide on another budget"
-            words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
-            words += f", or rho = {rounded_down(left.rho)}, for one answer"
-        raise BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
+        if not kept.within(spent):
+            raise cast(Exception, for_people().beyond_filter(self, cost))
+        return replace(self, spent=spent)
 
     # found by name: a charge needs neither of the rules of stewards and auditors
 
@@ -250,12 +222,7 @@ class Account:
 
     def other_neighbours(self) -> InvalidParameter:
         """The refusal of a card, or of a price, that is of other neighbours."""
-        problem = f"{self.name} has answers about other neighbours or units"
-        remedy = "let cards that share an account declare the same neighbours and units"
-        if self.unused:
-            problem = f"{self.name} is kept for other neighbours or units"
-            remedy += ", or let a steward run lastbit budget card.toml --set"
-        return InvalidParameter("account", problem=problem, remedy=remedy)
+        return cast(InvalidParameter, for_people().other_neighbours(self))
 
     def check_currency(self, cost: Cost) -> None:
         """In rho, or in epsilon and delta: the two do not add up, but under a filter."""

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 from lastbit.addresses import Address
 from lastbit.canonical import digest_of, sha256
-from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
-from lastbit.ledger.chain import Known, Scan, intact, known_by, numbered, stored
+from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
+from lastbit.ledger.chain import IsAnswer, Known, Scan, intact, known_by, numbered, stored
 from lastbit.ledger.charging import (
-    ACCEPTED,
     PATIENCE,
     ChargingLedger,
+    asking_allowance,
     budget_entry,
     check_charge,
     check_name,
     check_texts,
     is_text,
-    make_ledger,
     not_open,
     secret_of,
     with_allowance,
@@ -48,11 +49,14 @@ from lastbit.ledger.deciding import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.examination import chain_problems
-from lastbit.ledger.places import place_of, storage_of
+from lastbit.ledger.making import make_ledger, upgrade_ledger
+from lastbit.ledger.places import place_of
 from lastbit.ledger.principals import Allowance, Limit, Principal, Role, moment_of
-from lastbit.ledger.storage import Books, damaged, unusable
+from lastbit.ledger.storage import Books, Session, damaged, unusable
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
+
+ACCEPTED = "data of {table} accepted: {data}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,24 @@ class Ledger(ChargingLedger):
     """
 
     @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] | Address,
+        *,
+        patience: float = PATIENCE,
+        session: Session | None = None,
+    ) -> Self:
+        """The ledger at this place; a new one if that is a path and there is no file.
+
+        In a database a new one is made by `Ledger.init` alone: a slip in an address must not come
+        with a fresh budget.
+        """
+        place = place_of(path)
+        if isinstance(place, Path) and not os.path.exists(place):
+            make_ledger(place, patience=patience)
+        return cls.existing(place, patience=patience, session=session)
+
+    @classmethod
     def init(cls, path: str | os.PathLike[str] | Address, *, patience: float = PATIENCE) -> Self:
         """A new ledger, where there is none; in a database with the roles of those who use it."""
         place = place_of(path)
@@ -84,7 +106,95 @@ class Ledger(ChargingLedger):
         Its owner does this; entries stay as they are. False if there was nothing to do.
         """
         place = place_of(path)
-        return storage_of(place).upgraded(place, patience=patience)
+        return upgrade_ledger(place, patience=patience)
+
+    @contextmanager
+    def connection(self) -> Iterator[Self]:
+        """Inside, calls of this ledger use one connection again and again."""
+        with self.session.lasting():
+            yield self
+
+    @property
+    def user(self) -> str:
+        """In whose name this process acts: the database's user, or the operating system's."""
+        with self._connected() as books:
+            return books.user()
+
+    def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
+        """Open an account with this budget, or see that it has this budget; None is no limit.
+
+        The same for `neighbours` (`neighbours_of` a card), if they are given: prices of other ones
+        do not add up. Ledgers of old do not state them; the next charge does. Where a database
+        keeps the ledger, a steward opens accounts.
+        """
+        check_name(name)
+        with self._connected() as books:
+            account = self._chain(books).account(name)
+            if account is None:
+                with books.transaction():
+                    chain = self._chain(books)  # another process may have been first
+                    account = chain.account(name)
+                    if account is None:
+                        check_budget(budget)
+                        new = Account(name=name, budget=budget).with_neighbours(neighbours)
+                        account = self._write_account(books, chain, new)
+        if not budgets_agree(account.budget, budget):
+            raise InvalidParameter(
+                f"the budget of {name}",
+                problem="is not the one that the ledger has for it",
+                remedy="put the old one back on the card, or let the steward change the ledger's "
+                "by lastbit budget card.toml --set",
+            )
+        if account.neighbours is not None and neighbours not in (None, account.neighbours):
+            raise account.other_neighbours()
+        return account
+
+    def accepted_data(self, account: str, table: str) -> str | None:
+        """The fingerprint of the data that were accepted last; None if none ever were."""
+        start = ACCEPTED.format(table=table, data="")
+        with self._connected() as books:
+            opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
+            # most entries are charges and answers: to parse all of them would take long
+            budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
+            rows = list(stored(books, budgets, account, '%"kind":"budget"%'))
+        for row in rows:
+            entry = intact(self.path, row)
+            if row.sequence == opening[0].sequence:  # which is made by anybody
+                return None
+            if entry.kind == "budget" and (entry.words or "").startswith(start):
+                return (entry.words or "").removeprefix(start)
+        return None
+
+    def check_asking(self, account: str, principal: str | None) -> None:
+        """Refuse those who may not ask this account, as `reserve` does; nothing is charged."""
+        with self._connected() as books:
+            chain = self._chain(books)
+            if chain.named:
+                asking_allowance(chain, account, principal)
+
+    def recorded(
+        self, account: str, question: str, *, is_answer: IsAnswer = bool
+    ) -> dict[str, Any] | None:
+        """The newest answer to this very question, to be shown again at no charge.
+
+        Whoever may charge may have written a record: `is_answer` says which to believe.
+        """
+        with self._connected() as books:
+            chain = self._chain(books, account, question)
+            answer = chain.newest_answer(books, is_answer)
+        return None if answer is None or answer.record is None else dict(answer.record)
+
+    def holds(self, entry: Entry) -> bool | None:
+        """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
+        try:
+            with self._connected() as books:
+                self._chain(books)
+                row = next(stored(books, "WHERE hash = ?", entry.hash), None)
+        except InvalidParameter:
+            return None if isinstance(self.path, Address) else False
+        except LastbitError:
+            return False
+        return row is not None and row.sequence == entry.sequence
 
     def set_budget(
         self,

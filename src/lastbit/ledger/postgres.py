@@ -37,7 +37,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -55,13 +55,10 @@ from lastbit.ledger.definitions import (
     LAYOUT,
     LOOKED_AT,
     ROLES,
-    SCHEMA,
-    UPGRADES,
     digest_of_lines,
-    filled,
 )
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.storage import ALONE, NEWEST, Books, Row, Session, damaged, row_of, unusable
+from lastbit.ledger.storage import ALONE, NEWEST, Row, Session, damaged, row_of, unusable
 from lastbit.servers import unreached
 
 OLDEST_SERVER = 15
@@ -88,7 +85,8 @@ def schema_of(place: Address) -> str:
     return name
 
 
-def _names(place: Address) -> dict[str, str]:
+def names_of(place: Address) -> dict[str, str]:
+    """The schema and the roles of a ledger, quoted."""
     schema = schema_of(place)
     roles = {role: f'"{schema}_{role}"' for role in (*ROLES, "owner")}
     return {"s": f'"{schema}"', **roles}
@@ -190,9 +188,9 @@ def _check_server(place: Address, connection: Any) -> None:
     )
 
 
-def _layout(place: Address, connection: Any) -> int:
+def layout_of(place: Address, connection: Any) -> int:
     """The layout of the ledger; one whose tables, functions or rights were changed is refused."""
-    schema, steward = schema_of(place), _names(place)["steward"].strip('"')
+    schema, steward = schema_of(place), names_of(place)["steward"].strip('"')
     lines = sorted(line for (line,) in connection.execute(LOOKED_AT, (schema, steward)))
     if not any(line.startswith("relation entries ") for line in lines):
         there = "holds no ledger" if not lines else "is a schema, but not a ledger of lastbit's"
@@ -208,9 +206,9 @@ def _layout(place: Address, connection: Any) -> int:
     return layout
 
 
-def _check_made(place: Address, connection: Any) -> None:
+def check_made(place: Address, connection: Any) -> None:
     """Refuse what is not a ledger of the layout that this lastbit writes to."""
-    if _layout(place, connection) != LAYOUT:
+    if layout_of(place, connection) != LAYOUT:
         problem = "was made by an older lastbit, whose tables and functions check less"
         raise unusable(place, problem, f"let its owner run lastbit ledger upgrade {place}")
 
@@ -256,12 +254,12 @@ class PostgresBooks:
     def open(self) -> None:
         """Connect, and look whether this is a ledger, on a server that keeps it."""
         if self.raw is None:
-            self._connect()
+            self.connect()
         elif time.monotonic() < self.checked + _CHECKED_AGAIN:
             return
         by_index = "; ".join(f"SET LOCAL {name} = on" for name in BY_INDEX)
-        with self._begun("READ COMMITTED, READ ONLY", by_index):
-            _check_made(self.place, self.raw)
+        with self.begun("READ COMMITTED, READ ONLY", by_index):
+            check_made(self.place, self.raw)
             may_decide = f"has_function_privilege('{self.schema}.decide({GIVEN})', 'EXECUTE')"
             found = self.raw.execute(
                 f"SELECT layout, version, {may_decide} FROM {self.schema}.head"
@@ -284,8 +282,8 @@ class PostgresBooks:
         """Whether this process opened it: what a fork inherited is its parent's."""
         return self.pid == os.getpid()
 
-    def _connect(self) -> None:
-        self.schema = _names(self.place)["s"]
+    def connect(self) -> None:
+        self.schema = names_of(self.place)["s"]
         self.raw = _signed_in(self.place, self.patience)
         self.raw.execute(_settings(self.patience, local=False))
         _check_server(self.place, self.raw)
@@ -312,17 +310,17 @@ class PostgresBooks:
     def transaction(self) -> Iterator[None]:
         """The lock of `head` comes before anything is read."""
         self.pending.clear()
-        with self._begun("READ COMMITTED, READ WRITE", f"SELECT {self.schema}.locked()"):
+        with self.begun("READ COMMITTED, READ WRITE", f"SELECT {self.schema}.locked()"):
             yield
             self._commit()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        with self._begun("REPEATABLE READ, READ ONLY", "SELECT 1"):
+        with self.begun("REPEATABLE READ, READ ONLY", "SELECT 1"):
             yield
 
     @contextmanager
-    def _begun(self, how: str, first: str) -> Iterator[None]:
+    def begun(self, how: str, first: str) -> Iterator[None]:
         settings = _settings(self.patience, local=True)
         try:
             self.raw.execute(f"BEGIN ISOLATION LEVEL {how}; {settings}; {first}")
@@ -353,7 +351,7 @@ class PostgresBooks:
         while True:
             self.close()
             try:
-                self._connect()
+                self.connect()
                 self.raw.execute(f"BEGIN; {_settings(self.patience, local=True)}")
                 self.raw.execute(f"SELECT {self.schema}.locked()")
                 (count,) = self.raw.execute(find, (self.pending,)).fetchone()
@@ -433,109 +431,6 @@ _UNKNOWN = "lost its connection at the commit, and it is not known whether the e
 _ASK_AGAIN = (
     "look whether the server runs, and ask the same again: what is paid for is not charged twice"
 )
-
-
-# ---------------------------------------------------------------- a new one
-
-
-@dataclass(slots=True)
-class _NewBooks(PostgresBooks):
-    """A ledger that is being made, by its owner: entries are written as they are."""
-
-    def append(self, entry: Entry, record: str | None) -> None:
-        insert = (
-            f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
-            "reservation, principal) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
-        )
-        self.raw.execute(insert, (*row_of(entry, record), entry.reservation, entry.principal))
-        update = (
-            f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
-        )
-        self.raw.execute(update, (entry.sequence, entry.hash, entry.version))
-
-
-def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
-    """Make roles, tables, functions and rights at once; False if the schema is there already."""
-    names = _names(place)
-    books = _NewBooks(place, patience)
-    with ALONE.lock, translated(place):
-        try:
-            books._connect()
-            with books._begun("READ COMMITTED, READ WRITE", "SELECT 1"):
-                there = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
-                if books.raw.execute(there, (schema_of(place),)).fetchone() != (0,):
-                    return False
-                _make_roles(place, books.raw, names)
-                for statement in SCHEMA:
-                    books.raw.execute(filled(statement, names))
-                insert = f"INSERT INTO {names['s']}.head VALUES (1, {LAYOUT}, 1, 0, '')"
-                books.raw.execute(insert)
-                books.raw.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (secret,))
-                fill(books)
-                _check_made(place, books.raw)
-                _commit_definitions(books, "made")
-        except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
-            return False
-        finally:
-            books.close()
-    return True
-
-
-def upgraded(place: Address, *, patience: float) -> bool:
-    """Bring a ledger of an older layout to this one, all or nothing; False if it needs nothing.
-
-    Nobody charges meanwhile, and no entry is touched. One that was changed is refused as ever.
-    """
-    names = _names(place)
-    books = PostgresBooks(place, patience)
-    with ALONE.lock, translated(place):
-        try:
-            books._connect()
-            with books._begun("READ COMMITTED, READ WRITE", "SELECT 1"):
-                layout = _layout(place, books.raw)
-                if layout == LAYOUT:
-                    return False
-                books.raw.execute(f"SET LOCAL ROLE {names['owner']}")
-                books.raw.execute(f"SELECT {names['s']}.locked()")
-                for older in range(layout, LAYOUT):
-                    for statement in UPGRADES[older]:
-                        books.raw.execute(filled(statement, names))
-                books.raw.execute(f"UPDATE {names['s']}.head SET layout = {LAYOUT}")
-                _check_made(place, books.raw)
-                _commit_definitions(books, "upgraded")
-        finally:
-            books.close()
-    return True
-
-
-def _commit_definitions(books: PostgresBooks, done: str) -> None:
-    try:
-        books.raw.execute("COMMIT")
-    except psycopg.OperationalError:
-        problem = f"lost its connection at the commit: it may have been {done}, or not"
-        remedy = "look, when the server runs, by lastbit ledger log"
-        raise unusable(books.place, problem, remedy) from None
-
-
-def _make_roles(place: Address, connection: Any, names: Mapping[str, str]) -> None:
-    """An owner that nobody signs in as, and the roles that are granted to people."""
-    for role in (*ROLES, "owner"):
-        name = names[role].strip('"')
-        found = "SELECT rolcanlogin, rolsuper FROM pg_catalog.pg_roles WHERE rolname = %s"
-        known = connection.execute(found, (name,)).fetchone()
-        if known is None:
-            connection.execute(f"CREATE ROLE {names[role]} NOLOGIN")
-        elif role == "owner" or True in known:
-            raise unusable(
-                place,
-                f"needs a role {name}, which exists",
-                "drop the role if no ledger uses it, or write another ?schema=",
-            )
-    found = "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
-    if connection.execute(found).fetchone() != (True,):
-        connection.execute(f"GRANT {names['owner']} TO CURRENT_USER")
-    connection.execute(f"CREATE SCHEMA {names['s']} AUTHORIZATION {names['owner']}")
-    connection.execute(f"SET LOCAL ROLE {names['owner']}")
 
 
 # ---------------------------------------------------------------- errors

@@ -40,11 +40,11 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from importlib import import_module
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from lastbit.errors import BudgetExceeded, InvalidParameter, NotAllowed, WrongType
-from lastbit.exact import exact_text
-from lastbit.tables import Budget, Cost
+from lastbit.errors import InvalidParameter, NotAllowed, WrongType
+from lastbit.tables import Cost
 
 Role: TypeAlias = Literal["steward", "analyst", "auditor"]
 Period: TypeAlias = Literal["day", "week", "month", "year"]
@@ -188,23 +188,13 @@ class Allowance:
         for name in CURRENCIES:
             most = getattr(self.limit, name)
             if getattr(cost, name) and most is not None and getattr(after, name) > most:
-                remedy = "ask at a lower price, or let a steward set another allowance"
-                if self.limit.period is not None:
-                    remedy += f"; it is whole again when the next {self.limit.period} begins (UTC)"
-                raise BudgetExceeded(
-                    f"the answer costs {in_words(cost)}, and of the allowance of {self.principal} "
-                    f"for {self.account} only {in_words(self.left, all_of=self.limit)} is left; "
-                    f"nothing was charged or released; {remedy}"
-                )
+                raise cast(Exception, for_people().beyond_allowance(self, cost))
         return replace(self, used=after)
 
 
-def in_words(cost: Any, *, all_of: Budget | Limit | None = None) -> str:
-    """With a budget or a limit, zero is said too where that has the currency."""
-    like = cost if all_of is None else all_of
-    there = [name for name in CURRENCIES if getattr(like, name) is not None]
-    names = [name for name in there if getattr(like, name)] or there[:1]
-    return ", ".join(f"{name} = {exact_text(getattr(cost, name), 16)}" for name in names)
+def for_people() -> Any:
+    """The words of refusals; found by name, since no charge rests on them."""
+    return import_module("lastbit.ledger.words")
 
 
 # ---------------------------------------------------------------- the rules

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
 from lastbit.ledger.chain import (
@@ -31,9 +31,11 @@ from lastbit.ledger.chain import (
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.sqlite import APPLICATION, BESIDE, SQLITE
 from lastbit.ledger.storage import ALONE, Books
+from lastbit.place_names import is_address
 from lastbit.tables import DataCard
 
 
@@ -114,7 +116,7 @@ def copied(
             if then is not None:
                 then(target)
 
-        if not storage_of(place).made(place, secret_of(source), fill, patience=ledger.patience):
+        if not write_ledger(place, secret_of(source), fill, patience=ledger.patience):
             raise taken
     return Ledger.existing(place, patience=ledger.patience)
 

@@ -1,4 +1,4 @@
-"""The SQLite file under a ledger: made whole or not at all, synced, locked, in our words.
+"""The SQLite file under a ledger: synced, locked, its errors in our words.
 
 **Durable.** `synchronous=EXTRA` with a rollback journal. A transaction is committed by deleting its
 journal; at FULL the folder is not synced after that, and a power cut could bring the journal back,
@@ -9,9 +9,6 @@ and with it the state before a charge whose answer was already shown. EXTRA sync
 copies all of it. With a log beside it, a copy of the main file would silently be an older ledger,
 with budget left that was spent. A process killed in the middle leaves a journal, which the next
 one to open the file rolls back.
-
-**Made at once.** A new ledger is written under another name and then linked to its own, which fails
-if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
 
 **Alone.** (`storage.py`) Nothing here opens the file by other means while it is in use, since
 closing *any* handle of a file drops the POSIX locks that this process holds on it. A connection is
@@ -25,9 +22,8 @@ import hashlib
 import os
 import sqlite3
 import stat
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +35,6 @@ from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
     SECRET_BYTES,
-    Books,
     Row,
     Session,
     damaged,
@@ -49,12 +44,9 @@ from lastbit.ledger.storage import (
 )
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION = 2
-"""The tables of all versions are the same, and a file becomes 3 to 6 with the first entry
-that needs it; a new one begins as 2."""
-
 SQLITE = b"SQLite format 3\0"
-_MAKING = ".lastbit-ledger-"
+MAKING = ".lastbit-ledger-"
+"""How the name begins under which a new ledger is written (`making.py`)."""
 BESIDE = ("-journal", "-wal", "-shm")  # of files beside a database
 _STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
 SCHEMA = (
@@ -113,13 +105,13 @@ def place_of(path: str | os.PathLike[str]) -> Path:
 def _check_one_name(place: Path) -> None:
     """Refuse a ledger with two names (a hard link): its journal would be found by one of them only.
 
-    The name under which `made` wrote it may still be there, for a moment or after a crash.
+    The name under which `making.py` wrote it may still be there, for a moment or after a crash.
     """
     if place.stat().st_nlink == 1:
         return
     own = place.stat().st_ino
     making = 0
-    for other in place.parent.glob(f"{_MAKING}*.new"):
+    for other in place.parent.glob(f"{MAKING}*.new"):
         with suppress(OSError):
             making += other.stat().st_ino == own
     if place.stat().st_nlink - making > 1:
@@ -129,57 +121,6 @@ def _check_one_name(place: Path) -> None:
             "other",
             "remove the other name, or make a symbolic link",
         )
-
-
-def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
-    """Make the file whole and then give it its name; False if that is taken, or was meanwhile."""
-    if os.path.lexists(place):
-        return False
-    try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
-        os.close(handle)  # readable by its owner alone, as everything linked to it is
-    except (OSError, ValueError) as error:
-        raise unusable(
-            place,
-            f"cannot be made ({getattr(error, 'strerror', None) or 'not a valid path'})",
-            "name a file in a folder you may write to",
-        ) from None
-    try:
-        with ALONE.lock, translated(place), closing(raw(Path(name), patience=patience)) as new:
-            books = SqliteBooks(place, new)
-            with books.transaction():
-                new.execute(f"PRAGMA application_id = {APPLICATION}")
-                new.execute(f"PRAGMA user_version = {VERSION}")
-                for statement in SCHEMA:
-                    new.execute(statement)
-                new.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
-                fill(books)
-        try:
-            os.link(name, place)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            problem = f"cannot be made ({error.strerror})"
-            raise unusable(place, problem, "put it on a local disk") from None
-    finally:
-        with suppress(OSError):
-            os.unlink(name)
-    try:
-        handle = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        problem = f"could not be synced ({error.strerror})"
-        raise unusable(place, problem, "put it on a local disk") from None
-    return True
-
-
-def upgraded(place: Path, *, patience: float) -> bool:
-    """A file needs nothing: its tables are those of all versions."""
-    with connected(place, Session(), patience=patience):
-        return False
 
 
 def raw(place: Path, *, patience: float) -> sqlite3.Connection:

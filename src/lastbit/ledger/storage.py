@@ -17,18 +17,20 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.ledger.entry import Entry
+
+if TYPE_CHECKING:
+    from lastbit.addresses import Address
 
 try:
     import pwd
 except ImportError:  # a system without one
     pwd = None  # type: ignore[assignment]
 
-Place: TypeAlias = Path | Address
+Place: TypeAlias = "Path | Address"
 Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
 """An entry as it is kept: number, account, question, text, hash, record."""
 
@@ -101,14 +103,6 @@ class Storage(Protocol):
         self, place: Any, session: Session, *, patience: float
     ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
-
-    def made(
-        self, place: Any, secret: bytes, fill: Callable[[Books], None], *, patience: float
-    ) -> bool:
-        """Make a ledger whole or not at all; False if there is something already."""
-
-    def upgraded(self, place: Any, *, patience: float) -> bool:
-        """Bring a ledger of an older layout to the one of this lastbit; False if it has that."""
 
 
 def user_name() -> str:

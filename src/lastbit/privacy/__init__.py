@@ -33,6 +33,8 @@ it is), so a chain of conversions can only promise less than is true, never more
 | `compose.py` | several releases, theorem by theorem |
 | `filter.py` | releases whose prices are chosen from earlier answers: when to stop |
 | `gaussian_filter.py` | the same for Gaussian noise, where it is tighter |
+| `best_order.py` | the order of a moment filter that suits a budget |
+| `remaining.py` | what the filters tell people: what is left, what was lost so far |
 | `promised_prices.py` | what guarantees and losses cost under the filters |
 | `accounting/` | losses and profiles: the tight composition, with both bounds |
 """

@@ -80,25 +80,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from flint import arb
-
-from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
     Number,
-    arb_of,
-    ends,
+    Pair,
+    exp_between,
+    ln_between,
     nonnegative,
     positive,
     probability,
-    refine,
+    rational_between,
     whole,
-    working_precision,
 )
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
@@ -112,11 +109,11 @@ SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
 
 _AMOUNTS = ("moment", "epsilon", "delta", "rho")
-_DIGITS = 3
 _MOST_DIGITS = 12
-_EXTREME = Fraction(10**12)
-_PRECISION = 192
-_MOST_PRECISION = _PRECISION << 5
+EXTREME = Fraction(10**12)
+"""No epsilon or rho is as large as this, and no order beyond it is proposed."""
+_WORKING = tuple(192 << n for n in range(6))
+"""Places to work with, one after the other, until it is decided to which side a number rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +135,7 @@ class MomentCost:
         check_amounts((getattr(self, name) for name in _AMOUNTS), "MomentFilter")
 
     def __add__(self, other: MomentCost) -> MomentCost:
-        _check_order(self, other.order)
+        check_order(self, other.order)
         sums = {name: getattr(self, name) + getattr(other, name) for name in _AMOUNTS}
         return MomentCost(**sums, order=other.order if self.order is None else self.order)
 
@@ -163,7 +160,8 @@ def check_amounts(amounts: Iterable[object], filter_: str) -> None:
             raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
 
-def _check_order(cost: MomentCost, order: Fraction | None) -> None:
+def check_order(cost: MomentCost, order: Fraction | None) -> None:
+    """Refuse a price of a filter of another order."""
     if None not in (cost.order, order) and cost.order != order:
         problem = "is a price of a filter of another order"
         raise InvalidParameter("cost", problem=problem, remedy="ask this filter for the price")
@@ -219,10 +217,10 @@ class MomentFilter:
         loss = nonnegative(epsilon, "epsilon")
         density = nonnegative(rho, "rho")
         for name, value in (("epsilon", loss), ("rho", density)):
-            if value >= _EXTREME:
+            if value >= EXTREME:
                 raise InvalidParameter(name, problem="is beyond 10**12", remedy="ask for less")
         return MomentCost(
-            moment=_response_moment(loss, self.order) + self.order * (self.order + 1) * density,
+            moment=response_moment(loss, self.order) + self.order * (self.order + 1) * density,
             epsilon=loss,
             delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
             rho=density,
@@ -230,19 +228,13 @@ class MomentFilter:
         )
 
     def price_of(self, guarantee: Guarantee) -> MomentCost:
-        """The price of what a guarantee promises.
-
-        >>> from lastbit.privacy import PureDP
-        >>> moment_filter(3, "1e-6").price_of(PureDP("0.1")).epsilon
-        Fraction(1, 10)
-        """
-        # found by name: a filter that keeps an account has its prices from the ledger
+        """The price of what a guarantee promises (`promised_prices.py`)."""
         prices = import_module("lastbit.privacy.promised_prices")
         return cast(MomentCost, prices.moment_price(self, guarantee))
 
     def within(self, spent: MomentCost) -> bool:
         """Whether this may be spent in all; exact."""
-        _check_order(spent, self.order)
+        check_order(spent, self.order)
         return spent.delta <= self.delta_kept and (
             spent.moment <= self.limit or (not spent.rho and spent.epsilon <= self.epsilon)
         )
@@ -251,73 +243,28 @@ class MomentFilter:
         """Whether an answer of this price may be given after what was spent."""
         return self.within(spent + price)
 
-    def answers_left(self, spent: MomentCost, price: MomentCost) -> int | None:
-        """How many answers of this price still fit; None if it costs nothing, and any number does.
+    # found by name: what an account charges rests on none of these
 
-        Every condition of `within` is a straight line in the number of answers.
-        """
-        _check_order(price, self.order)
-        if price == NOTHING_SPENT:
-            return None
-        if not self.within(spent):
-            return 0
-        ways = [_most(spent.moment, price.moment, self.limit)]
-        if not spent.rho and not price.rho:
-            ways.append(_most(spent.epsilon, price.epsilon, self.epsilon))
-        room = None if None in ways else max(way for way in ways if way is not None)
-        kept = _most(spent.delta, price.delta, self.delta_kept)
-        return min((most for most in (room, kept) if most is not None), default=None)
+    def answers_left(self, spent: MomentCost, price: MomentCost) -> int | None:
+        """How many answers of this price still fit; None if it costs nothing, and any number do."""
+        return cast("int | None", for_people().moment_answers(self, spent, price))
 
     def left(self, spent: MomentCost) -> MomentCost:
-        """The most that a single further answer may cost, for each way to pay by itself.
-
-        `epsilon` is what a pure answer may cost, a decimal of 6 digits rounded down unless plain
-        sums leave more; `rho` is exact; `delta` is what is left of delta_kept.
-
-        >>> kept = moment_filter("5.1", "1e-6")
-        >>> float(kept.left(90 * kept.price(epsilon="0.1")).epsilon)
-        0.388202
-        """
-        room = max(self.limit - spent.moment, Fraction(0))
-        if not self.within(spent):
-            return NOTHING_SPENT
-        plain = Fraction(0) if spent.rho else max(self.epsilon - spent.epsilon, Fraction(0))
-        return MomentCost(
-            moment=room,
-            epsilon=max(_epsilon_below(room, self.order), plain),
-            delta=self.delta_kept - spent.delta,
-            rho=room / (self.order * (self.order + 1)),
-        )
+        """The most that a single further answer may cost, for each way to pay by itself."""
+        return cast(MomentCost, for_people().moment_left(self, spent))
 
     def epsilon_spent(self, spent: MomentCost) -> Fraction:
-        """The least epsilon of a filter, else like this one, that allows what was spent.
-
-        For people: what was spent is within this filter iff this is not above its epsilon (where
-        it is within, rounding up stops there). It promises nothing by itself, since it was not
-        fixed beforehand; `odometer` does.
-
-        >>> kept = moment_filter("5.1", "1e-6")
-        >>> float(kept.epsilon_spent(100 * kept.price(epsilon="0.1")))
-        5.099...
-        """
-        with working_precision(_PRECISION):
-            ball = arb_of(grid_ceiling(spent.moment)) + _log_factor(self.order)
-            ball -= arb_of(self.delta - self.delta_kept).log()
-            loss = max(grid_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
-        least = loss if spent.rho else min(loss, spent.epsilon)
-        return min(least, self.epsilon) if self.within(spent) else least
+        """The least epsilon of a filter, else like this one, that allows what was spent."""
+        return cast(Fraction, for_people().moment_epsilon(self, spent))
 
     def odometer(self, spent: MomentCost) -> Fraction:
-        """A loss that was not exceeded at any time so far, but with probability delta.
+        """A loss that was not exceeded at any time so far, but with probability delta."""
+        return cast(Fraction, for_people().moment_odometer(self, spent))
 
-        >>> kept = moment_filter("5.1", "1e-6")
-        >>> float(kept.odometer(100 * kept.price(epsilon="0.1")))
-        5.63...
-        """
-        with working_precision(_PRECISION):
-            ball = arb_of(spent.moment) - arb_of(self.delta - self.delta_kept).log()
-            loss = grid_ceiling(ends(ball / arb_of(self.order))[1])
-        return loss if spent.rho else min(loss, spent.epsilon)
+
+def for_people() -> Any:
+    """What a filter tells people: what is left, and what was lost so far."""
+    return import_module("lastbit.privacy.remaining")
 
 
 def moment_filter(
@@ -339,7 +286,9 @@ def moment_filter(
     loss, level = _budget(epsilon, delta)
     kept = level * SHARE_KEPT if delta_kept is None else probability(delta_kept, "delta_kept")
     if order is None and kept < level:
-        order = best_order(loss, level - kept)
+        # found by name: every order gives a sound filter
+        choice = import_module("lastbit.privacy.best_order")
+        order = cast(Fraction, choice.best_order(loss, level - kept))
     return MomentFilter(
         epsilon=loss,
         delta=level,
@@ -349,40 +298,9 @@ def moment_filter(
     )
 
 
-@lru_cache(maxsize=64)
-def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The order at which the most small answers fit, as a decimal of 3 digits.
-
-    Theorem  the moment of a small epsilon is about c(c+1) epsilon**2/2, so the number of answers
-             grows with f(c)/(c(c+1)), f the limit B. The sign of its derivative is that of
-             h = f' c(c+1) - f (2c+1), and h' = -1 - 2f. Where f <= 0, h > 0; from there on f > 0
-             and h falls: h has one root, and it is the maximum. Any order gives a sound filter
-    Differs  by bisection in Decimals, whose logarithms are rounded correctly: the same order on
-             every machine
-    """
-    with localcontext(Context(prec=40)):
-        loss, level = _decimal(epsilon), _decimal(delta).ln()
-
-        def rises(c: Decimal) -> bool:
-            log_k = c * c.ln() - (1 + c) * (1 + c).ln()
-            limit = c * loss + level - log_k
-            return (loss + (1 + 1 / c).ln()) * c * (c + 1) > limit * (2 * c + 1)
-
-        low, high = Decimal(10) ** -15, Decimal(10) ** 15
-        for _ in range(32):  # in the logarithm: a ratio of 10**30 becomes less than 1 + 10**-7
-            middle = (low * high).sqrt()
-            low, high = (middle, high) if rises(middle) else (low, middle)
-        short = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN).plus(high)
-    return min(max(Fraction(short), 1 / _EXTREME), _EXTREME)
-
-
-def _decimal(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)
-
-
 def _budget(epsilon: object, delta: object) -> tuple[Fraction, Fraction]:
     loss = positive(epsilon, "epsilon")
-    if loss >= _EXTREME:
+    if loss >= EXTREME:
         raise InvalidParameter("epsilon", problem="is beyond 10**12", remedy="pass a smaller one")
     level = probability(delta, "delta", one=False, remedy="pass, say, 1e-6")
     if level == 0:
@@ -405,35 +323,11 @@ def _order(value: object) -> Fraction:
     return order
 
 
-def _most(spent: Fraction, price: Fraction, limit: Fraction) -> int | None:
-    """The greatest n >= 0 with spent + n price <= limit, 0 if there is none; None: all of them."""
-    if spent > limit:
-        return 0
-    return None if price == 0 else int((limit - spent) / price)
-
-
-def _epsilon_below(room: Fraction, order: Fraction) -> Fraction:
-    """About the largest epsilon whose moment is within the room: 6 digits, rounded down.
-
-    The moment is above c epsilon - ln 2, so the largest is below (room + 1)/c.
-    """
-    most = (room + 1) / order
-    unit = Fraction(10) ** (len(str(int(most))) - 6)
-    while unit * 10**5 > most:
-        unit /= 10
-    low, high = 0, int(most / unit) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = _response_moment(middle * unit, order) <= room
-        low, high = (middle, high) if fits else (low, middle)
-    return low * unit
-
-
 # -- the two numbers that are not rational --
 
 
 @lru_cache(maxsize=1024)
-def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
+def response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
     """The moment of randomised response, rounded up to the grid.
 
     Theorem  ln M = c e + ln(1 + exp(-(2c+1) e)) - ln(1 + exp(-e)), above 0 and below c e. It is
@@ -444,45 +338,42 @@ def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
     if epsilon == 0:
         return Fraction(0)
     most = grid_ceiling(order * epsilon)
-    unit = Fraction(1, 1 << PLACES)
-
-    def rounded(precision: int) -> Fraction:
-        with working_precision(precision):
-            large = (-arb_of((2 * order + 1) * epsilon)).exp()
-            small = (-arb_of(epsilon)).exp()
-            low, high = ends(arb_of(order * epsilon) + large.log1p() - small.log1p())
+    for places in _WORKING:
+        plain = rational_between(order * epsilon, places)
+        large, small = (_ln_one_and_exp(m * epsilon, places) for m in (2 * order + 1, Fraction(1)))
+        low = Fraction(plain[0] + large[0] - small[1], 1 << places)
+        high = Fraction(plain[1] + large[1] - small[0], 1 << places)
         above = min(grid_ceiling(high), most)
-        if max(grid_ceiling(low), unit) < above:
-            raise Undecidable("a moment")
-        return above
+        if max(grid_ceiling(low), Fraction(1, 1 << PLACES)) >= above:
+            return above
+    return most  # a price that is too high is a price
 
-    try:
-        return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
-    except PrecisionExhausted:
-        return most  # a price that is too high is a price
+
+def _ln_one_and_exp(exponent: Fraction, places: int) -> Pair:
+    """Integers around 2**places ln(1 + exp(-x)) for a rational x from 0 up."""
+    one = 1 << places
+    low, high = (Fraction(one + end, one) for end in exp_between(exponent, places))
+    return ln_between(low, places)[0], ln_between(high, places)[1]
 
 
 @lru_cache(maxsize=256)
 def _limit(epsilon: Fraction, level: Fraction, order: Fraction) -> Fraction:
-    """B = c epsilon + ln(level) - ln k, rounded down to the grid."""
+    """B = c epsilon + ln(level) - ln k, rounded down to the grid.
 
-    def rounded(precision: int) -> Fraction:
-        with working_precision(precision):
-            ball = arb_of(order * epsilon) + arb_of(level).log() - _log_factor(order)
-            low, high = ends(ball)
-        if grid_floor(low) != grid_floor(high) and precision < _MOST_PRECISION:
-            raise Undecidable("a limit")
-        return grid_floor(
-            low
-        )  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
-
-    return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
-
-
-def _log_factor(order: Fraction) -> arb:
-    """The logarithm of k = c**c/(1+c)**(1+c)."""
-    c = arb_of(order)
-    return c * c.log() - (1 + c) * (1 + c).log()
+    If it lies on the grid, as for level = 1/4 and c = 1, it comes out one step too low.
+    """
+    low = Fraction(0)
+    for places in _WORKING:
+        log, small, large = (ln_between(x, places) for x in (level, order, 1 + order))
+        low, high = (
+            order * epsilon
+            + Fraction(1, 1 << places)
+            * (log[end] - order * small[1 - end] + (1 + order) * large[end])
+            for end in (0, 1)
+        )
+        if grid_floor(low) == grid_floor(high):
+            break
+    return grid_floor(low)
 
 
 def grid_ceiling(number: Fraction) -> Fraction:

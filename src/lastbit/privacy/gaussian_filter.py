@@ -53,24 +53,22 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from flint import arb
-
 from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     Number,
-    arb_of,
-    ends,
-    lower,
+    exp_between,
+    floor_log2,
+    mills_between,
     nonnegative,
     positive,
     probability,
+    product,
     root_above,
-    upper,
+    root_two_pi_between,
     whole,
-    working_precision,
 )
 from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
-from lastbit.privacy.filter import check_amounts, grid_ceiling, grid_floor
+from lastbit.privacy.filter import check_amounts, for_people, grid_ceiling, grid_floor
 from lastbit.privacy.least_noise import least_noise
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
@@ -80,8 +78,7 @@ if TYPE_CHECKING:
 
 _EXTREME = 10**6
 _MOST_RHO = Fraction(3, 2)
-_PRECISION = 192
-_MOST_PRECISION = 1 << 14
+_PLACES = 256
 _BITS = 48
 
 
@@ -179,21 +176,14 @@ class GaussianFilter:
         if density:
             spread += step_mu_squared(1 / (2 * density))
         return GaussianCost(
-            mu_squared=grid_ceiling(spread) + _pure_price(loss),
+            mu_squared=grid_ceiling(spread) + pure_price(loss),
             epsilon=loss,
             delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
             rho=density,
         )
 
     def price_of(self, promise: PrivacyLoss | Guarantee) -> GaussianCost:
-        """The price of a loss of Gaussian noise, or of a pure or approximate guarantee.
-
-        >>> from lastbit.privacy import PureDP
-        >>> kept = GaussianFilter(epsilon=5, delta="1e-6", delta_kept="1e-7")
-        >>> float(kept.price_of(PureDP("0.1")).mu_squared)
-        0.01570...
-        """
-        # found by name: a filter that keeps an account has its prices from the ledger
+        """The price of a loss of Gaussian noise, or of a guarantee (`promised_prices.py`)."""
         prices = import_module("lastbit.privacy.promised_prices")
         return cast(GaussianCost, prices.gaussian_price(self, promise))
 
@@ -205,128 +195,85 @@ class GaussianFilter:
         """Whether an answer of this price may be given after what was spent."""
         return self.within(spent + price)
 
+    # found by name: what an account charges rests on none of these
+
     def answers_left(self, spent: GaussianCost, price: GaussianCost) -> int | None:
         """How many answers of this price still fit; None if it costs nothing, and any number do."""
-        if not self.within(spent):
-            return 0
-        ways = (
-            (self.limit - spent.mu_squared, price.mu_squared),
-            (self.delta_kept - spent.delta, price.delta),
-        )
-        return min((int(room / each) for room, each in ways if each), default=None)
+        return cast("int | None", for_people().gaussian_answers(self, spent, price))
 
     def left(self, spent: GaussianCost) -> GaussianCost:
-        """The most that a single further answer may cost, for each way to pay by itself.
-
-        `epsilon` is what a pure answer may cost, 6 digits rounded down, `rho` one with Gaussian
-        noise, a multiple of 2**-64; `delta` is what is left of delta_kept.
-        """
-        if not self.within(spent):
-            return GaussianCost()
-        room = self.limit - spent.mu_squared
-        return GaussianCost(
-            mu_squared=room,
-            epsilon=_epsilon_below(room),
-            delta=self.delta_kept - spent.delta,
-            rho=_rho_below(room),
-        )
+        """The most that a single further answer may cost, for each way to pay by itself."""
+        return cast(GaussianCost, for_people().gaussian_left(self, spent))
 
     def epsilon_spent(self, spent: GaussianCost) -> Fraction:
-        """The least epsilon of a filter, else like this one, that allows what was spent.
-
-        For people, as `MomentFilter.epsilon_spent`.
-        """
-        if not spent.mu_squared:
-            return Fraction(0)
-        prices = import_module("lastbit.privacy.promised_prices")
-        least = cast(Fraction, prices.gaussian_epsilon(self, spent.mu_squared))
-        return min(least, self.epsilon) if self.within(spent) else least
+        """The least epsilon of a filter, else like this one, that allows what was spent."""
+        return cast(Fraction, for_people().gaussian_epsilon_spent(self, spent))
 
     def odometer(self, spent: GaussianCost) -> Fraction:
-        """A loss that was not exceeded at any time so far, except with probability delta.
-
-        Theorem  for any c > 0 fixed beforehand exp(c L_t - c (c+1) sum mu_i**2/2) is a
-                 supermartingale under P of mean at most 1, for each factor is at most that of the
-                 Gaussian pair: by Ville's inequality L_t <= (c+1)/2 sum mu_i**2 + ln(1/d)/c at all
-                 times with probability 1 - d. Here c is a function of the limit alone
-        """
-        level = self.delta - self.delta_kept
-        with working_precision(_PRECISION):
-            far = -arb_of(level).log()
-            best = (2 * far / arb_of(self.limit)).sqrt() if self.limit else arb(1)
-            order = Fraction(upper(best)).limit_denominator(1000) or Fraction(1)
-            loss = arb_of((order + 1) / 2 * spent.mu_squared) + far / arb_of(order)
-            return grid_ceiling(ends(loss)[1])
+        """A loss that was not exceeded at any time so far, except with probability delta."""
+        return cast(Fraction, for_people().gaussian_odometer(self, spent))
 
 
 @lru_cache(maxsize=64)
 def _limit(epsilon: Fraction, level: Fraction) -> Fraction:
-    """About the greatest mu**2, a multiple of 2**-64, whose profile is within the level."""
+    """About the greatest mu**2, a multiple of 2**-64, whose profile is within the level.
+
+    The level is first rounded down to a float, as it was when the first ledgers were kept.
+    """
+    nearest = level.numerator / level.denominator
+    within = Fraction(nearest if Fraction(nearest) <= level else math.nextafter(nearest, 0.0))
+    if within == 0:
+        return Fraction(0)
+    places = _PLACES - floor_log2(within)
 
     def meets(noise: Fraction) -> bool:
-        return gaussian_delta(grid_floor(1 / noise), epsilon) <= level
+        return gaussian_delta(grid_floor(1 / noise), epsilon, places) <= within
 
     return grid_floor(1 / least_noise(meets, start=Fraction(1), bits=_BITS))
 
 
-def gaussian_delta(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """delta_mu(epsilon) of N(0, 1) against N(mu, 1), rounded up to a float.
+def gaussian_delta(mu_squared: Fraction, epsilon: Fraction, places: int) -> Fraction:
+    """delta_mu(epsilon) of N(0, 1) against N(mu, 1), rounded up, by about 2**-places.
 
-    Law      T(epsilon/mu - mu/2) - exp(epsilon) T(epsilon/mu + mu/2), T the normal upper tail
-    Differs  the two terms may be nearly equal: the precision doubles until 60 bits of their
-             difference are known, or is the highest; the end of every ball is a true bound
+    Law      T(a) - exp(epsilon) T(b), a = epsilon/mu - mu/2, b = a + mu, T the normal upper tail
+    Theorem  b**2 - a**2 = 2 epsilon, so exp(epsilon) phi(b) = phi(a), phi the density. With
+             R = T/phi the profile is phi(a) (R(a) - R(b)), and for a < 0, where T(a) = 1 - T(-a),
+             it is 1 - phi(a) (R(-a) + R(b)). If a >= sqrt(2 places) it is at most
+             T(a) < exp(-places)
+    Differs  mu is rounded up to a rational: the profile grows with mu
     Checked  tests/privacy/test_gaussian_filter.py: the accountant's own profile is never above it
     """
     if mu_squared == 0:
         return Fraction(0)
-    least, precision = Fraction(1), 128
-    while precision <= _MOST_PRECISION:
-        with working_precision(precision):
-            x, mu, root = arb_of(epsilon), arb_of(mu_squared).sqrt(), arb(2).sqrt()
-            near, far = (((x / mu + side * mu / 2) / root).erfc() / 2 for side in (-1, 1))
-            ball = near - x.exp() * far
-        if ball.is_finite():
-            least = min(least, Fraction(max(upper(ball), 0.0)))
-            if ball.rel_accuracy_bits() > 60:
-                break
-        precision *= 2
-    return least
+    mu, one = root_above(mu_squared, places), 1 << places
+    a, b = (epsilon / mu + side * mu / 2 for side in (-1, 1))
+    if a * a >= 2 * places:
+        return Fraction(1, one) if a > 0 else Fraction(1)
+    shrunk, root = exp_between(a * a / 2, places), root_two_pi_between(places)
+    near, far = mills_between(abs(a), places), mills_between(b, places)
+    if a >= 0:
+        above = -(-shrunk[1] * (near[1] - far[0]) // root[0])
+    else:
+        above = one - shrunk[0] * (near[0] + far[0]) // root[1]
+    return Fraction(above, one)
 
 
 @lru_cache(maxsize=1024)
-def _pure_price(epsilon: Fraction) -> Fraction:
+def pure_price(epsilon: Fraction) -> Fraction:
     """4 t**2, t the normal quantile at exp(e)/(1 + exp(e)), rounded up.
 
     Theorem  T(t) <= exp(-t**2/2)/2 and 1/(1 + exp(e)) >= exp(-e)/2: t is at most sqrt(2e). The t
-             used was evaluated: its tail is at most 1/(1 + exp(e))
+             used was evaluated, or is that bound: its tail is at most 1/(1 + exp(e)), which says
+             R(t) (1 + exp(-e)) <= sqrt(2 pi) exp(t**2/2 - e), R = T/phi
     """
     if epsilon == 0:
         return Fraction(0)
-    low, high = Fraction(0), root_above(2 * epsilon)
-    with working_precision(_PRECISION):
-        level = 1 / (1 + arb_of(epsilon).exp())
-        for _ in range(_PRECISION // 2):
-            middle = (low + high) / 2
-            enough = (arb_of(middle) / arb_of(Fraction(2)).sqrt()).erfc() / 2 <= level
-            low, high = (low, middle) if enough else (middle, high)
+    low, high, one = Fraction(0), root_above(2 * epsilon), 1 << _PLACES
+    rest = exp_between(epsilon, _PLACES)
+    for _ in range(96):
+        middle = (low + high) / 2
+        gap = max(epsilon - middle * middle / 2, Fraction(0))
+        tail = product(mills_between(middle, _PLACES), (one + rest[0], one + rest[1]), _PLACES)
+        room = product(root_two_pi_between(_PLACES), exp_between(gap, _PLACES), _PLACES)
+        low, high = (low, middle) if tail[1] <= room[0] else (middle, high)
     return grid_ceiling(4 * high * high)
-
-
-def _epsilon_below(room: Fraction) -> Fraction:
-    """About the largest epsilon whose price is within the room: 6 digits, rounded down."""
-    with working_precision(_PRECISION):
-        half = (arb_of(room) / 8).sqrt()
-        loss = Fraction(max(lower(((-half).erfc() / half.erfc()).log()), 0.0))
-    if loss == 0:
-        return loss
-    unit = Fraction(10) ** (math.floor(math.log10(loss)) - 5)
-    found = min(loss, Fraction(_EXTREME - 1)) // unit * unit
-    return found if _pure_price(found) <= room else max(found - unit, Fraction(0))
-
-
-def _rho_below(room: Fraction) -> Fraction:
-    """About the largest rho of Gaussian noise within the room: x (1 - x/12)/2, up to x = 6."""
-    x = min(room, Fraction(6)) * (1 - Fraction(1, 1 << 60))
-    found = grid_floor(x * (1 - x / 12) / 2)
-    fits = not found or grid_ceiling(step_mu_squared(1 / (2 * found))) <= room
-    return found if fits else Fraction(0)

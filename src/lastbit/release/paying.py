@@ -51,7 +51,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lastbit.addresses import is_address
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -82,6 +81,7 @@ from lastbit.ledger import (
     spared_by,
     user_name,
 )
+from lastbit.place_names import is_address
 from lastbit.release.answer import Answer
 from lastbit.release.believing import is_answer_to, record_problem
 from lastbit.release.certifying import program_of

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from lastbit.addresses import is_address
 from lastbit.doors import content
 from lastbit.errors import InvalidParameter
+from lastbit.place_names import is_address
 from lastbit.serve.settings import LOOPBACK, Settings
 from lastbit.tables import read_card
 

@@ -27,7 +27,6 @@ from lastbit.tables.backends.spark.snapshot import (
 from lastbit.tables.card.budget import (
     FILTERS as FILTERS,
     Budget as Budget,
-    budgets_agree as budgets_agree,
 )
 from lastbit.tables.card.column import TYPES as TYPES, Column as Column
 from lastbit.tables.card.draft import (
@@ -70,10 +69,13 @@ from lastbit.tables.plan.conversion import PairConversion as PairConversion
 from lastbit.tables.plan.cost import (
     GRID as GRID,
     Cost as Cost,
-    check_admitted as check_admitted,
-    check_budget as check_budget,
     on_grid as on_grid,
     rounded_up as rounded_up,
+)
+from lastbit.tables.plan.declared_prices import (
+    budgets_agree as budgets_agree,
+    check_admitted as check_admitted,
+    check_budget as check_budget,
     suggested as suggested,
 )
 from lastbit.tables.plan.marginals import (

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, exact_text, probability, rational
+from lastbit.exact import Number, probability, rational, shown
 from lastbit.privacy import SHARE_KEPT, GaussianFilter, MomentFilter, moment_filter
 
 Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter", "gaussian"]
@@ -120,25 +120,11 @@ class Budget:
         share = like.delta_kept
         if self.delta_kept is None and share is not None and share >= self.delta:
             problem = "is not above the share that the account keeps for answers with a delta"
-            remedy = f"declare more than {exact_text(share)}: that share is fixed"
+            least = shown(share).strip("'")
+            remedy = f"declare more than {least}: that share is fixed"
             raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(
             self,
             order=getattr(like, "order", None) if self.order is None else self.order,
             delta_kept=like.delta_kept if self.delta_kept is None else self.delta_kept,
         )
-
-
-def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
-    """Whether the budget that a ledger has is the one that is declared, where that says anything.
-
-    >>> declared = Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6))
-    >>> budgets_agree(replace(declared, order=Fraction(5)).fixed(), declared)
-    True
-    """
-    if declared is None or kept is None:
-        return kept == declared
-    try:
-        return kept == declared.fixed(kept)
-    except InvalidParameter:  # a delta that the account cannot have: certainly another budget
-        return False

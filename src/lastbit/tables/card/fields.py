@@ -10,9 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from lastbit.addresses import is_address
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rational
+from lastbit.place_names import is_address
 from lastbit.tables.card.schema import Source
 from lastbit.tables.card.source import DATABASES, ON_SPARK, source_of, spark_source
 from lastbit.tables.card.toml import KeyPath, lines_of, nearest_line, toml_key

@@ -20,16 +20,17 @@ from math import floor
 from pathlib import Path
 from typing import Any, cast
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.files import content_of
+from lastbit.place_names import is_address
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
 from lastbit.tables.card.column import TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
 from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
 from lastbit.tables.card.toml import KeyPath, toml_key
-from lastbit.tables.plan.cost import check_budget
+from lastbit.tables.plan.declared_prices import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds

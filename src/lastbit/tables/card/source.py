@@ -8,8 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from lastbit.addresses import Address, is_address
+from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter
+from lastbit.place_names import is_address
 from lastbit.tables.backends.duckdb.files import kind_of_folder
 from lastbit.tables.card.schema import Source
 

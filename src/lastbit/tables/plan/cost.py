@@ -1,6 +1,6 @@
 """What an answer costs: an exact price on the public grid of admitted numbers.
 
-Law      a price is admitted if it is
+Law      a price is admitted (`declared_prices.py`) if it is
          - a decimal of at most 12 significant digits, the last not beyond 10**-40;
          - a fraction whose denominator is at most 100; or
          - a finite double (53 bits) whose denominator is at most 2**192;
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -28,38 +27,12 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import shown
 from lastbit.tables.card.budget import FILTERS, Budget
 
-_DIGITS = 12
-_PLACES = 40
-_DENOMINATOR = 100
-_BITS = 192
-_DOUBLE = 53
+PLACES = 40
+DENOMINATOR = 100
+BITS = 192
 
-GRID = lcm(*range(1, _DENOMINATOR + 1), 10**_PLACES, 1 << _BITS)
+GRID = lcm(*range(1, DENOMINATOR + 1), 10**PLACES, 1 << BITS)
 """Q: every admitted price, and every sum of them, is a multiple of 1/Q."""
-
-LARGEST = 10**12
-"""No price and no budget is as large as this."""
-
-
-def admitted(price: Fraction) -> bool:
-    """Whether a price, not negative, is on the public grid.
-
-    >>> admitted(Fraction("0.1")), admitted(Fraction(0.1)), admitted(Fraction(1, 3))
-    (True, True, True)
-    >>> admitted(Fraction(1, 10**40 + 7)), admitted(Fraction("1.0000000000001"))
-    (False, False)
-    """
-    if not 0 <= price < LARGEST:
-        return False
-    numerator, denominator = price.numerator, price.denominator
-    odd = numerator >> ((numerator & -numerator).bit_length() - 1) if numerator else 0
-    power = denominator & (denominator - 1) == 0 and denominator <= 1 << _BITS
-    decimal = 10**_PLACES % denominator == 0
-    return (
-        denominator <= _DENOMINATOR
-        or (power and odd.bit_length() <= _DOUBLE)
-        or (decimal and len(str(int(price * 10**_PLACES)).rstrip("0")) <= _DIGITS)
-    )
 
 
 def on_grid(amount: Fraction) -> bool:
@@ -76,46 +49,6 @@ def rounded_up(amount: Fraction) -> Fraction:
     if on_grid(amount):
         return amount
     return Fraction(-(-amount.numerator * GRID // amount.denominator), GRID)
-
-
-def suggested(price: Fraction) -> str:
-    """The decimal of 12 digits next below a price, as a person would write it.
-
-    >>> suggested(Fraction(1, 101)), suggested(Fraction(10**30)), suggested(Fraction(1, 10**60))
-    ('0.00990099009900', '999999999999', '1e-40')
-    """
-    least = Fraction(1, 10**_PLACES)
-    if price >= LARGEST:
-        return str(LARGEST - 1)
-    if price <= least:
-        return "1e-40"
-    context = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emin=-99, Emax=99)
-    near = context.divide(Decimal(price.numerator), Decimal(price.denominator))
-    if near.as_tuple().exponent < -_PLACES:  # type: ignore[operator]  # finite
-        near = near.quantize(Decimal(1).scaleb(-_PLACES), ROUND_FLOOR, context)
-    return f"{near}".lower()
-
-
-def check_admitted(price: Fraction, name: str) -> None:
-    """Refuse a price that is not on the grid, and propose the next one below."""
-    if admitted(price):
-        return
-    raise InvalidParameter(
-        name,
-        problem="is not on the grid of prices: decimals of at most 12 digits down to 1e-40, "
-        "fractions with a denominator up to 100, or doubles, all below 10**12",
-        remedy=f"the next decimal {'above' if price < Fraction(1, 10**_PLACES) else 'below'} is "
-        f"{suggested(price)}",
-    )
-
-
-def check_budget(budget: Budget | None) -> None:
-    """Refuse a new budget that is not on the grid, so that what is left of it stays short."""
-    if budget is not None:
-        for name in ("epsilon", "delta", "rho"):
-            check_admitted(getattr(budget, name), f"budget: {name}")
-        if budget.delta_kept is not None:
-            check_admitted(budget.delta_kept, "budget: delta_kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, probability
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import Weights
-from lastbit.tables.plan.cost import check_admitted
+from lastbit.tables.plan.declared_prices import check_admitted
 
 _EXTREME = Fraction(1 << 30)
 

@@ -1,0 +1,90 @@
+"""What people are told of accounts and allowances: what is left, and why a charge is refused.
+
+That it is refused was decided before these words are made: no charge rests on them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, cast
+
+from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.exact import exact_text, rounded_down
+from lastbit.ledger.entry import FILTERED, Account, FilterCost
+from lastbit.ledger.principals import CURRENCIES, Allowance, Limit
+from lastbit.tables import Budget, Cost, suggested
+
+
+def in_words(cost: Any, *, all_of: Budget | Limit | None = None) -> str:
+    """With a budget or a limit, zero is said too where that has the currency."""
+    like = cost if all_of is None else all_of
+    there = [name for name in CURRENCIES if getattr(like, name) is not None]
+    names = [name for name in there if getattr(like, name)] or there[:1]
+    return ", ".join(f"{name} = {exact_text(getattr(cost, name), 16)}" for name in names)
+
+
+def what_remains(account: Account) -> Cost | FilterCost | None:
+    """What may still be spent: `Account.remaining`."""
+    if account.budget is None:
+        return None
+    if isinstance(account.spent, FILTERED):
+        kept: Any = account.filter
+        return cast(FilterCost, kept.left(account.spent))
+    budget, spent = account.budget, account.spent
+    return Cost(**{name: getattr(budget, name) - getattr(spent, name) for name in CURRENCIES})
+
+
+def off_grid(name: str, price: Fraction) -> InvalidParameter:
+    """The refusal of a price that is not on the grid of prices."""
+    problem = "is not on the grid of prices, and its sums would grow without end"
+    remedy = f"ask at a price of few digits, such as {suggested(price)}"
+    return InvalidParameter(name, problem=problem, remedy=remedy)
+
+
+def beyond_budget(account: Account, cost: Cost) -> BudgetExceeded:
+    """The refusal of a charge to an account of plain sums."""
+    assert account.budget is not None  # only a budget can be exceeded
+    remedy = "ask at a lower price, or let the steward decide on another budget"
+    if cost.delta and not account.budget.delta:
+        remedy = "ask for what needs no delta, say by declared keys"
+    left = in_words(what_remains(account), all_of=account.budget)
+    return BudgetExceeded(
+        f"the answer costs {in_words(cost)}, and of the budget of {account.name} only {left} is "
+        f"left; nothing was charged or released; {remedy}"
+    )
+
+
+def beyond_filter(account: Account, cost: Cost) -> BudgetExceeded:
+    """The refusal of a charge by the filter of an account."""
+    left: Any = what_remains(account)
+    asked = f"the answer costs {in_words(cost)}, and the filter of {account.name} leaves"
+    if cost.delta > left.delta:
+        remedy = "ask for what needs less delta, say by declared keys"
+        words = f"delta = {exact_text(left.delta, 16)} of the delta kept for such answers"
+    else:
+        remedy = "ask at a lower price, or let the steward decide on another budget"
+        words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
+        words += f", or rho = {rounded_down(left.rho)}, for one answer"
+    return BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
+
+
+def beyond_allowance(allowance: Allowance, cost: Cost) -> BudgetExceeded:
+    """The refusal of a charge by the limit of an allowance."""
+    remedy = "ask at a lower price, or let a steward set another allowance"
+    if allowance.limit.period is not None:
+        remedy += f"; it is whole again when the next {allowance.limit.period} begins (UTC)"
+    return BudgetExceeded(
+        f"the answer costs {in_words(cost)}, and of the allowance of {allowance.principal} "
+        f"for {allowance.account} only {in_words(allowance.left, all_of=allowance.limit)} is left; "
+        f"nothing was charged or released; {remedy}"
+    )
+
+
+def other_neighbours(account: Account) -> InvalidParameter:
+    """The refusal of a card, or of a price, that is of other neighbours."""
+    problem = f"{account.name} has answers about other neighbours or units"
+    remedy = "let cards that share an account declare the same neighbours and units"
+    if account.unused:
+        problem = f"{account.name} is kept for other neighbours or units"
+        remedy += ", or let a steward run lastbit budget card.toml --set"
+    return InvalidParameter("account", problem=problem, remedy=remedy)
