@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from lastbit.kernel.sealed import Aggregates
 from lastbit.tables.card.column import Column
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import GroupKey
+from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import UnitKey
 from tests.stability.cases import Case, cases
 from tests.stability.units import UNIT_KINDS, unit_cases

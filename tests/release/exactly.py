@@ -25,7 +25,8 @@ from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.plan.parts import LaplacePart, NoisePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.kernel.unsealing import opened_rows, rank_draw
 from tests.tables.connecting import connected
 

@@ -17,7 +17,8 @@ from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.kernel.unsealing import rows_of
 
 ONE = 1 << 20

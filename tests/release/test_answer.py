@@ -22,7 +22,8 @@ from lastbit.report.answer import table_of
 from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant
-from lastbit.tables.query.query import GroupKey, Query
+from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.writing import to_json
 from tests.report.answer_records import card, count, mean
 from tests.tables.csv_oracles import ours

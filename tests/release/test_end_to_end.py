@@ -20,7 +20,8 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, call
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.evidence import Extent
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import seed

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from lastbit.release.noise import Noisy
 
 from lastbit.errors import InvalidParameter
 from lastbit.kernel.noise import Noisy

@@ -31,9 +31,9 @@ from lastbit.report.plan import (
     title_of,
 )
 from lastbit.tables import Column
+from lastbit.tables.measures import weight_one
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned
-from lastbit.tables.plan.sensitivity import weight_one
 from lastbit.tables.query import aggregates
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
-from lastbit.tables.plan.sensitivity import Measure, measures_of
+from lastbit.tables.measures import Measure
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
-from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
+from lastbit.tables.query.units import PublicJoin
 from tests.stability.engine import COLUMNS, PUBLIC
 
 TYPES = {

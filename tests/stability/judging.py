@@ -1,6 +1,7 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
-from lastbit.tables.plan.sensitivity import WEIGHT_ONE, selection_keys, sensitivity_of
+from lastbit.tables.measures import WEIGHT_ONE, selection_keys
+from lastbit.tables.plan.sensitivity import sensitivity_of
 from lastbit.tables.plan.tree import tree_over
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed

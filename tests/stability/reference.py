@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from lastbit.tables.plan.sensitivity import Measure, grid_of
+from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.sub_query import derived_card

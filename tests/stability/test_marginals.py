@@ -12,10 +12,12 @@ from lastbit.tables import RawRows
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import relation
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.marginals import marginals_query, marginals_up_to
-from lastbit.tables.plan.sensitivity import Measure, sensitivity_of
+from lastbit.tables.plan.sensitivity import sensitivity_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
-from lastbit.tables.query.query import GroupKey, PublicJoin
+from lastbit.tables.query.scan import GroupKey
+from lastbit.tables.query.units import PublicJoin
 from tests.kernel.unsealing import opened_marginals
 from tests.stability import reference
 from tests.stability.cases import cases, functions_in, typed

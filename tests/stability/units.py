@@ -10,10 +10,11 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, Constant
-from lastbit.tables.query.query import GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import Query
+from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.types import card_types, type_of
-from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
+from lastbit.tables.query.units import PerUnit, PublicJoin, UnitColumn, UnitJoin, UnitKey
 from tests.stability.cases import (
     BOUNDS,
     FLOATS,

@@ -27,9 +27,12 @@ from lastbit.tables.compile.steps import (
     literal,
     string,
 )
-from lastbit.tables.plan.sensitivity import Measure, grid_of, measures_of
+from lastbit.tables.measures import Measure, grid_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
-from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
+from lastbit.tables.query.units import PublicJoin
 from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 

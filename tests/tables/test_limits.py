@@ -11,7 +11,9 @@ from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.compile.dialect import regular_expression
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call, from_json
-from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
+from lastbit.tables.query.units import PublicJoin
 from lastbit.tables.query.writing import to_json
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD

@@ -18,7 +18,7 @@ from lastbit.tables.plan.marginals import (
 )
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import GroupKey
+from lastbit.tables.query.scan import GroupKey
 from tests.verify.test_check_marginals import SIZES, card_of
 
 ONE = 1 << 20

@@ -21,7 +21,8 @@ from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.parts import GaussianPart, GaussianSelection, TreePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
-from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.evidence import Extent
 
 COLUMNS = {

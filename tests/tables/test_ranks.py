@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import assume, given, settings, strategies as st
 
 from lastbit.kernel.noise import rank_distances
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.parts import RankPart
 from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_part, rank_sensitivity
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate
 from tests.evidence import Extent

@@ -23,6 +23,7 @@ from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.measures import WEIGHT_ONE, Measure
 from lastbit.tables.plan.conversion import (
     PairConversion,
     conversion_to,
@@ -32,7 +33,7 @@ from lastbit.tables.plan.conversion import (
 )
 from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection
 from lastbit.tables.plan.selection import MANY_KEYS, Finder, least_threshold, shares_of, shown_alone
-from lastbit.tables.plan.sensitivity import WEIGHT_ONE, Measure, sensitivity_of
+from lastbit.tables.plan.sensitivity import sensitivity_of
 
 ONE = 4
 WEIGHTS = {keys: math.isqrt(ONE * ONE // keys) for keys in (1, 2, 3)}

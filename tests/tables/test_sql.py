@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
-from lastbit.tables.query.query import Aggregate, OrderBy, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.units import PublicJoin
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD, printed
 from tests.tables.questions import queries

@@ -14,7 +14,8 @@ import duckdb
 import pytest
 
 from lastbit.tables.card.schema import PublicTable, Source
-from lastbit.tables.plan.sensitivity import measures_of, weight_one
+from lastbit.tables.measures import weight_one
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.sql.statement import parsed
 from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with

@@ -21,8 +21,9 @@ from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import PrivateTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement
+from lastbit.tables.measures import WEIGHT_ONE
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.plan.sensitivity import WEIGHT_ONE, measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.aggregates import AggregateSpec
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query

@@ -25,7 +25,7 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import GroupKey
+from lastbit.tables.query.scan import GroupKey
 
 Record = dict[str, Any]
 SIZES = {"sex": ("f", "m", None), "region": ("n", "s"), "old": (False, True)}

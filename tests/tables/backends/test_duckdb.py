@@ -24,7 +24,9 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
-from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
+from lastbit.tables.query.units import PublicJoin
 from tests.kernel.unsealing import aggregates
 from tests.tables.connecting import connected
 

@@ -16,7 +16,8 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Aggregate, PublicJoin, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.units import PublicJoin
 from tests.evidence import late
 from tests.kernel.unsealing import aggregates, opened
 from tests.tables.connecting import connected

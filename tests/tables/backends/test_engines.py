@@ -18,7 +18,8 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 
 FILE = Source(kind="parquet", paths=("visits.parquet",))
 SERVER = Source(kind="postgres", paths=("postgresql://db/clinic",), table="public.visits")

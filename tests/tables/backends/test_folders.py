@@ -14,7 +14,8 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.card.source import source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.kernel.unsealing import aggregates
 
 COUNT = Aggregate(name="n", function="count")

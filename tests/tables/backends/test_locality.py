@@ -29,7 +29,8 @@ from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.scan import GroupKey
 from tests.evidence import late
 from tests.kernel.unsealing import aggregates
 from tests.tables.connecting import connected

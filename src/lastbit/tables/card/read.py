@@ -30,8 +30,8 @@ from lastbit.tables.card.column import TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
 from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
 from lastbit.tables.card.toml import KeyPath, toml_key
+from lastbit.tables.measures import grid_of
 from lastbit.tables.plan.declared_prices import check_budget
-from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 

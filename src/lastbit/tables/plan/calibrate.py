@@ -36,6 +36,7 @@ from typing import Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.measures import Measure, weight_one
 from lastbit.tables.plan.conversion import most_mu_squared, pair_variance
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
@@ -45,7 +46,7 @@ from lastbit.tables.plan.ranks import (
     rank_part,
     rank_sensitivity,
 )
-from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of, weight_one
+from lastbit.tables.plan.sensitivity import Recipe, Sensitivity, sensitivity_of
 from lastbit.tables.plan.tree import tree_over, worst_reach
 from lastbit.tables.query.query import Aggregate
 

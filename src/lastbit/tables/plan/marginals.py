@@ -44,13 +44,14 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below, whole
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.calibrate import Weights
 from lastbit.tables.plan.conversion import Conversion, conversion_to
 from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart, PairSelection
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.price import PriceRequest, asked_price
-from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of
+from lastbit.tables.plan.sensitivity import Recipe, Sensitivity, sensitivity_of
 from lastbit.tables.plan.written import WrittenPlan
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.scan import GroupKey, Marginal

@@ -39,6 +39,7 @@ from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import refused
+from lastbit.tables.measures import Measure, weight_one
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
 from lastbit.tables.plan.conversion import AnyConversion, conversion_to, pair_conversion_to
@@ -52,7 +53,7 @@ from lastbit.tables.plan.parts import (
 )
 from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
-from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
+from lastbit.tables.plan.sensitivity import Recipe, measures_of
 from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, WrittenRecipe
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.query import Query

@@ -57,8 +57,8 @@ from fractions import Fraction
 from math import ceil
 
 from lastbit.mechanisms import Exponential
+from lastbit.tables.measures import Measure
 from lastbit.tables.plan.parts import RankPart, Role
-from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.query import Aggregate
 
 _BETA = Fraction(1, 20)

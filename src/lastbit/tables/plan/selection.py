@@ -69,6 +69,7 @@ from lastbit.laws import DiscreteGaussian, least
 from lastbit.mechanisms import ThresholdedHistogram
 from lastbit.privacy import ADD_REMOVE
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.measures import WEIGHT_ONE, Measure, chosen_keys, share_of
 from lastbit.tables.plan.conversion import (
     Conversion,
     PairConversion,
@@ -78,13 +79,7 @@ from lastbit.tables.plan.conversion import (
     pair_variance,
 )
 from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection, Selection, SingleKeys
-from lastbit.tables.plan.sensitivity import (
-    WEIGHT_ONE,
-    Measure,
-    chosen_keys,
-    sensitivity_of,
-    share_of,
-)
+from lastbit.tables.plan.sensitivity import sensitivity_of
 
 MANY_KEYS = 128
 """How many keys a unit chooses at most where max_groups is not declared."""

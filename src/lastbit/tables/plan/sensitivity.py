@@ -9,16 +9,14 @@ from math import ceil, floor, isqrt
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.measures import (
-    WEIGHT_ONE as WEIGHT_ONE,
+    WEIGHT_ONE,
     Kind,
-    Measure as Measure,
-    chosen_keys as chosen_keys,
-    distinct_values as distinct_values,
+    Measure,
+    chosen_keys,
+    distinct_values,
     equal_edges,
-    grid_of as grid_of,
-    selection_keys as selection_keys,
-    share_of as share_of,
-    weight_one as weight_one,
+    grid_of,
+    weight_one,
 )
 from lastbit.tables.query.query import Aggregate, Query
 

@@ -19,11 +19,9 @@ from lastbit.exact import probability
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, check_derived
 from lastbit.tables.query.expression import Call, Expression, call, check_parts, from_json
-from lastbit.tables.query.scan import GroupKey as GroupKey, Scan, scan_fields
+from lastbit.tables.query.scan import Scan, scan_fields
 from lastbit.tables.query.units import (
-    Join as Join,
     PerUnit,
-    PublicJoin as PublicJoin,
     check_bounds,
     function_from_json,
 )

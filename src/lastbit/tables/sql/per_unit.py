@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
-from lastbit.tables.query.query import Join, all_of
+from lastbit.tables.query.query import all_of
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
-from lastbit.tables.query.units import PerUnit, UnitColumn, UnitFunction, UnitKey
+from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, UnitKey
 from lastbit.tables.sql.aggregates import condition, is_aggregate, resolve_unit
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, place_of, taken
