@@ -1,8 +1,10 @@
 """`make trusted`: what must be right for an answer to be private, counted; docs/trusted-base.md.
 
-A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a function,
-but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their own file. What
-is loaded by name is listed here: the engine's file and dialect, and the storage of the ledger.
+A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a
+function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
+own file. What is loaded by name is listed here (the engine's file and dialect, the storage of the
+ledger), unless it only words a refusal (`ledger/words.py`, `privacy/remaining.py`) or chooses among
+numbers that are all sound (`privacy/best_order.py`).
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ ROOMS = (
 )
 HEAD = """# The trusted base
 
-What must be right for an answer to be private: {total} lines in {files} files, for DuckDB and a ledger
-in a file. Everything else (the planner, the SQL parser, intervals, formulas, reports, tuning, the
-server) can spoil an answer, and never privacy: it hands the kernel a certificate, and gets noisy
-integers back. This page is written by `make trusted`, from what the kernel imports.
+What must be right for an answer to be private: {total} lines in {files} files, for DuckDB and a
+ledger in a file. Everything else (the planner, the SQL parser, intervals, formulas, reports,
+tuning, the server) can spoil an answer, and never privacy: it hands the kernel a certificate, and
+gets noisy integers back. This page is written by `make trusted`, from what the kernel imports. Not
+counted is what only words a refusal, or chooses an order of the filter, all of which are sound.
 
 ![Lines of the trusted base, by part](trusted-base.svg)
 
