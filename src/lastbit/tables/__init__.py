@@ -3,7 +3,7 @@
 A steward describes a table once (`DataCard`, from TOML or Python). A question, in SQL or in Python,
 becomes a value (`Query`). The plan says which integer vectors answer it, their sensitivity, which
 noise that takes and what it costs; all before anything is read. The engine then runs one statement.
-What happens to its integers is the business of `lastbit.release`.
+What happens to its integers is the business of `lastbit.kernel`.
 
 Why answers are private, in one paragraph. Rows are filtered and turned into bounded integers one by
 one. Each unit's rows share a bounded weight, so one unit adds a bounded amount to any sum of them
@@ -22,7 +22,7 @@ from these.
 | `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
 | | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |
 | `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps`, `dialect` (of an engine) |
-| `backends/` | `engines` (which one runs it), `aggregated` (what it gives back), `duckdb/` ... |
+| `backends/` | `engines` (which one runs it), `raw_rows` (what it gives back), `duckdb/` ... |
 
 `limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
 out (`sealed`).

@@ -1,14 +1,14 @@
 """Engines that run the one statement of a query; each hands back the same integers.
 
 A backend shows the card's source and its public tables under the names that the statement uses
-(`compile.rows.relation`), runs it and gives `Aggregates`. It adds nothing and decides nothing: what
+(`compile.rows.relation`), runs it and gives `RawRows`. It adds nothing and decides nothing: what
 bounds a person's influence is in the statement. An engine's own words about a failure may hold
 values of the data, so none of them leaves a backend: `EngineFailed` says what can be said.
 
 | file | holds |
 |---|---|
 | `engines.py` | the engine of a source, and a session on it, which a question is asked in |
-| `aggregated.py` | what an engine gives back: raw integers, which show themselves to nobody |
+| `raw_rows.py` | what an engine gives back, for the kernel alone: it shows itself to nobody |
 | `csv_records.py` | CSV split into records, exactly |
 | `duckdb/engine.py` | DuckDB's session: `aggregates`, `fingerprint`, `rehearse` |
 | `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a connection |
