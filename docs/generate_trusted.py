@@ -1,8 +1,9 @@
 """`make trusted`: what must be right for an answer to be private, counted; docs/trusted-base.md.
 
-A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a function,
-but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their own file. What
-is loaded by name is listed here: the engine's file and dialect, and the storage of the ledger.
+A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a
+function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
+own file. What is loaded by name is listed here: the engine's file and dialect, the storage of the
+ledger, and what only some sources need (`duckdb/files.py` has the table).
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ ROOMS = (
 )
 HEAD = """# The trusted base
 
-What must be right for an answer to be private: {total} lines in {files} files, for DuckDB and a ledger
-in a file. Everything else (the planner, the SQL parser, intervals, formulas, reports, tuning, the
-server) can spoil an answer, and never privacy: it hands the kernel a certificate, and gets noisy
-integers back. This page is written by `make trusted`, from what the kernel imports.
+What must be right for an answer to be private: {total} lines in {files} files, for Parquet and CSV
+files that DuckDB reads, and a ledger in a file. Everything else (the planner, the SQL parser,
+intervals, formulas, reports, tuning, the server) can spoil an answer, and never privacy: it hands
+the kernel a certificate, and gets noisy integers back. This page is written by `make trusted`, from
+what the kernel imports.
 
 ![Lines of the trusted base, by part](trusted-base.svg)
 
@@ -48,6 +50,12 @@ ENGINES = {
     "PostgreSQL": ("lastbit.tables.backends.postgres.engine", "lastbit.tables.compile.postgres"),
     "Spark": ("lastbit.tables.backends.spark.engine", "lastbit.tables.compile.spark"),
     "ledger in PostgreSQL": ("lastbit.ledger.postgres",),
+    "index of rows per unit (unless the card says index = false)": (
+        "lastbit.tables.backends.duckdb.unit_index",
+    ),
+    "frames in memory": ("lastbit.tables.backends.duckdb.frames",),
+    "Delta tables": ("lastbit.tables.backends.duckdb.delta",),
+    "tables of DuckDB files": ("lastbit.tables.backends.duckdb.stored_tables",),
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 
@@ -164,7 +172,7 @@ def module_of(path: Path) -> str:
 
 
 def counts() -> tuple[dict[str, list[Path]], int, dict[str, int]]:
-    """The trusted files in reading order, their lines, and what every engine adds."""
+    """The trusted files in reading order, their lines, and what engines and sources add."""
     base = closure(BASE)
     more = {
         name: sum(map(lines_of, closure((*BASE, *roots)) - base)) for name, roots in ENGINES.items()
@@ -183,8 +191,8 @@ def page() -> str:
             inside = path.relative_to(SOURCE / "lastbit")
             parts.append(f"| `{inside}` | {lines_of(path)} | {purpose_of(path)} |")
         parts.append("")
-    parts.append("## Other engines\n")
-    parts.append("| instead of a file, or beside it | lines more |\n|---|---|")
+    parts.append("## Other engines and sources\n")
+    parts.append("| for a question that needs it | lines more |\n|---|---|")
     parts += [f"| {name} | {lines} |" for name, lines in more.items()]
     return "\n".join(parts) + "\n"
 

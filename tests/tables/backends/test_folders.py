@@ -7,10 +7,10 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
-from lastbit.tables.backends.duckdb.files import kind_of_folder, opened
+from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.schema import Column, DataCard
-from lastbit.tables.card.source import source_of
+from lastbit.tables.card.source import kind_of_folder, source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query

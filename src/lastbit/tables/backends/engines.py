@@ -6,7 +6,6 @@ columns and types that it finds; and `columns.py`, for those who draft cards.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -198,16 +197,6 @@ def session_on(source: Source, *, units: str | None = None) -> Session:
 def dialect_of(name: EngineName) -> Dialect:
     """How statements are written for this engine; its driver is not needed."""
     return cast(Dialect, vars(import_module(f"lastbit.tables.compile.{name}"))[name.upper()])
-
-
-def engine_record(card: DataCard, session: Session | None = None) -> dict[str, str | int]:
-    """What a record and a certificate say of the engine: name, version, and that of the dialect."""
-    name = card.source.engine
-    with session_for(card, session) as engine:
-        said = engine.version(card)
-    # a vendor may call its own version anything; the checker takes a plain word
-    version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
-    return {"name": name, "version": version, "dialect": dialect_of(name).version}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ Checked  tests/release/test_reserving.py
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -34,10 +35,16 @@ from lastbit.tables.backends.duckdb.files import (
     check_apart,
     check_unit_in_files,
     opened,
+    part,
     stamp,
 )
-from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
-from lastbit.tables.backends.duckdb.unit_index import unit_index
+from lastbit.tables.backends.duckdb.sources import (
+    COPY,
+    check_csv,
+    reading_all,
+    shown,
+    shown_columns,
+)
 from lastbit.tables.backends.engines import (
     LookedThrough,
     Session,
@@ -55,11 +62,6 @@ from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
-
-try:
-    import fcntl
-except ImportError:  # a system without locks of folders
-    fcntl = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
 
@@ -120,7 +122,8 @@ class EngineSession(Session):
                 index = None
                 if counting is not None and self.units is not None:
                     _, there, columns = asked[0]
-                    index = unit_index(self.units, counting, there, columns, begun=begun)
+                    kept = part("units")
+                    index = kept.unit_index(self.units, counting, there, columns, begun=begun)
                 counted = index is not None and index.show(connection, partial(_ran, connection))
                 found = RawRows(wanted, _ran(connection, wanted.sql))
                 if any(_stamp(there) != there.seen for _, there, _ in asked):
@@ -146,16 +149,13 @@ class EngineSession(Session):
             found = {}
             with ExitStack() as held:
                 for table, there, columns in opened_all(card, [*card.public, *card.private], held):
-                    name, source = f"{_CHECKED} {table or ''}", there.source
-                    if source.kind == "csv":
-                        types = csv_columns(there, columns)
-                    else:
-                        types = shown(connection, there, name, columns)
+                    name = f"{_CHECKED} {table or ''}"
+                    kinds = shown_columns(connection, there, name, columns)
                     _check_whole(connection, name, there, columns, card.engine_limits)
-                    frame = source.kind == "frame"
-                    found[table or ""] = (
-                        _content(connection, name, types) if frame else repr(stamp(source))
-                    )
+                    if there.source.kind == "frame":
+                        found[table or ""] = part("frame").content(connection, name, kinds)
+                    else:
+                        found[table or ""] = repr(stamp(there.source))
             return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
         return self.guarded(run, card.engine_limits)
@@ -213,13 +213,9 @@ def prepared(connection: Any, query: Scan, card: DataCard) -> None:
     protected = {relation(), *map(private_relation, card.private)}
     with ExitStack() as held:
         for name, there, columns in _asked(query, card, held):
-            private = name in protected
-            if private and there.source.kind == "csv":
-                found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
-                connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
-                continue
-            shown(connection, there, f"{name} whole", columns)
-            whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
+            show, limit = (shown_columns, " LIMIT 0") if name in protected else (shown, "")
+            show(connection, there, f"{name} whole", columns)
+            whole = f"SELECT * FROM {identifier(f'{name} whole')}{limit}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
     _check_matches(connection, query, card)
 
@@ -299,17 +295,6 @@ def _stamp(there: Opened) -> object:
     return there.now
 
 
-def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> str:
-    """Of the rows, in whatever order: their number, and sums of two hashes of each."""
-    names = ", ".join(map(identifier, columns)) or "NULL"
-    sums = ", ".join(
-        f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
-        for salt in (1, 2)
-    )
-    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
-    return repr((sorted(columns.items()), found))
-
-
 def _copies_in(folder: str) -> set[str]:
     with suppress(FileNotFoundError):  # a system may clear temporary folders away
         return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
@@ -364,18 +349,17 @@ def _scratch(folder: str | None) -> Iterator[str]:
         remedy = "make it, or name another under [engine] on the card"
         raise InvalidParameter("engine: spill_folder", problem=problem, remedy=remedy) from None
     with made as path, ExitStack() as held:
-        if fcntl is not None:
-            descriptor = os.open(path, os.O_RDONLY)
-            held.callback(os.close, descriptor)
-            with suppress(OSError):  # where there are no locks, nothing is removed either
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = os.open(path, os.O_RDONLY)
+        held.callback(os.close, descriptor)
+        with suppress(OSError):  # where there are no locks, nothing is removed either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield path
 
 
 def _remove_lost(folder: str) -> None:
     """Remove what killed processes have left here: of this user, and locked by nobody."""
     with suppress(OSError):
-        for name in os.listdir(folder) if fcntl is not None else ():
+        for name in os.listdir(folder):
             if name.startswith(_SCRATCH):
                 with suppress(OSError), ExitStack() as held:
                     place = os.path.join(folder, name)
