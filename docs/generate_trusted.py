@@ -123,11 +123,9 @@ def closure(roots: tuple[str, ...]) -> set[Path]:
         module = waiting.pop()
         if module not in known and file_of(module) is not None:
             known.add(module)
-            waiting += imported_by(module)
-    doors = {path.parent / "__init__.py" for path in map(file_of, known) if path is not None}
-    return {path for path in map(file_of, known) if path is not None} | {
-        door for door in doors if door.is_file()
-    }
+            # a module's packages run before it does
+            waiting += (*imported_by(module), module.rpartition(".")[0])
+    return {path for path in map(file_of, known) if path is not None}
 
 
 def lines_of(path: Path) -> int:

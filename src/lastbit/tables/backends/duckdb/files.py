@@ -42,7 +42,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
 
 _MOST_HELD = 256
@@ -60,6 +60,7 @@ _PARTS = MappingProxyType(
         "units": "lastbit.tables.backends.duckdb.unit_index",
     }
 )
+CHANGED = "a file of the source changed while it was read; ask again"
 DESCRIPTORS = "/proc/self/fd"
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -75,12 +76,17 @@ class Opened:
     names: tuple[str, ...] = ()
     stamps: tuple[tuple[int, ...], ...] = ()
     partitions: tuple[Partition, ...] = ()
-    """Of each file, the columns that its way there says."""
+    """Of each file, the columns that its way there says; () if none does."""
 
     @property
     def seen(self) -> Seen:
         """The files as they were when they were opened."""
         return self.paths, self.stamps, self.partitions
+
+    @property
+    def said(self) -> tuple[Partition, ...]:
+        """The same, one for each file."""
+        return self.partitions or ((),) * len(self.paths)
 
     @property
     def now(self) -> Seen | None:
@@ -91,6 +97,11 @@ class Opened:
             return paths, _stamps(self.source, paths, paths), _partitions(found)
         except (InvalidParameter, OSError):
             return None
+
+    def check_unchanged(self) -> None:
+        """Refuse what was read if the files are others by now."""
+        if self.now != self.seen:
+            raise EngineFailed(CHANGED)
 
 
 @contextmanager
@@ -114,10 +125,7 @@ def opened(source: Source) -> Iterator[Opened]:
 
 
 def part(name: str) -> Any:
-    """What questions on Parquet and CSV files do without; loaded, and trusted, where one needs it.
-
-    By kinds of sources, and `units`, the index (docs/generate_trusted.py lists and counts them).
-    """
+    """What questions on Parquet and CSV do without; docs/generate_trusted.py counts each apart."""
     return import_module(_PARTS[name])
 
 

@@ -31,7 +31,7 @@ from typing import IO, Any, TypeVar
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.files import Opened, Partition, part, without_values
+from lastbit.tables.backends.duckdb.files import CHANGED, Opened, Partition, part, without_values
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
@@ -75,7 +75,7 @@ def shown_columns(
         return shown(connection, there, name, wanted)
     names = _header(there).names
     own = {column.lower() for column in names}
-    said = (column for column, _ in (there.partitions or ((),))[0] if column.lower() not in own)
+    said = (column for column, _ in there.said[0] if column.lower() not in own)
     kinds = dict.fromkeys((*names, *said), "VARCHAR")
     _check_columns(kinds, {}, wanted or ())
     columns = ", ".join(f"{identifier(column)} VARCHAR" for column in kinds)
@@ -169,30 +169,17 @@ def _list(paths: Iterable[str]) -> str:
 def _parquet(
     connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
 ) -> dict[str, str]:
-    schemas: dict[tuple[tuple[str, str], ...], list[tuple[str, Partition]]] = {}
-    partitions = there.partitions or ((),) * len(there.names)
-    pairs = list(zip(there.names, partitions, strict=True))
-    for path, partition in pairs if len(there.names) > 1 or there.partitions else ():
+    files: dict[tuple[tuple[tuple[str, str], ...], Partition], list[str]] = {}
+    for path, partition in zip(there.names, there.said, strict=True):
         kinds = described(connection, f"SELECT * FROM {_read_parquet([path])}")
-        schemas.setdefault(tuple(kinds.items()), []).append((path, partition))
-    if not schemas:
-        return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
+        files.setdefault((tuple(kinds.items()), partition), []).append(path)
+    several = len({schema for schema, _ in files}) > 1
     parts = []
-    for schema, files in schemas.items():
-        columns = "*" if len(schemas) < 2 else _cast(dict(schema), wanted)
-        for partition, paths in _by_partition(files).items():
-            known = [*dict(schema)]
-            parts.append(
-                f"SELECT {columns}{_path_columns(partition, known)} FROM {_read_parquet(paths)}"
-            )
+    for (schema, partition), paths in files.items():
+        columns = _cast(dict(schema), wanted) if several else "*"
+        further = _path_columns(partition, dict(schema))
+        parts.append(f"SELECT {columns}{further} FROM {_read_parquet(paths)}")
     return _view(connection, name, " UNION ALL BY NAME ".join(parts))
-
-
-def _by_partition(files: Iterable[tuple[str, Partition]]) -> dict[Partition, list[str]]:
-    found: dict[Partition, list[str]] = {}
-    for path, partition in files:
-        found.setdefault(partition, []).append(path)
-    return found
 
 
 def _path_columns(partition: Partition, known: Iterable[str]) -> str:
@@ -252,11 +239,12 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
             csv_records.write_plain(file, header, path, out)
         return copy
 
-    copies = _read_each(there, copied)
-    partitions = there.partitions or ((),) * len(copies)
+    copies: dict[Partition, list[str]] = {}
+    for copy, partition in zip(_read_each(there, copied), there.said, strict=True):
+        copies.setdefault(partition, []).append(copy)
     header = _header(there)
     parts = []
-    for partition, paths in _by_partition(zip(copies, partitions, strict=True)).items():
+    for partition, paths in copies.items():
         further, plain = _path_columns(partition, header.names), _plain(header, paths)
         parts.append(f"SELECT *{further} FROM ({plain})" if further else plain)
     return _view(connection, name, " UNION ALL ".join(parts))
@@ -283,7 +271,7 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
     with open(path, "rb") as packed:
         found = os.fstat(packed.fileno())
         if (found.st_dev, found.st_ino) != stamp[:2]:
-            raise EngineFailed("a file of the source changed while it was read; ask again")
+            raise EngineFailed(CHANGED)
         try:
             yield csv_records.decompressed(packed)
             return
