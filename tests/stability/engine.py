@@ -1,9 +1,9 @@
 """The real statement on the real engine: one connection, many tables."""
 
 import pyarrow
-from lastbit.tables.backends.aggregated import assembled
 from pyarrow import parquet
 
+from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.unit_index import units_statement
 from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
