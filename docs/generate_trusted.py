@@ -3,8 +3,9 @@
 A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a
 function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
 own file. What is loaded by name is listed here (the engine's file and dialect, the storage of the
-ledger), unless it only words a refusal (`ledger/words.py`, `privacy/remaining.py`) or chooses among
-numbers that are all sound (`privacy/best_order.py`).
+ledger, and what only some sources need: `duckdb/files.py` has the table), unless it only words a
+refusal (`ledger/words.py`, `privacy/remaining.py`) or chooses among numbers that are all sound
+(`privacy/best_order.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_000
-"""A larger trusted base fails `make check`: raise this on purpose, and say why."""
+MOST = 14_000
+"""A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000."""
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent
 ROOMS = (
@@ -33,11 +34,12 @@ ROOMS = (
 )
 HEAD = """# The trusted base
 
-What must be right for an answer to be private: {total} lines in {files} files, for DuckDB and a
-ledger in a file. Everything else (the planner, the SQL parser, intervals, formulas, reports,
-tuning, the server) can spoil an answer, and never privacy: it hands the kernel a certificate, and
-gets noisy integers back. This page is written by `make trusted`, from what the kernel imports. Not
-counted is what only words a refusal, or chooses an order of the filter, all of which are sound.
+What must be right for an answer to be private: {total} lines in {files} files, for Parquet and CSV
+files that DuckDB reads, and a ledger in a file. Everything else (the planner, the SQL parser,
+intervals, formulas, reports, tuning, the server) can spoil an answer, and never privacy: it hands
+the kernel a certificate, and gets noisy integers back. This page is written by `make trusted`, from
+what the kernel imports. Not counted is what only words a refusal, or chooses an order of the
+filter, all of which are sound.
 
 ![Lines of the trusted base, by part](trusted-base.svg)
 
@@ -46,11 +48,19 @@ Read from the top: each part rests on those below it. The theorem of the whole i
 """
 SOURCE = Path(__file__).parents[1] / "src"
 KERNEL = ("lastbit.kernel.answering",)
-BASE = (*KERNEL, "lastbit.tables.backends.duckdb.engine", "lastbit.ledger.sqlite")
+BASE = (
+    *KERNEL,
+    "lastbit.tables.backends.duckdb.engine",
+    "lastbit.tables.backends.duckdb.unit_index",
+    "lastbit.ledger.sqlite",
+)
 ENGINES = {
     "PostgreSQL": ("lastbit.tables.backends.postgres.engine", "lastbit.tables.compile.postgres"),
     "Spark": ("lastbit.tables.backends.spark.engine", "lastbit.tables.compile.spark"),
     "ledger in PostgreSQL": ("lastbit.ledger.postgres",),
+    "frames in memory": ("lastbit.tables.backends.duckdb.frames",),
+    "Delta tables": ("lastbit.tables.backends.duckdb.delta",),
+    "tables of DuckDB files": ("lastbit.tables.backends.duckdb.stored_tables",),
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 
@@ -118,11 +128,9 @@ def closure(roots: tuple[str, ...]) -> set[Path]:
         module = waiting.pop()
         if module not in known and file_of(module) is not None:
             known.add(module)
-            waiting += imported_by(module)
-    doors = {path.parent / "__init__.py" for path in map(file_of, known) if path is not None}
-    return {path for path in map(file_of, known) if path is not None} | {
-        door for door in doors if door.is_file()
-    }
+            # a module's packages run before it does
+            waiting += (*imported_by(module), module.rpartition(".")[0])
+    return {path for path in map(file_of, known) if path is not None}
 
 
 def lines_of(path: Path) -> int:
@@ -167,7 +175,7 @@ def module_of(path: Path) -> str:
 
 
 def counts() -> tuple[dict[str, list[Path]], int, dict[str, int]]:
-    """The trusted files in reading order, their lines, and what every engine adds."""
+    """The trusted files in reading order, their lines, and what engines and sources add."""
     base = closure(BASE)
     more = {
         name: sum(map(lines_of, closure((*BASE, *roots)) - base)) for name, roots in ENGINES.items()
@@ -186,8 +194,8 @@ def page() -> str:
             inside = path.relative_to(SOURCE / "lastbit")
             parts.append(f"| `{inside}` | {lines_of(path)} | {purpose_of(path)} |")
         parts.append("")
-    parts.append("## Other engines\n")
-    parts.append("| instead of a file, or beside it | lines more |\n|---|---|")
+    parts.append("## Other engines and sources\n")
+    parts.append("| for a question that needs it | lines more |\n|---|---|")
     parts += [f"| {name} | {lines} |" for name, lines in more.items()]
     return "\n".join(parts) + "\n"
 

@@ -24,7 +24,7 @@ from lastbit.errors import EngineFailed, LastbitError
 from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
 from lastbit.release.release import released
-from lastbit.tables.backends.duckdb import engine
+from lastbit.tables.backends.duckdb import engine, files
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -99,7 +99,7 @@ def test_a_file_that_changes_while_it_is_read(
     plan = planned(query, card, epsilon=1)
     raw = raw_numbers(aggregates(query, card, plan.measures, secret="s" * 64))
     stamps = itertools.count()
-    monkeypatch.setattr(engine, "_stamp", lambda _: next(stamps))
+    monkeypatch.setattr(files.Opened, "now", property(lambda _: next(stamps)))
     work = lambda: aggregates(query, card, plan.measures, secret="s" * 64)  # noqa: E731
     assert isinstance(fails(work, capfd, caplog, raw), EngineFailed)
     assert isinstance(fails(ask, capfd, caplog, raw), EngineFailed)

@@ -3,9 +3,10 @@
 import pyarrow
 from pyarrow import parquet
 
+from lastbit.tables.backends.duckdb.unit_index import units_statement
 from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
+from lastbit.tables.compile.statement import COUNTED_UNITS, statement
 from lastbit.tables.compile.steps import identifier
 from tests.kernel.unsealing import opened_rows
 from tests.tables.connecting import connected
@@ -93,7 +94,7 @@ class Engine:
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
-        counting = units_statement(case.query, case.card, DUCKDB) if self.indexed else None
+        counting = units_statement(case.query, case.card) if self.indexed else None
         wanted = statement(
             case.query,
             case.card,

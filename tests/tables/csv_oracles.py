@@ -72,11 +72,10 @@ def ours(data, columns, delimiter=","):
     """What the private copy says, its lines taken apart again."""
     out = io.BytesIO()
     names = tuple(f"c{i}" for i in range(columns))
-    count = write_plain(io.BytesIO(data), Header(delimiter, names, 0), "x.csv", out)
+    write_plain(io.BytesIO(data), Header(delimiter, names, 0), "x.csv", out)
     lines = out.getvalue().decode().split("\n")
     assert lines.pop() == ""
     assert lines.pop(0) == "\x1f".join("-" * columns)
-    assert len(lines) == count
     return [
         tuple(
             field.replace("\x01", "\n").replace("\x02", "\r") or None

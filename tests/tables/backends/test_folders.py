@@ -7,11 +7,11 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
-from lastbit.tables.backends.duckdb.files import kind_of_folder, opened
+from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.engines import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.card.source import source_of
+from lastbit.tables.card.source import kind_of_folder, source_of
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query

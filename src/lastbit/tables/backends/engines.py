@@ -6,7 +6,6 @@ columns and types that it finds; and `columns.py`, for those who draft cards.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,6 +32,7 @@ _MOST_STATES = 64
 _NO_SECRET = "0" * 64
 
 Opened = TypeVar("Opened")
+Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
 Spelled: TypeAlias = Callable[..., Statement]
 """The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
 
@@ -69,25 +69,26 @@ class Session(ABC):
 
     def rehearse(self, query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
         """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
-        self.run_without_rows(query, card, _measured(query, card, measures, _NO_SECRET))
+        spelled = partial(statement, query, card, measures, secret=_NO_SECRET)
+        self.run_without_rows(query, card, spelled)
 
     def rehearse_marginals(
         self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
     ) -> None:
         """The same for all marginals of a question."""
-        self.run_without_rows(query, card, _counted(query, card, marginals))
+        self.run_without_rows(query, card, partial(marginals_statement, query, card, marginals))
 
     def aggregates(
         self, query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
     ) -> RawRows:
         """The measures of the query, raw. What fails, fails before anything is released."""
-        return self.run(query, card, _measured(query, card, measures, secret))
+        return self.run(query, card, partial(statement, query, card, measures, secret=secret))
 
     def marginal_counts(
         self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
     ) -> RawRows:
         """The marginals of the query, raw, by the names m1, m2 ..."""
-        return self.run(query, card, _counted(query, card, marginals))
+        return self.run(query, card, partial(marginals_statement, query, card, marginals))
 
     @abstractmethod
     def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
@@ -98,31 +99,20 @@ class Session(ABC):
         """What the statement gives, of one state of the data."""
 
 
-def _measured(
-    query: Scan, card: DataCard, measures: tuple[Measure, ...], secret: str | None
-) -> Spelled:
-    return partial(statement, query, card, measures, secret=secret)
-
-
-def _counted(query: Scan, card: DataCard, marginals: Sequence[Marginal]) -> Spelled:
-    return partial(marginals_statement, query, card, marginals)
-
-
 def tables_of(
     card: DataCard,
     names: Iterable[str],
     opened: Callable[[Source], Opened],
     check_unit: Callable[[Opened, str | None], None],
     check_apart: Callable[[Opened, Iterable[tuple[str, Opened]]], None],
-) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+) -> Tables[Opened]:
     """The table (None) and these others: opened, and the columns that the card declares.
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
     private one is looked at for that.
     """
     own = {column.name: column.type for column in card.columns.values()}
-    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
-    found.append((None, opened(card.source), own))
+    found: Tables[Opened] = [(None, opened(card.source), own)]
     public: list[tuple[str, Opened]] = []
     private = {name: opened(one.source) for name, one in card.private.items()}
     for name in names:
@@ -141,7 +131,7 @@ def tables_of(
 
 
 def names_in_statement(
-    card: DataCard, tables: Iterable[tuple[str | None, Opened, dict[str, ColumnType]]]
+    card: DataCard, tables: Tables[Opened]
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The same tables, each by the name under which the statement asks for it."""
     return [
@@ -198,16 +188,6 @@ def session_on(source: Source, *, units: str | None = None) -> Session:
 def dialect_of(name: EngineName) -> Dialect:
     """How statements are written for this engine; its driver is not needed."""
     return cast(Dialect, vars(import_module(f"lastbit.tables.compile.{name}"))[name.upper()])
-
-
-def engine_record(card: DataCard, session: Session | None = None) -> dict[str, str | int]:
-    """What a record and a certificate say of the engine: name, version, and that of the dialect."""
-    name = card.source.engine
-    with session_for(card, session) as engine:
-        said = engine.version(card)
-    # a vendor may call its own version anything; the checker takes a plain word
-    version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
-    return {"name": name, "version": version, "dialect": dialect_of(name).version}
 
 
 @contextmanager

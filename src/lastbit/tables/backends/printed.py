@@ -1,11 +1,12 @@
-"""The statement of a plan, printed for people who review it; nothing is run."""
+"""What records and people are told of an engine: its version, and the statement of a plan."""
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
-from lastbit.tables.backends.engines import dialect_of
-from lastbit.tables.card.schema import EngineName
+from lastbit.tables.backends.engines import Session, dialect_of, session_for
+from lastbit.tables.card.schema import DataCard, EngineName
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.marginals import MarginalsPlan
@@ -13,6 +14,16 @@ from lastbit.tables.plan.plan import Plan
 
 _SHOWN = "lastbit_table stands for the table"
 _UNDRAWN = "drawn afresh for every answer"
+
+
+def engine_record(card: DataCard, session: Session | None = None) -> dict[str, str | int]:
+    """What a record and a certificate say of the engine: name, version, and that of the dialect."""
+    name = card.source.engine
+    with session_for(card, session) as engine:
+        said = engine.version(card)
+    # a vendor may call its own version anything; the checker takes a plain word
+    version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
+    return {"name": name, "version": version, "dialect": dialect_of(name).version}
 
 
 def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> str:

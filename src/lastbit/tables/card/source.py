@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, cast
 
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter
 from lastbit.place_names import is_address
-from lastbit.tables.backends.duckdb.files import kind_of_folder
+from lastbit.tables.backends.duckdb.files import ENDINGS, files_below, is_delta
 from lastbit.tables.card.schema import Source
 
 
@@ -91,6 +91,14 @@ def _kind(path: str) -> Literal["csv", "parquet"] | None:
     if name.endswith(_PARQUET):
         return "parquet"
     return kind_of_folder(path) if os.path.isdir(path) else None
+
+
+def kind_of_folder(folder: str) -> Literal["csv", "parquet"] | None:
+    """What the data files of a folder are; None if there are none, or of both kinds."""
+    if is_delta(folder):
+        return "parquet"
+    kinds = [kind for kind in ENDINGS if files_below(folder, kind)]
+    return cast(Any, kinds[0]) if len(kinds) == 1 else None
 
 
 DATABASES = (".duckdb", ".ddb", ".db")

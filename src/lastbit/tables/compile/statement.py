@@ -118,7 +118,7 @@ def statement(
     """The statement with the meaning of its columns, in the text of this engine.
 
     `secret` decides which keys a unit keeps. `actual` is what the engine shows of the sources
-    (`rows.CompiledRows`). `indexed` says that it shows what `units_statement` gives as
+    (`rows.CompiledRows`). `indexed` says that it shows what `duckdb/unit_index.py` counts as
     `COUNTED_UNITS`, so that units are not counted here.
     """
     rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
@@ -155,19 +155,6 @@ def statement(
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
         distinct={name: UNITS - place for place, name in enumerate(blocks.distinct, start=1)},
     )
-
-
-def units_statement(query: Scan, card: DataCard, dialect: Dialect) -> str | None:
-    """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
-
-    Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
-             So this is what `h` is made of, in every question with the same keys, unit and types
-    """
-    if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
-        return None
-    parts = bounded_rows(CompiledRows(query, card, dialect=dialect), {})
-    many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
-    return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
 
 
 def bounded_rows(rows: CompiledRows, columns: dict[str, str]) -> Iterator[str]:

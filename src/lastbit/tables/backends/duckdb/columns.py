@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+from lastbit.tables.backends.duckdb.card_types import type_named
 from lastbit.tables.backends.duckdb.engine import EngineSession, opened_all
 from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.duckdb.sources import csv_columns, shown
+from lastbit.tables.backends.duckdb.sources import shown, shown_columns
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
@@ -20,9 +21,8 @@ def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
 
     def run(connection: Any) -> dict[str, ColumnType]:
         with opened(source) as there:
-            if source.kind == "csv":
-                return csv_columns(there)
-            return shown(connection, there, relation())
+            kinds = shown_columns(connection, there, relation())
+            return {column: type_named(kind) for column, kind in kinds.items()}
 
     return session.guarded(run)
 

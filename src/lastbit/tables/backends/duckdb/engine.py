@@ -14,6 +14,7 @@ Checked  tests/release/test_reserving.py
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -23,8 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from glob import escape, glob
 from math import prod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import duckdb
 
@@ -34,14 +36,21 @@ from lastbit.tables.backends.duckdb.files import (
     check_apart,
     check_unit_in_files,
     opened,
+    part,
     stamp,
 )
-from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
-from lastbit.tables.backends.duckdb.unit_index import unit_index
+from lastbit.tables.backends.duckdb.sources import (
+    COPY,
+    check_csv,
+    reading_all,
+    shown,
+    shown_columns,
+)
 from lastbit.tables.backends.engines import (
     LookedThrough,
     Session,
     Spelled,
+    Tables,
     names_in_statement,
     tables_of,
 )
@@ -49,17 +58,11 @@ from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
-
-try:
-    import fcntl
-except ImportError:  # a system without locks of folders
-    fcntl = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
 
@@ -78,7 +81,6 @@ _SETTINGS = (
 )
 _INDEXED = ("parquet", "duckdb")  # to read CSV takes longer than to count, and frames may change
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
-_CHANGED = "a file of the source changed while it was read; ask again"
 
 
 class EngineSession(Session):
@@ -89,7 +91,6 @@ class EngineSession(Session):
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
     def version(self, card: DataCard) -> str:
-        """Of DuckDB, as it says itself."""
         del card
         return duckdb.__version__
 
@@ -105,7 +106,8 @@ class EngineSession(Session):
         sealed(run, words=f"{words}; check the source; nothing was charged")
 
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
-        counting = self._counting(query, card)
+        indexed = self.units is not None and card.source.kind in _INDEXED
+        counting = part("units").units_statement(query, card) if indexed else None
         wanted = spelled(dialect=DUCKDB, indexed=counting is not None)
 
         def run(connection: Any) -> RawRows:
@@ -118,44 +120,33 @@ class EngineSession(Session):
                         _check_whole(connection, name, there, columns, card.engine_limits)
                 _check_matches(connection, query, card)
                 index = None
-                if counting is not None and self.units is not None:
-                    _, there, columns = asked[0]
-                    index = unit_index(self.units, counting, there, columns, begun=begun)
+                if counting is not None:
+                    files = asked[0][1:]
+                    index = part("units").unit_index(self.units, counting, *files, begun=begun)
                 counted = index is not None and index.show(connection, partial(_ran, connection))
                 found = RawRows(wanted, _ran(connection, wanted.sql))
-                if any(_stamp(there) != there.seen for _, there, _ in asked):
-                    raise EngineFailed(_CHANGED)
+                for _, there, _ in asked:
+                    there.check_unchanged()
                 if index is not None and counted:
                     index.keep(connection)
                 return found
 
         return self.guarded(run, card.engine_limits)
 
-    def _counting(self, query: Scan, card: DataCard) -> str | None:
-        """The statement that counts rows of units, if what it gives is kept for later."""
-        indexed = self.units is not None and card.source.kind in _INDEXED
-        return units_statement(query, card, DUCKDB) if indexed else None
-
     def fingerprint(self, card: DataCard) -> bytes:
-        """Differs if the data does: of files their places, sizes and times, of frames the content.
-
-        Refuses, before anything is charged, what no question could be answered from.
-        """
+        """Of files their places, sizes and times, of frames the content."""
 
         def run(connection: Any) -> bytes:
             found = {}
             with ExitStack() as held:
                 for table, there, columns in opened_all(card, [*card.public, *card.private], held):
-                    name, source = f"{_CHECKED} {table or ''}", there.source
-                    if source.kind == "csv":
-                        types = csv_columns(there, columns)
-                    else:
-                        types = shown(connection, there, name, columns)
+                    name = f"{_CHECKED} {table or ''}"
+                    kinds = shown_columns(connection, there, name, columns)
                     _check_whole(connection, name, there, columns, card.engine_limits)
-                    frame = source.kind == "frame"
-                    found[table or ""] = (
-                        _content(connection, name, types) if frame else repr(stamp(source))
-                    )
+                    if there.source.kind == "frame":
+                        found[table or ""] = part("frame").content(connection, name, kinds)
+                    else:
+                        found[table or ""] = repr(stamp(there.source))
             return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
         return self.guarded(run, card.engine_limits)
@@ -192,7 +183,7 @@ class EngineSession(Session):
         finally:
             connection.close()
             try:
-                for copy in _copies_in(folder):
+                for copy in glob(os.path.join(escape(folder), f"{COPY}*")):
                     with suppress(FileNotFoundError):
                         os.unlink(copy)
                 for (name,) in database.execute(_ATTACHED).fetchall():
@@ -213,18 +204,11 @@ def prepared(connection: Any, query: Scan, card: DataCard) -> None:
     protected = {relation(), *map(private_relation, card.private)}
     with ExitStack() as held:
         for name, there, columns in _asked(query, card, held):
-            private = name in protected
-            if private and there.source.kind == "csv":
-                found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
-                connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
-                continue
-            shown(connection, there, f"{name} whole", columns)
-            whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
+            show, limit = (shown_columns, " LIMIT 0") if name in protected else (shown, "")
+            show(connection, there, f"{name} whole", columns)
+            whole = f"SELECT * FROM {identifier(f'{name} whole')}{limit}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
     _check_matches(connection, query, card)
-
-
-Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
 
 
 def _asked(
@@ -235,7 +219,7 @@ def _asked(
     return names_in_statement(card, opened_all(card, joined, held))
 
 
-def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables:
+def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:
     """The table (None) and these others: files, held open, and columns."""
     hold = held.enter_context
     return tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
@@ -265,21 +249,15 @@ def _check_whole(
         return
     if there.source.kind == "csv":
         check_csv(there)
-    else:
-        _check_readable(connection, there, name, columns)
+    elif (sql := reading_all(connection, there, name, columns)) is not None:
+        _check_readable(connection, sql)
     if files:
-        if _stamp(there) != there.seen:
-            raise EngineFailed(_CHANGED)
+        there.check_unchanged()
         _LOOKED_THROUGH.add(state)
 
 
-def _check_readable(
-    connection: Any, there: Opened, name: str, columns: Mapping[str, ColumnType]
-) -> None:
-    """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
-    sql = reading_all(connection, there, name, columns)
-    if sql is None:
-        return
+def _check_readable(connection: Any, sql: str) -> None:
+    """Refuse a source with a value that stops DuckDB, and so this statement, which reads it all."""
     try:
         _ran(connection, sql)
     except Exception as error:  # its words may hold values
@@ -293,27 +271,6 @@ def _check_readable(
 
 
 _LOOKED_THROUGH = LookedThrough()
-
-
-def _stamp(there: Opened) -> object:
-    return there.now
-
-
-def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> str:
-    """Of the rows, in whatever order: their number, and sums of two hashes of each."""
-    names = ", ".join(map(identifier, columns)) or "NULL"
-    sums = ", ".join(
-        f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
-        for salt in (1, 2)
-    )
-    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
-    return repr((sorted(columns.items()), found))
-
-
-def _copies_in(folder: str) -> set[str]:
-    with suppress(FileNotFoundError):  # a system may clear temporary folders away
-        return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
-    return set()
 
 
 @contextmanager
@@ -364,18 +321,17 @@ def _scratch(folder: str | None) -> Iterator[str]:
         remedy = "make it, or name another under [engine] on the card"
         raise InvalidParameter("engine: spill_folder", problem=problem, remedy=remedy) from None
     with made as path, ExitStack() as held:
-        if fcntl is not None:
-            descriptor = os.open(path, os.O_RDONLY)
-            held.callback(os.close, descriptor)
-            with suppress(OSError):  # where there are no locks, nothing is removed either
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = os.open(path, os.O_RDONLY)
+        held.callback(os.close, descriptor)
+        with suppress(OSError):  # where there are no locks, nothing is removed either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield path
 
 
 def _remove_lost(folder: str) -> None:
     """Remove what killed processes have left here: of this user, and locked by nobody."""
     with suppress(OSError):
-        for name in os.listdir(folder) if fcntl is not None else ():
+        for name in os.listdir(folder):
             if name.startswith(_SCRATCH):
                 with suppress(OSError), ExitStack() as held:
                     place = os.path.join(folder, name)

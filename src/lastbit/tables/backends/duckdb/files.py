@@ -36,21 +36,31 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
 
 _MOST_HELD = 256
 _MOST_PARTITIONS = 1_000
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WILD = re.compile(r"[*?\[]")
-_ENDINGS = MappingProxyType(
+ENDINGS = MappingProxyType(
     {"csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"), "parquet": (".parquet", ".pq")}
 )
+_PARTS = MappingProxyType(
+    {
+        "delta": "lastbit.tables.backends.duckdb.delta",
+        "duckdb": "lastbit.tables.backends.duckdb.stored_tables",
+        "frame": "lastbit.tables.backends.duckdb.frames",
+        "units": "lastbit.tables.backends.duckdb.unit_index",
+    }
+)
+CHANGED = "a file of the source changed while it was read; ask again"
 DESCRIPTORS = "/proc/self/fd"
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -66,7 +76,7 @@ class Opened:
     names: tuple[str, ...] = ()
     stamps: tuple[tuple[int, ...], ...] = ()
     partitions: tuple[Partition, ...] = ()
-    """Of each file, the columns that its way there says."""
+    """Of each file, the columns that its way there says; () if none does."""
 
     @property
     def seen(self) -> Seen:
@@ -74,10 +84,13 @@ class Opened:
         return self.paths, self.stamps, self.partitions
 
     @property
+    def said(self) -> tuple[Partition, ...]:
+        """The same, one for each file."""
+        return self.partitions or ((),) * len(self.paths)
+
+    @property
     def now(self) -> Seen | None:
         """The same by now; None if they are gone."""
-        if self.source.kind == "frame":
-            return self.seen
         try:
             found = _found(self.source)
             paths = tuple(os.path.realpath(path) for path, _ in found)
@@ -85,13 +98,15 @@ class Opened:
         except (InvalidParameter, OSError):
             return None
 
+    def check_unchanged(self) -> None:
+        """Refuse what was read if the files are others by now."""
+        if self.now != self.seen:
+            raise EngineFailed(CHANGED)
+
 
 @contextmanager
 def opened(source: Source) -> Iterator[Opened]:
     """The files of a source, held open; refuses one that is named twice."""
-    if source.kind == "frame":
-        yield Opened(source)
-        return
     found = _found(source)
     paths = tuple(os.path.realpath(path) for path, _ in found)
     with ExitStack() as held:
@@ -107,6 +122,11 @@ def opened(source: Source) -> Iterator[Opened]:
                 shown = f"source {without_values(path)}"
                 raise InvalidParameter(shown, problem=problem, remedy=remedy)
         yield Opened(source, paths, names, stamps, _partitions(found))
+
+
+def part(name: str) -> Any:
+    """What questions on Parquet and CSV do without; docs/generate_trusted.py counts each apart."""
+    return import_module(_PARTS[name])
 
 
 def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
@@ -142,30 +162,22 @@ def without_values(path: str) -> str:
     return os.sep.join([*shown, file])
 
 
-def kind_of_folder(folder: str) -> Literal["csv", "parquet"] | None:
-    """What the data files of a folder are; None if there are none, or of both kinds."""
-    if _is_delta(folder):
-        return "parquet"
-    kinds = [kind for kind in _ENDINGS if _below(folder, kind)]
-    return cast(Any, kinds[0]) if len(kinds) == 1 else None
-
-
 def _found(source: Source) -> list[tuple[str, Partition]]:
     """The files, each with the columns that its way there says, or a table's log."""
     found: list[tuple[str, Partition]] = []
+    if source.kind == "frame":
+        return found
     folders: set[str] = set()
     for path in source.paths:
         if "://" in path:
             raise InvalidParameter(
                 f"source {path}", problem="is not a file here", remedy="download it first"
             )
-        if source.kind == "parquet" and _is_delta(path):
-            from lastbit.tables.backends.duckdb.delta import files_in_delta  # most do without
-
-            found += files_in_delta(path)
+        if source.kind == "parquet" and is_delta(path):
+            found += part("delta").files_in_delta(path)
             continue
-        if source.kind in _ENDINGS and os.path.isdir(path):
-            matches, root = _below(path, source.kind), path
+        if source.kind in ENDINGS and os.path.isdir(path):
+            matches, root = files_below(path, source.kind), path
         elif os.path.exists(path):
             matches, root = [path], path
         else:
@@ -179,24 +191,25 @@ def _found(source: Source) -> list[tuple[str, Partition]]:
         files = [os.path.abspath(match) for match in matches]
         folders |= {os.path.dirname(os.path.realpath(file)) for file in files}
         found += ((file, _way(file, start)) for file in files)
-    if source.kind in _ENDINGS:
+    if source.kind in ENDINGS:
         _check_no_table(folders)
     if not found:
         raise InvalidParameter("source", problem="names no file", remedy="name one")
     return found
 
 
-def _below(folder: str, kind: str) -> list[str]:
+def files_below(folder: str, kind: str) -> list[str]:
     """The data files in a folder and in those below it, in order."""
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         names = (name for name in files if not name.startswith((".", "_")))
-        found += [os.path.join(place, n) for n in names if n.lower().endswith(_ENDINGS[kind])]
+        found += [os.path.join(place, n) for n in names if n.lower().endswith(ENDINGS[kind])]
     return sorted(found)
 
 
-def _is_delta(path: str) -> bool:
+def is_delta(path: str) -> bool:
+    """Whether a folder is a Delta table."""
     return os.path.isdir(os.path.join(path, "_delta_log"))
 
 
@@ -205,7 +218,7 @@ def _check_no_table(folders: set[str]) -> None:
     above = {str(one) for folder in folders for one in (Path(folder), *Path(folder).parents)}
     for folder in sorted(above):
         hint = glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json"))
-        if _is_delta(folder):
+        if is_delta(folder):
             kind, remedy = "Delta", f"name the folder of the table: {without_values(folder)}"
         elif hint:
             kind, remedy = "Iceberg", "write the rows that count as Parquet, and name that"
@@ -227,7 +240,7 @@ def _partitions(files: Iterable[tuple[str, Partition]]) -> tuple[Partition, ...]
     """Of each file, the columns that are said elsewhere than in it; () if none are."""
     found = [said for _, said in files]
     names = {tuple(name.lower() for name, _ in partition) for partition in found}
-    if names == {()}:
+    if names <= {()}:
         return ()
     (first, *others) = names
     if others or len(set(first)) < len(first):
@@ -254,13 +267,11 @@ def _column(part: str) -> tuple[str, str | None]:
 
 def stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
     """What tells one state of the files from another, also tomorrow: place, size, time, inode."""
-    if source.kind == "frame":
-        return ()
     found = _found(source)
     paths = [path for path, _ in found]
     stats = [(path, os.stat(path)) for path in [*paths, *_beside(source, paths)]]
     # of other files the paths say so already
-    said = [(repr(one), 0, 0, 0) for _, one in found if any(map(_is_delta, source.paths))]
+    said = [(repr(one), 0, 0, 0) for _, one in found if any(map(is_delta, source.paths))]
     return (*((path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats), *said)
 
 

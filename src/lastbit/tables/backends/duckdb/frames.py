@@ -2,7 +2,8 @@
 
 Law      a column of a pandas frame that holds Python objects is text: of a text itself, of numbers,
          truth values, dates and identifiers what `str` says, of anything else, or of what cannot be
-         written in UTF-8, nothing. A category is what it stands for
+         written in UTF-8, nothing. A category is what it stands for. A frame that could differ at
+         a second scan is copied first
 Theorem  what becomes of a value depends on it alone, and on the frame's declared types. For DuckDB
          itself that is not so: an integer category with one missing value makes the whole column
          floating-point, and half of a surrogate pair in one row stops the query
@@ -13,6 +14,7 @@ Checked  tests/tables/backends/test_locality.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,9 +23,60 @@ from uuid import UUID
 import numpy as np
 
 from lastbit.errors import InvalidParameter
+from lastbit.tables.backends.duckdb.card_types import type_named
+from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.snapshot import Snapshot
+from lastbit.tables.backends.duckdb.sources import described, readable
+from lastbit.tables.compile.steps import identifier
 
 _TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
+_UNKNOWN = ("BinderException", "InvalidInputException", "NotImplementedException")
+
+
+def show_source(connection: Any, there: Opened, name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The view of this name; the types of its columns, none of which is left out."""
+    plain, copied = plain_frame(there.source.frame)
+    if not copied:
+        return _typed(connection, plain, name), {}
+    once = identifier(f"{name} once")
+    kinds = _typed(connection, plain, f"{name} once")
+    columns = ", ".join(
+        f"TRY(decode(encode({identifier(c)}))) AS {identifier(c)}"  # not every library checks UTF-8
+        if kind == "VARCHAR"
+        else identifier(c)
+        for c, kind in kinds.items()
+        if readable(kind)
+    )
+    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {once}")
+    return kinds, {}
+
+
+def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
+    """The columns of a frame, registered under this name; refuses types that DuckDB does not know.
+
+    That is by the frame's types alone: no row of it is read here.
+    """
+    try:
+        connection.register(name, frame)
+        return described(connection, identifier(name))
+    except Exception as error:  # its words may hold names of other columns
+        if type(error).__name__ not in _UNKNOWN:
+            raise
+    problem = "is not a frame, or has a column of a type that cannot be read"
+    remedy = "convert to numbers, text, truth values, dates or timestamps, or leave columns out"
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
+
+
+def content(connection: Any, name: str, kinds: Mapping[str, str]) -> str:
+    """Of the rows, in whatever order: their number, and sums of two hashes of each."""
+    names = ", ".join(map(identifier, kinds)) or "NULL"
+    sums = ", ".join(
+        f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
+        for salt in (1, 2)
+    )
+    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
+    columns = sorted((column, type_named(kind)) for column, kind in kinds.items())
+    return repr((columns, found))
 
 
 def plain_frame(frame: Any) -> tuple[Any, bool]:

@@ -8,12 +8,7 @@ Theorem  (locality) add, change or remove rows of one unit: every other row is r
            CSV      `csv_records.py`; DuckDB reads a private copy that has no quotes
            Parquet  files of several schemas are cast to the card's types each by itself, so that
                     no file decides about another
-           DuckDB   a stored table, read only; generated columns (which could draw random numbers)
-                    and views are refused; text compares by its bytes whatever the file declares
-           frames   objects of pandas are text, one by one: what is no text, number, truth value,
-                    date or missing, or has no UTF-8, is missing. Categories are what they stand
-                    for. Arrow's buffers are validated in full, once. A frame that could differ at
-                    a second scan is copied first
+           DuckDB   `stored_tables.py`; frames: `frames.py`
          In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB: the
          backend looks for them in all rows and all columns of the card, whatever is asked, and
          evaluates there the casts that statements do
@@ -27,33 +22,33 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import BadGzipFile
 from tempfile import mkstemp
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.files import Opened, Partition, without_values
+from lastbit.tables.backends.duckdb.files import CHANGED, Opened, Partition, part, without_values
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
+
+Result = TypeVar("Result")
 
 _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
 _PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
 _NEVER_STOPS = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INTEGER")  # any bits are a value
-_UNKNOWN = ("BinderException", "InvalidInputException", "NotImplementedException")
-_GENERATED = "is a generated column, which may be another one each time"
 _NESTED = "is of a type that cannot be read row by row: nested, a time of day, a duration"
 
 
 def shown(
     connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None = None
-) -> dict[str, ColumnType]:
-    """Make the source a view of this name; its columns, as they are typed there.
+) -> dict[str, str]:
+    """Make the source a view of this name; its columns, and their types in DuckDB.
 
     `wanted` are the columns that the card declares: they must be there, and readable.
     """
@@ -63,15 +58,29 @@ def shown(
             kinds = _parquet(connection, there, name, wanted)
         case "csv":
             kinds = _csv(connection, there, name)
-        case "duckdb":
-            kinds, left_out = _attached(connection, there, name)
-        case "frame":
-            kinds = _registered(connection, there.source.frame, name)
+        case kind:
+            kinds, left_out = part(kind).show_source(connection, there, name)
     _check_casts(kinds, wanted or {})
-    left_out |= {column: _NESTED for column, kind in kinds.items() if not _readable(kind)}
-    found = {c: type_named(kind) for c, kind in kinds.items() if c not in left_out}
+    left_out |= {column: _NESTED for column, kind in kinds.items() if not readable(kind)}
+    found = {column: kind for column, kind in kinds.items() if column not in left_out}
     _check_columns(found, left_out, wanted or ())
     return found
+
+
+def shown_columns(
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None = None
+) -> dict[str, str]:
+    """The same for those who want no row: of CSV nothing below a header is looked at."""
+    if there.source.kind != "csv":
+        return shown(connection, there, name, wanted)
+    names = _header(there).names
+    own = {column.lower() for column in names}
+    said = (column for column, _ in there.said[0] if column.lower() not in own)
+    kinds = dict.fromkeys((*names, *said), "VARCHAR")
+    _check_columns(kinds, {}, wanted or ())
+    columns = ", ".join(f"{identifier(column)} VARCHAR" for column in kinds)
+    connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({columns})")
+    return kinds
 
 
 def reading_all(
@@ -85,7 +94,7 @@ def reading_all(
     known = _NEVER_STOPS if len(there.names) < 2 else ()  # of several files, types may be casts
     reads = [
         f"bit_xor(hash({_tried(identifier(column), kind, wanted[column.lower()])}))"
-        for column, kind in _described(connection, identifier(name)).items()
+        for column, kind in described(connection, identifier(name)).items()
         if column.lower() in wanted and kind not in known
     ]
     return f"SELECT {', '.join(reads)} FROM {identifier(name)}" if reads else None
@@ -97,41 +106,27 @@ def _tried(column: str, kind: str, type_: ColumnType) -> str:
     >>> _tried("x", "VARCHAR", "text"), _tried("y", "TIMESTAMP_S", "date")
     ('decode(encode(CAST(x AS VARCHAR)))', 'y, TRY_CAST(y AS DATE)')
     """
-    textual = _textual(kind)
-    raw = f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
-    return raw if textual and type_ == "text" else f"{raw}, {DUCKDB.read(column, type_, 'other')}"
+    read = DUCKDB.read(column, type_, "other")
+    if not textual(kind):
+        return f"{column}, {read}"
+    raw = f"decode(encode(CAST({column} AS VARCHAR)))"
+    return raw if type_ == "text" else f"{raw}, {read}"
 
 
-def _textual(kind: str) -> bool:
+def textual(kind: str) -> bool:
+    """Whether values of this type of DuckDB are text."""
     return kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
 
 
-def type_named(kind: str) -> ColumnType:
-    """The type of a card that is nearest to one of DuckDB.
-
-    >>> type_named("UBIGINT"), type_named("DECIMAL(9,2)"), type_named("TIMESTAMP WITH TIME ZONE")
-    ('integer', 'number', 'timestamp')
-    """
-    if "[" in kind or "(" in kind.replace("DECIMAL(", ""):
-        return "text"
-    if kind.endswith(("INT", "INTEGER")):
-        return "integer"
-    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
-        return "number"
-    if kind.startswith("TIMESTAMP"):
-        return "timestamp"
-    plain: dict[str, ColumnType] = {"BOOLEAN": "boolean", "DATE": "date"}
-    return plain.get(kind, "text")
-
-
-def _readable(kind: str) -> bool:
+def readable(kind: str) -> bool:
+    """Whether no value of this type of DuckDB stops it."""
     if kind.endswith("]"):
         return False
     return kind in _PLAIN or kind.endswith(("INT", "INTEGER")) or kind.startswith(_PLAIN_STARTS)
 
 
 def _check_columns(
-    found: Mapping[str, ColumnType], left_out: Mapping[str, str], wanted: Iterable[str]
+    found: Iterable[str], left_out: Mapping[str, str], wanted: Iterable[str]
 ) -> None:
     lowered = {column.lower() for column in found}
     reasons = {column.lower(): reason for column, reason in left_out.items()}
@@ -156,10 +151,11 @@ def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, ColumnType]) -> 
 
 def _view(connection: Any, name: str, body: str) -> dict[str, str]:
     connection.execute(f"CREATE TEMP VIEW {identifier(name)} AS {body}")
-    return _described(connection, identifier(name))
+    return described(connection, identifier(name))
 
 
-def _described(connection: Any, what: str) -> dict[str, str]:
+def described(connection: Any, what: str) -> dict[str, str]:
+    """The columns of a view, table or statement, and their types in DuckDB."""
     found = connection.execute(f"DESCRIBE {what}").fetchall()
     return {column: kind for column, kind, *_ in found}
 
@@ -173,30 +169,17 @@ def _list(paths: Iterable[str]) -> str:
 def _parquet(
     connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
 ) -> dict[str, str]:
-    schemas: dict[tuple[tuple[str, str], ...], list[tuple[str, Partition]]] = {}
-    partitions = there.partitions or ((),) * len(there.names)
-    pairs = list(zip(there.names, partitions, strict=True))
-    for path, partition in pairs if len(there.names) > 1 or there.partitions else ():
-        kinds = _described(connection, f"SELECT * FROM {_read_parquet([path])}")
-        schemas.setdefault(tuple(kinds.items()), []).append((path, partition))
-    if not schemas:
-        return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
+    files: dict[tuple[tuple[tuple[str, str], ...], Partition], list[str]] = {}
+    for path, partition in zip(there.names, there.said, strict=True):
+        kinds = described(connection, f"SELECT * FROM {_read_parquet([path])}")
+        files.setdefault((tuple(kinds.items()), partition), []).append(path)
+    several = len({schema for schema, _ in files}) > 1
     parts = []
-    for schema, files in schemas.items():
-        columns = "*" if len(schemas) < 2 else _cast(dict(schema), wanted)
-        for partition, paths in _by_partition(files).items():
-            known = [*dict(schema)]
-            parts.append(
-                f"SELECT {columns}{_path_columns(partition, known)} FROM {_read_parquet(paths)}"
-            )
+    for (schema, partition), paths in files.items():
+        columns = _cast(dict(schema), wanted) if several else "*"
+        further = _path_columns(partition, dict(schema))
+        parts.append(f"SELECT {columns}{further} FROM {_read_parquet(paths)}")
     return _view(connection, name, " UNION ALL BY NAME ".join(parts))
-
-
-def _by_partition(files: Iterable[tuple[str, Partition]]) -> dict[Partition, list[str]]:
-    found: dict[Partition, list[str]] = {}
-    for path, partition in files:
-        found.setdefault(partition, []).append(path)
-    return found
 
 
 def _path_columns(partition: Partition, known: Iterable[str]) -> str:
@@ -221,7 +204,7 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
     types = {column.lower(): (column, kind) for column, kind in wanted.items()}
     columns = []
     for column, kind in schema.items():
-        if column.lower() in types and _readable(kind):
+        if column.lower() in types and readable(kind):
             alias, type_ = types[column.lower()]
             read = DUCKDB.read(identifier(column), type_, "other")
             columns.append(f"{read} AS {identifier(alias)}")
@@ -230,18 +213,6 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
 
 def _read_parquet(paths: Sequence[str]) -> str:
     return f"read_parquet({_list(paths)}, hive_partitioning = false, union_by_name = false)"
-
-
-def csv_columns(
-    there: Opened, wanted: Mapping[str, ColumnType] | None = None
-) -> dict[str, ColumnType]:
-    """The columns of CSV files, which are all text; nothing below a header is looked at."""
-    names = _header(there).names
-    own = {column.lower() for column in names}
-    said = (column for column, _ in (there.partitions or ((),))[0] if column.lower() not in own)
-    found: dict[str, ColumnType] = dict.fromkeys((*names, *said), "text")
-    _check_columns(found, {}, wanted or ())
-    return found
 
 
 def _header(there: Opened) -> Header:
@@ -255,38 +226,43 @@ COPY = "lastbit-rows-"
 
 def check_csv(there: Opened) -> None:
     """Refuse CSV files that are not headers and records."""
-    for path, stamp in zip(there.paths, there.stamps, strict=True):
-        with _unpacked(path, stamp) as file:
-            csv_records.check_records(file, _same_header(file, path, there), without_values(path))
+    _read_each(there, csv_records.check_records)
 
 
 def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
     """A view of private copies of the files, which have one line a record and no quotes."""
     (folder,) = connection.execute("SELECT current_setting('temp_directory')").fetchone()
-    copies: list[tuple[str, Partition]] = []
-    partitions = there.partitions or ((),) * len(there.paths)
-    for path, stamp in zip(there.paths, there.stamps, strict=True):
-        with _unpacked(path, stamp) as file:
-            header = _same_header(file, path, there)
-            descriptor, copy = mkstemp(prefix=COPY, dir=folder)
-            with open(descriptor, "wb") as out:
-                csv_records.write_plain(file, header, without_values(path), out)
-            copies.append((copy, partitions[len(copies)]))
+
+    def copied(file: IO[bytes], header: Header, path: str) -> str:
+        descriptor, copy = mkstemp(prefix=COPY, dir=folder)
+        with open(descriptor, "wb") as out:
+            csv_records.write_plain(file, header, path, out)
+        return copy
+
+    copies: dict[Partition, list[str]] = {}
+    for copy, partition in zip(_read_each(there, copied), there.said, strict=True):
+        copies.setdefault(partition, []).append(copy)
     header = _header(there)
     parts = []
-    for partition, paths in _by_partition(copies).items():
+    for partition, paths in copies.items():
         further, plain = _path_columns(partition, header.names), _plain(header, paths)
         parts.append(f"SELECT *{further} FROM ({plain})" if further else plain)
     return _view(connection, name, " UNION ALL ".join(parts))
 
 
-def _same_header(file: IO[bytes], path: str, there: Opened) -> Header:
-    found, first = header_of(file, without_values(path)), _header(there)
-    if (found.delimiter, found.names) != (first.delimiter, first.names):
-        problem = f"has another header than {without_values(there.paths[0])}"
-        remedy = "give all files the same columns in the same order"
-        raise InvalidParameter(f"source {without_values(path)}", problem=problem, remedy=remedy)
-    return found
+def _read_each(there: Opened, read: Callable[[IO[bytes], Header, str], Result]) -> list[Result]:
+    """What `read` gives of each file, which stands after its header: that of the first."""
+    first, results = _header(there), []
+    for path, stamp in zip(there.paths, there.stamps, strict=True):
+        with _unpacked(path, stamp) as file:
+            shown_path = without_values(path)
+            header = header_of(file, shown_path)
+            if (header.delimiter, header.names) != (first.delimiter, first.names):
+                problem = f"has another header than {without_values(there.paths[0])}"
+                remedy = "give all files the same columns in the same order"
+                raise InvalidParameter(f"source {shown_path}", problem=problem, remedy=remedy)
+            results.append(read(file, header, shown_path))
+    return results
 
 
 @contextmanager
@@ -295,7 +271,7 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
     with open(path, "rb") as packed:
         found = os.fstat(packed.fileno())
         if (found.st_dev, found.st_ino) != stamp[:2]:
-            raise EngineFailed("a file of the source changed while it was read; ask again")
+            raise EngineFailed(CHANGED)
         try:
             yield csv_records.decompressed(packed)
             return
@@ -327,82 +303,3 @@ def _with_breaks(column: str) -> str:
     held = " OR ".join(f"contains({column}, {aside})" for aside, _ in pairs)
     asides, meants = (" || ".join(letters) for letters in zip(*pairs, strict=True))
     return f"CASE WHEN {held} THEN translate({column}, {asides}, {meants}) ELSE {column} END"
-
-
-_COLUMNS = (
-    "SELECT column_name, data_type, is_generated, column_default FROM information_schema.columns"
-    " WHERE table_catalog = ? AND table_schema = ? AND table_name = ? ORDER BY ordinal_position"
-)
-
-
-def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str], dict[str, str]]:
-    (path,) = there.paths
-    already = dict(
-        connection.execute("SELECT path, database_name FROM duckdb_databases()").fetchall()
-    )
-    database = already.get(path) or f"lastbit {len(already)}"
-    if path not in already:  # a file can be attached once; whoever did so reads the same one
-        connection.execute(f"ATTACH {string(path)} AS {identifier(database)} (READ_ONLY)")
-    wanted = there.source.table or ""
-    tables = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?"
-    for schema, table, sql in connection.execute(tables, [database]).fetchall():
-        if wanted.lower() in (table.lower(), f"{schema}.{table}".lower()):
-            place = ".".join(map(identifier, (database, schema, table)))
-            found = connection.execute(_COLUMNS, [database, schema, table]).fetchall()
-            # where DuckDB does not say which are computed, all are taken to be that could
-            some = "GENERATED ALWAYS" in (sql or "").upper()
-            generated = [
-                column
-                for column, _, said, default in found
-                if said == "ALWAYS" or (said != "NEVER" and some and default is not None)
-            ]
-            stored = {c: kind for c, kind, *_ in found if c not in generated}
-            columns = ", ".join(
-                f'CAST({identifier(c)} AS VARCHAR) COLLATE "binary" AS {identifier(c)}'
-                if _textual(kind)
-                else identifier(c)
-                for c, kind in stored.items()
-            )
-            connection.execute(
-                f"CREATE TEMP VIEW {identifier(name)} AS"
-                f" SELECT {columns or 'NULL AS nothing'} FROM {place}"
-            )
-            return stored, dict.fromkeys(generated, _GENERATED)
-    problem = "is not a table of that file"
-    remedy = "name a table; make one of a view"
-    raise InvalidParameter(f"source table {wanted[:60]}", problem=problem, remedy=remedy)
-
-
-def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:
-    from lastbit.tables.backends.duckdb.frames import plain_frame  # files do without
-
-    plain, copied = plain_frame(frame)
-    if not copied:
-        return _typed(connection, plain, name)
-    once = identifier(f"{name} once")
-    kinds = _typed(connection, plain, f"{name} once")
-    columns = ", ".join(
-        f"TRY(decode(encode({identifier(c)}))) AS {identifier(c)}"  # not every library checks UTF-8
-        if kind == "VARCHAR"
-        else identifier(c)
-        for c, kind in kinds.items()
-        if _readable(kind)
-    )
-    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {once}")
-    return kinds
-
-
-def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
-    """The columns of a frame, registered under this name; refuses types that DuckDB does not know.
-
-    That is by the frame's types alone: no row of it is read here.
-    """
-    try:
-        connection.register(name, frame)
-        return _described(connection, identifier(name))
-    except Exception as error:  # its words may hold names of other columns
-        if type(error).__name__ not in _UNKNOWN:
-            raise
-    problem = "is not a frame, or has a column of a type that cannot be read"
-    remedy = "convert to numbers, text, truth values, dates or timestamps, or leave columns out"
-    raise InvalidParameter("source", problem=problem, remedy=remedy)

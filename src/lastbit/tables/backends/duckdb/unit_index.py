@@ -3,7 +3,7 @@
 To count the rows of each unit is most of the work of a question. Without WHERE and joins the count
 is the same for every question with the same keys, until the data change.
 
-Law      a file of the index holds what one statement gave (`statement.units_statement`: the units
+Law      a file of the index holds what one statement gave (`units_statement`: the units
          with more than max_rows rows, and how many) on one state of the source's files. Its name
          has digests of the statement, of that state (the files with their devices, inodes, sizes
          and times, the columns of the card, the versions of lastbit and DuckDB) and of its content
@@ -38,9 +38,13 @@ import duckdb
 
 from lastbit.errors import LastbitError
 from lastbit.tables.backends.duckdb.files import DESCRIPTORS, Opened
-from lastbit.tables.compile.statement import COUNTED_UNITS
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.rows import CompiledRows
+from lastbit.tables.compile.statement import COUNTED_UNITS, bounded_rows
 from lastbit.tables.compile.steps import string
 from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.scan import Scan
 
 _FORMAT = 1
 _MOST_FILES = 16  # of one source: each list of declared keys has a file of its own
@@ -110,6 +114,19 @@ class UnitIndex:
         for path in (*old, *current[: 1 - _MOST_FILES], *lost):
             with suppress(FileNotFoundError):
                 os.unlink(path)
+
+
+def units_statement(query: Scan, card: DataCard) -> str | None:
+    """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
+
+    Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
+             So this is what `h` is made of, in every question with the same keys, unit and types
+    """
+    if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
+        return None
+    parts = bounded_rows(CompiledRows(query, card, dialect=DUCKDB), {})
+    many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
+    return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
 
 
 def unit_index(

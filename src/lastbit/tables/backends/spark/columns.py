@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from lastbit.tables.backends.spark.engine import EngineSession, opened_all
-from lastbit.tables.backends.spark.sources import chosen, columns_found, opened
+from lastbit.tables.backends.spark.sources import Opened, chosen, family_of, opened
 from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.compile.dialect import Family
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.query.expression import ColumnType, Value
+
+_TYPES: Mapping[Family, ColumnType] = MappingProxyType(
+    {"decimal": "number", "timestamptz": "timestamp"}
+)
 
 
 def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
     """The names and types of the source's columns; no value is looked at."""
     return session.guarded(lambda own: columns_found(opened(own, source)))
+
+
+def columns_found(there: Opened) -> dict[str, ColumnType]:
+    """The readable columns, with the types of a card that are nearest."""
+    found: dict[str, ColumnType] = {}
+    for field in there.frame.schema.fields:
+        family = family_of(field)
+        if family == "decimal" and not field.dataType.scale:
+            found[field.name] = "integer"
+        elif family != "other":
+            found[field.name] = _TYPES.get(family, family)  # type: ignore[arg-type]
+    return found
 
 
 def public_values(

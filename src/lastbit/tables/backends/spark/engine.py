@@ -42,7 +42,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.engines import Session, Spelled, names_in_statement, tables_of
+from lastbit.tables.backends.engines import Session, Spelled, Tables, names_in_statement, tables_of
 from lastbit.tables.backends.progress import told
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.backends.spark.snapshot import unlogged
@@ -204,9 +204,7 @@ def _asked(session: Any, query: Scan, card: DataCard) -> Asked:
     return names_in_statement(card, opened_all(session, card, joined))
 
 
-def opened_all(
-    session: Any, card: DataCard, names: Iterable[str]
-) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+def opened_all(session: Any, card: DataCard, names: Iterable[str]) -> Tables[Opened]:
     """The table (None) and these others, in which no value stops Spark's own reader."""
     found = tables_of(card, names, partial(opened, session), check_unit_in_folders, check_apart)
     for _, there, kinds in found:

@@ -21,7 +21,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -45,9 +44,6 @@ _FAMILIES: tuple[tuple[Family, tuple[type, ...]], ...] = (
     ("date", (types.DateType,)),
     ("timestamp", (types.TimestampNTZType,)),
     ("timestamptz", (types.TimestampType,)),
-)
-_TYPES: Mapping[Family, ColumnType] = MappingProxyType(
-    {"decimal": "number", "timestamptz": "timestamp"}
 )
 _WHOLE_DIGITS = 18  # beyond, DuckDB has 128 bits, and makes doubles of them by two roundings
 _LOGS = ("_delta_log", "metadata", ".hoodie")
@@ -97,18 +93,6 @@ def family_of(field: Any) -> Family:
     if isinstance(field.dataType, types.CharType) or written.lower().startswith("char"):
         return "other"
     return next((name for name, kinds in _FAMILIES if isinstance(field.dataType, kinds)), "other")
-
-
-def columns_found(there: Opened) -> dict[str, ColumnType]:
-    """The readable columns, with the types of a card that are nearest."""
-    found: dict[str, ColumnType] = {}
-    for field in there.frame.schema.fields:
-        family = family_of(field)
-        if family == "decimal" and not field.dataType.scale:
-            found[field.name] = "integer"
-        elif family != "other":
-            found[field.name] = _TYPES.get(family, family)  # type: ignore[arg-type]
-    return found
 
 
 def chosen(there: Opened, wanted: Mapping[str, ColumnType]) -> Any:
