@@ -229,6 +229,14 @@ def check_apart_from_code(certificate: Json) -> None:
     _check_whole(certificate, {**_CHECKED, "law": "", "refutation": "", **_WITHOUT_CODE})
 
 
+def check_query(query: Json) -> None:
+    """Raise `Rejected` unless a query is whole: what it does with released numbers too."""
+    try:
+        _part("shown.shown_question")(query)
+    except MALFORMED as error:
+        raise Rejected(f"it is malformed ({type(error).__name__})") from error
+
+
 def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)

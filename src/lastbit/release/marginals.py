@@ -142,7 +142,7 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 
 def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
-    check_certified(plan, marginal_columns(plan), session)
+    check_certified(plan, session)
     with without_source(plan.card) as card:
         session.rehearse_marginals(plan.query, card, plan.scanned)
 

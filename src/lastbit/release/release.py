@@ -107,7 +107,8 @@ def _check_rehearsed(plan: Plan) -> None:
 def _check_runnable(plan: Plan, session: Session) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    check_certified(plan, _check_columns(plan), session)
+    _check_columns(plan)
+    check_certified(plan, session)
     with without_source(plan.card) as card:
         session.rehearse(plan.query, card, plan.measures)
 
