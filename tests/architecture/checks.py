@@ -27,7 +27,15 @@ LONGEST_FILE = 1000  # from 700 on ask whether it holds two ideas
 SHORTEST_ROOM_DOCSTRING = 10
 # entry points of the checker, and the sentences that certificates must carry: no logic
 CHECKER_NAMES = frozenset(
-    {"Rejected", "beliefs", "certificate_in", "check", "check_apart_from_code", "check_price"}
+    {
+        "Rejected",
+        "beliefs",
+        "certificate_in",
+        "check",
+        "check_apart_from_code",
+        "check_price",
+        "check_query",
+    }
     | {"names_code", "problem_of", "remarks_on", "taken_on_trust"}
 )
 LEADS_TO_THE_CHECKER = re.compile(r"(^|\.)checker(\.|$)")

@@ -470,9 +470,6 @@ def alone(tmp_path, monkeypatch):
 def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monkeypatch):
 
     real = vars(Session)["aggregates"]
-    from lastbit.kernel import answering
-
-    real = vars(answering)["aggregates"]
 
     def stopped(*args, **more):
         alone.stop(signal.SIGQUIT)
@@ -481,7 +478,6 @@ def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monk
     table = lb.table("visits.toml")
     with monkeypatch.context() as patch:
         patch.setattr(Session, "aggregates", stopped)
-        patch.setattr(answering, "aggregates", stopped)
         with pytest.raises(EngineFailed, match="the server stopped, or the connection was lost"):
             table.sql(ASKED).release(epsilon=1)
     books = Ledger.open("visits.ledger")

@@ -126,9 +126,6 @@ def test_a_server_is_started_again_in_the_middle(where, folder, monkeypatch):
     """One remedy, that of the page: ask the same again; it is charged once."""
 
     server, real = started(), vars(Session)["aggregates"]
-    from lastbit.kernel import answering
-
-    server, real = started(), vars(answering)["aggregates"]
 
     def stopped(*given, **how):
         server.stop(signal.SIGQUIT)
@@ -148,7 +145,6 @@ def test_a_server_is_started_again_in_the_middle(where, folder, monkeypatch):
             Path("visits.toml").write_text(f'{text}[ledger]\npath = "{address}"\n', "utf-8")
         with monkeypatch.context() as patch:
             patch.setattr(Session, "aggregates", stopped)
-            patch.setattr(answering, "aggregates", stopped)
             words = " ".join(refused(*QUERY).split())
         told = "ask the same again when it does: it is charged once"
         free = "asking the same question again is free"
@@ -203,9 +199,7 @@ def test_rows_of_a_frame_are_lost_with_their_executor(spark, folder, monkeypatch
     """Declared again, the table has the same content, and the reservation is resumed for free."""
 
     real = vars(Session)["aggregates"]
-    from lastbit.kernel import answering
 
-    real = vars(answering)["aggregates"]
     frame = spark.sql("SELECT id % 17 AS user_id, CAST(id AS DOUBLE) AS cost FROM range(60)")
     budget = lb.Budget(kind="pure", epsilon=1)
 
@@ -220,7 +214,6 @@ def test_rows_of_a_frame_are_lost_with_their_executor(spark, folder, monkeypatch
     asked = question()
     with monkeypatch.context() as patch:
         patch.setattr(Session, "aggregates", losing)
-        patch.setattr(answering, "aggregates", losing)
         with pytest.raises(EngineFailed, match=r"declare the table again by lb\.table") as caught:
             asked.release(epsilon=1, ledger="visits.ledger")
     assert "start it again" not in str(caught.value)

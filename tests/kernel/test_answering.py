@@ -260,7 +260,7 @@ FORGED: dict[str, dict[str, Any]] = {
 def test_an_entry_of_something_else_is_refused(books: Ledger, what: str) -> None:
     case = Case(books)
     entry = replace(case.reserve(), **FORGED[what])
-    with pytest.raises(InvalidParameter, match="is for another question or card"):
+    with pytest.raises(LastbitError, match="does not hold this reservation"):
         case.answer(entry)
     assert case.seen == []
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from lastbit.errors import LastbitError, LedgerDamaged, WrongType
+from lastbit.errors import LedgerDamaged, WrongType
 from lastbit.ledger import Entry, Ledger
+from lastbit.ledger.chain import UNUSABLE
 from lastbit.tables import Budget, Cost
 
 PRICE = Cost(epsilon=Fraction(1, 8))
@@ -60,12 +61,14 @@ def test_what_is_answered_void_or_made_up_is_not_drawn(ledger: Ledger) -> None:
     assert ledger.problems() == []
 
 
-def test_numbers_are_a_json_object(ledger: Ledger) -> None:
+@pytest.mark.parametrize("numbers", ["", "[]", "{", '{"a":1e999}', "\ud800"])
+def test_what_cannot_be_kept_stays_the_draw(ledger: Ledger, numbers: str) -> None:
+    """To refuse it would free another draw, and what is refused depends on the data."""
     entry = reserved(ledger)
-    for numbers in ("", "[]", "{", '{"a":1e999}', "\ud800"):
-        with pytest.raises((WrongType, LastbitError)):
-            ledger.draw(entry, numbers, plan_digest="p")
-    assert ledger.drawn(entry) is None
+    assert ledger.draw(entry, numbers, plan_digest="p") == UNUSABLE == ledger.drawn(entry)
+    assert ledger.draw(entry, "{}", plan_digest="p") == UNUSABLE
+    new = reserved(ledger)
+    assert new.hash != entry.hash and ledger.spent("visits") == PRICE + PRICE
 
 
 def test_threads_that_race_get_one_draw(ledger: Ledger) -> None:

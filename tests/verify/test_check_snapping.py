@@ -280,5 +280,5 @@ def test_it_shares_nothing_with_the_producer():
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     imported = {n.module for n in found if n.level == 0}
     imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    assert {n.module for n in found if n.level == 1} == {"numbers"}
+    assert {n.module for n in found if n.level == 1} == {"intervals", "numbers"}
     assert imported == {"__future__", "collections.abc", "fractions", "math", "typing"}

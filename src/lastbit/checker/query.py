@@ -6,7 +6,7 @@ look at one row only, so filters, keys and values are functions of a row and of 
 alone. Declared keys must be different values of one type: a key declared twice would be released
 twice, and one person counted twice.
 
-Sensitivities follow by rules proved in `tables/plan/sensitivity.py`. A unit with n rows has each of
+Sensitivities follow by rules proved in `tables/measures.py`. A unit with n rows has each of
 them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own contribution is
 
 | kind | over all groups and bins |

@@ -1,6 +1,6 @@
 """Re-derives the price of a released answer from its query and the facts of its card.
 
-The checker believes the theorems of the mechanisms and those of `tables/plan/sensitivity.py` and
+The checker believes the theorems of the mechanisms and those of `tables/measures.py` and
 `ranks.py`. It believes no number: measures and sensitivities are worked out again from the query,
 every part's loss from its noise, the total from the parts. A claim may be looser than that, never
 tighter.

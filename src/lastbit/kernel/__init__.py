@@ -11,9 +11,11 @@ Proof    `Program`: what runs is read from the very JSON that the checker accept
          one draw. What is made of noisy integers afterwards is post-processing
 Rests on  - the engine (DuckDB, PostgreSQL, Spark): it computes the one statement as its SQL says
          - the sampler's bits: AES in counter mode, keyed by the operating system
-         - Arb's ball arithmetic, in the tables of the samplers, and Python's own integers
+         - Python's and numpy's integers, and IEEE 754's sums and products of doubles
          - SQLite, or PostgreSQL, and the disk: what was committed stays
-         - the card: the steward's word for which column is the unit, and where the data are
+         - the card: the steward's word for which column is the unit, where the data are, which
+           ledger and account pay, and what else it declares; that its budget, its users and the
+           data that it accepts are those of the ledger is looked at above this door
          - nobody else in this process: a program that reads memory needs no answer
 Checked  tests/kernel; `make trusted` lists every file that this rests on, and counts its lines
 """

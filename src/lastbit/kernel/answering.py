@@ -13,7 +13,7 @@ Proof    (a) `books.reserve` returns after its commit, and `answer` asks the boo
          reservation in one transaction, and gives back what is kept: only that is used. (c) the
          digest of the program, by the reservation's own data, and the price are compared with those
          of the reservation, and `settle` refuses another plan than that of the draw; the data are
-         compared before and after they are read
+         compared after they are read, and where a steward must accept them, before
 Corollary  whoever made program and record, sees what is shown and calls when he likes, all that he
          gets is the noisy integers of programs, once for each price that is charged
 Differs  without a ledger nothing is charged: only for a card that names none
@@ -88,18 +88,27 @@ def answer(
 ) -> Entry:
     """The settled answer to a reservation; what fails stays charged."""
     _check_kinds(program, books)
-    same = question_of_program(program, entry.fingerprint) == entry.question
-    if not same or entry.cost != program.cost or entry.account != program.card.account_name:
+    if type(entry) is not Entry:
+        raise WrongType("entry", problem="is none", remedy="pass what reserve gave")
+    paid = books.reservation(entry.hash)  # as the books have it, whatever was passed in
+    same = question_of_program(program, paid.fingerprint) == paid.question
+    if not same or paid.cost != program.cost or paid.account != program.card.account_name:
         problem, remedy = "is for another question or card", "pass what reserve gave for it"
         raise InvalidParameter("entry", problem=problem, remedy=remedy)
-    text = books.drawn(entry)
-    if text is None:
-        with session_for(program.card, session, units_beside=books.path) as engine:
-            noisy = _run(program, books, entry, engine)
-        text = books.draw(entry, noisy.to_text(), plan_digest=program.plan_digest, who=who)
+
+    def draw() -> str:
+        text = books.drawn(paid)
+        if text is None:
+            with session_for(program.card, session, units_beside=books.path) as engine:
+                text = _run(program, books, paid, engine).to_text()
+            text = books.draw(paid, text, plan_digest=program.plan_digest, who=who)
+        return text
+
+    # sealed: until they are in the books, numbers must not leave in the frames of an error
+    text = sealed(draw, words=_NOT_NOISED)
     record = make_record(Noisy.from_text(text))
     before_settling()
-    return books.settle(entry, record, who=who, plan_digest=program.plan_digest)
+    return books.settle(paid, record, who=who, plan_digest=program.plan_digest)
 
 
 def answer_unrecorded(program: Program, *, session: Session | None = None) -> Noisy:

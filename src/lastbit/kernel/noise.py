@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lastbit.errors import EngineFailed, LastbitError
 from lastbit.kernel.program import (
     KeySelection,
     Noise,
@@ -40,6 +41,7 @@ from lastbit.tables import Constant, Marginal, from_json, values_to_json
 _CUT = 1 << 12
 _WIDE = 1 << 62
 _ENTRIES = 1 << 22
+_FARTHEST = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -76,8 +78,15 @@ class Noisy:
 
     @classmethod
     def from_text(cls, text: str) -> Noisy:
-        """The numbers that `to_text` wrote."""
-        found = json.loads(text)
+        """The numbers that `to_text` wrote; any other text is refused."""
+        try:
+            return cls._read(json.loads(text))
+        except (AssertionError, KeyError, LastbitError, TypeError, ValueError):
+            pass
+        raise EngineFailed("the numbers that were drawn cannot be used: too many, or not ours")
+
+    @classmethod
+    def _read(cls, found: Mapping[str, Any]) -> Noisy:
         columns = [[_value(one) for one in column] for column in found["keys"]]
         keys = list(zip(*columns, strict=True)) if columns else [()] * found["count"]
         return cls(
@@ -174,6 +183,7 @@ def _keys_above(noise: Noise, threshold: int, units: Sequence[int]) -> tuple[lis
 def node_sums(tree: TreeNoise, weights: Sequence[int]) -> list[list[int]]:
     """The weights of the nodes, level by level from the leaves; missing leaves are empty.
 
+    >>> from fractions import Fraction
     >>> noise = Noise(measure="m1", mechanism="laplace", parameter=Fraction(1))
     >>> node_sums(TreeNoise(noise=noise, branching=2, levels=3), [1, 2, 3, 4, 5])
     [[1, 2, 3, 4, 5, 0, 0, 0], [3, 7, 5, 0], [10, 5]]
@@ -193,6 +203,7 @@ def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[
 
     `weights` has a row for every group. Sums are Python's integers where int64 is too narrow.
 
+    >>> from fractions import Fraction
     >>> draw = RankDraw(aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0,
     ...                 ends=(0, 0), candidates=3, rate=Fraction(1, 2))
     >>> rank_distances(draw, [[4, 1, 3]]).tolist()     # half of the weight is 4
@@ -202,7 +213,7 @@ def rank_distances(draw: RankDraw, weights: Sequence[Sequence[int]]) -> NDArray[
     a, d = draw.level.numerator, draw.level.denominator
     most = max((sum(row) for row in weights), default=0)
     cut = min(ceil(_CUT / draw.rate), _WIDE - 1)
-    wide = 2 * d * (most + before + behind + draw.shift) >= _WIDE
+    wide = 2 * d * (most + before + behind + draw.shift + 1) >= _WIDE
     kind: Any = np.object_ if wide else np.int64
     rows = np.array(weights, kind).reshape(len(weights), -1)
     first = np.full((len(rows), 1 if before else 0), before, kind)
@@ -265,13 +276,14 @@ def pair_scores(
     """How far the table of each pair is from what noisy tables say of it, less a public number.
 
     Theorem  the distance of a table from one that is fixed by then moves by no more than the table
-             (`tables/plan/marginals.py`)
+             (`tables/plan/marginals.py`), and a number that is cut off at public ends by no more
     """
     scores: dict[Marginal, int] = {}
     for one in draws.candidates:
         table = independent_table(*(noisy[place,] for place in one))
         distance = sum(abs(a - b) for a, b in zip(exact[one], table, strict=True))
-        scores[one] = distance - draws.penalty * len(table)
+        score = distance - draws.penalty * len(table)
+        scores[one] = max(-_FARTHEST, min(score, _FARTHEST))  # so that differences fit
     return scores
 
 

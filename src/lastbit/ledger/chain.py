@@ -42,6 +42,8 @@ _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
 IsAnswer: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """What the caller takes for an answer, of records that name the right question, price and plan."""
+UNUSABLE = '{"unusable":true}'
+"""What stands for a draw that cannot be kept, or was not written by lastbit: it stays the draw."""
 _MOST_TRIED = 20  # answers to one question that are no answers, before it is asked anew
 
 
@@ -219,14 +221,17 @@ class Scan:
             return None
         number, _ = self.draws[reservation.hash.encode()]
         row = next(stored(books, "WHERE sequence = ?", number, records=True), None)
-        if row is None or intact(self.place, row, whole=True).record is None:
+        if row is None:
             raise _broken(self.place, number)
-        return row.record
+        entry = intact(self.place, row, whole=True)
+        return row.record if entry.record is not None else UNUSABLE
 
-    def is_drawn_otherwise(self, reservation: Entry, plan: str | None) -> bool:
-        """Whether the numbers of a reservation were drawn by another plan."""
+    def is_drawn_otherwise(self, books: Books, reservation: Entry, plan: str | None) -> bool:
+        """Whether a reservation has numbers that were drawn by another plan, or are none."""
         found = self.draws.get(reservation.hash.encode())
-        return found is not None and self.entry(found).plan != plan
+        if found is None:
+            return False
+        return self.entry(found).plan != plan or self.draw(books, reservation) == UNUSABLE
 
     def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
         """The newest answer to the question that was looked for; None: there is none."""

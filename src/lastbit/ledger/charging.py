@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
 from lastbit.ledger.chain import (
+    UNUSABLE,
     IsAnswer,
     Scan,
     intact,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
+_MOST_NUMBERS = 1 << 23
 _ONCE = "let a steward run lastbit budget card.toml --set, once"
 
 
@@ -230,9 +232,10 @@ class ChargingLedger:
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
                     # without a steward's rights, one answers what is paid for in the own name
-                    own = books.decides or paid.principal == draft.principal
+                    own = paid.principal == draft.principal
+                    own = own or (books.decides and paid.hash.encode() not in chain.draws)
                     same = (paid.cost, paid.fingerprint) == (cost, draft.fingerprint)
-                    if own and same and not chain.is_drawn_otherwise(paid, draft.plan):
+                    if own and same and not chain.is_drawn_otherwise(books, paid, draft.plan):
                         return replace(paid, resumed=True)
             books.check_writable()
             if before is None:
@@ -247,6 +250,17 @@ class ChargingLedger:
                 paid = with_allowance(replace(paid, when=when), allowance.principal, allowance)
             entry = chain.append(books, paid, written)
         return entry if written is None else entry.with_record(record_of(written) or {})
+
+    def reservation(self, hash_: str) -> Entry:
+        """The reservation of this hash, as the books have it."""
+        check_texts(hash=hash_)
+        with self._connected() as books:
+            self._chain(books)
+            row = next(stored(books, "WHERE hash = ?", hash_), None)
+            entry = None if row is None else intact(self.path, row)
+        if entry is None or entry.kind != "reserved":
+            raise damaged(self.path, "does not hold this reservation; ask again")
+        return entry
 
     def drawn(self, reservation: Entry) -> str | None:
         """The numbers that were drawn for a reservation; None: it is open, and none were."""
@@ -263,12 +277,13 @@ class ChargingLedger:
         """Write down the noisy numbers of an open reservation, before anybody sees them.
 
         What comes back is to be used: if another process was first, its numbers are. They are a
-        JSON object, as text. Only this plan answers the reservation from then on.
+        JSON object, as text; what is too large to be kept is `UNUSABLE`, for good. Only
+        this plan answers the reservation from then on.
         """
         check_texts(who=who, plan=plan_digest)
-        if record_of(numbers) is None:
-            problem, remedy = "are larger than a ledger keeps", "ask for fewer groups at once"
-            raise WrongType("numbers", problem=problem, remedy=remedy)
+        # what is refused here would be drawn again, and how large it is depends on the data
+        if numbers.count(",") > _MOST_NUMBERS or record_of(numbers) is None:
+            numbers = UNUSABLE
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
             earlier = chain.draw(books, reservation)
@@ -321,7 +336,7 @@ class ChargingLedger:
                     why = f"has closed this reservation: {earlier.words[:200]}"
                 raise damaged(self.path, why)
             self._check_open(chain, reservation)
-            if chain.is_drawn_otherwise(reservation, plan):
+            if chain.is_drawn_otherwise(books, reservation, plan):
                 problem = "is by another plan than its numbers were drawn by"
                 raise WrongType("answer", problem=problem, remedy="reserve it again")
             draft = chain.drafted(

@@ -301,6 +301,9 @@ BEGIN
        OR given_record IS NOT NULL AND {s}.readable(given_record) IS NOT TRUE
        OR {s}.well_formed(entry) IS NOT TRUE
        OR replace(given_text, '\\', '') ~ '%HALVES%'
+       OR strpos(regexp_replace(given_text, '"(who|words)":"([^"\\]|\\.)*"', '', 'g'),
+                 '\u0000') > 0
+       OR kind = 'reserved' AND given_question IS NULL
        OR {s}.field(entry, 'when')::timestamptz NOT BETWEEN now - interval '5 minutes' AND now
     THEN RAISE EXCEPTION 'an entry does not follow the last one' USING ERRCODE = 'LB001';
     END IF;
@@ -351,7 +354,8 @@ BEGIN
             AND given_record IS NOT NULL
             AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.reservation = answered)
             AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.account = given_account
-                AND e.question = given_question AND e.text LIKE '%"kind":"drawn"%'
+                AND e.question IS NOT DISTINCT FROM given_question
+                AND e.text LIKE '%"kind":"drawn"%'
                 AND {s}.field({s}.read(e.text), 'reservation') = answered);
     ELSIF kind = 'withdrawn' THEN
         SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
@@ -539,7 +543,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
         "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": 3,
-        "96c17798575f22daec1b374e4c44f24326fb7ca9fd8d113a90a684dc157d11ea": LAYOUT,
+        "38ed1cadd3c600b0a5082642f8cad558dfd4509966ea9f1b207fcbd75bbfa18d": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

@@ -31,7 +31,9 @@ class _NewBooks(PostgresBooks):
             f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
             "reservation, principal) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        self.raw.execute(insert, (*row_of(entry, record), entry.reservation, entry.principal))
+        # a reservation is named in this column by what closes it, and by nothing else
+        closed = None if entry.kind == "drawn" else entry.reservation
+        self.raw.execute(insert, (*row_of(entry, record), closed, entry.principal))
         update = (
             f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
         )

@@ -52,20 +52,10 @@ def check_certified(plan: Plan | MarginalsPlan, session: Session) -> None:
 
 
 def program_of(plan: Plan | MarginalsPlan, session: Session | None = None) -> Program:
-    """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker.
-
-    That of the latest plan is kept: a plan is checked, paid for and answered in a row.
-    """
-    known, program = _LATEST[0]
-    if program is None or known is not plan:
-        engine = engine_record(plan.card, session)
-        kind, claim, body = _claimed(plan, engine, columns=[], rows=[], head=None)
-        program = Program(json.dumps({"kind": kind, "claim": claim, "body": body}), plan.card)
-        _LATEST[0] = plan, program
-    return program
-
-
-_LATEST: list[tuple[Plan | MarginalsPlan | None, Program | None]] = [(None, None)]
+    """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker."""
+    engine = engine_record(plan.card, session)
+    kind, claim, body = _claimed(plan, engine, columns=[], rows=[], head=None)
+    return Program(json.dumps({"kind": kind, "claim": claim, "body": body}), plan.card)
 
 
 def _claimed(

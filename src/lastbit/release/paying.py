@@ -64,6 +64,7 @@ from lastbit.errors import (
 from lastbit.files import exists
 from lastbit.kernel import (
     Noisy,
+    Program,
     answer,
     answer_unrecorded,
     question_of,
@@ -155,6 +156,8 @@ class Paid:
     """As it was asked now; None: as the reservation has it, which may be somebody else's."""
     charged: bool = False
     """Whether this very call has charged: not for what is recorded, nor for what is resumed."""
+    program: Program | None = None
+    """What the price is paid for, where it was made in this process."""
 
 
 def checked(plan: Plan | MarginalsPlan, session: Session | None = None) -> None:
@@ -207,7 +210,7 @@ def reserved(
         )
         if entry.record is not None:  # another process was quicker
             return Paid(recorded=dict(entry.record))
-        return Paid(entry=entry, sql=sql, charged=not entry.resumed)
+        return Paid(entry=entry, sql=sql, charged=not entry.resumed, program=program)
 
 
 def answered(
@@ -230,7 +233,9 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    program = program_of(plan, session)
+    program = paid.program
+    if program is None or program.plan_digest != plan.digest:
+        program = program_of(plan, session)
     sql = entry.words if paid.sql is None else paid.sql
     said: dict[str, Any] = {"question": entry.question, "sql": sql, "head": entry.hash}
     said["engine"] = program.engine

@@ -216,7 +216,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Answer": _open({"table": _ANY, "cost": _COST, "guarantee": _ANY, "notes": _list(_ANY)}),
         "Certificate": _open(
             {
-                **_texts("lastbit kind digest"),
+                **_texts("kind digest lastbit"),
                 "version": _WHOLE,
                 "claim": _of("object"),
                 "assumptions": _list(_ANY),

@@ -7,7 +7,7 @@ What happens to its integers is the business of `lastbit.kernel`.
 
 Why answers are private, in one paragraph. Rows are filtered and turned into bounded integers one by
 one. Each unit's rows share a bounded weight, so one unit adds a bounded amount to any sum of them
-(`plan/sensitivity.py`, with proofs). Sums of integers have no order and no rounding. Undeclared
+(`measures.py`, with proofs). Sums of integers have no order and no rounding. Undeclared
 keys are shown only if enough units have them (partition selection). Everything that is released is
 such a sum with exact noise, a choice among public candidates by an exact mechanism, or computed
 from these.

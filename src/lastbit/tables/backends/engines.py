@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from types import MappingProxyType
 from typing import Self, TypeAlias, TypeVar, cast
 
@@ -48,6 +49,8 @@ class Session(ABC):
         self.units = units
         """The folder of the index of rows per unit, where one is kept."""
         self.held = ExitStack()
+        self.lock = RLock()
+        """Threads that share a session take turns: what one shows must not be read by another."""
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@
 Theorem  every marginal is a measure of kind rows of the same rows s: its entry at a key is the sum
          of the weights of the rows that have it. A unit's weights add up to at most kW, and in one
          marginal each row is in one entry; so one unit moves each marginal by at most kW in L1, as
-         `plan/sensitivity.py` says
+         `measures.py` says
 Theorem  without noise the marginals agree: all sum the same rows, since a row that lacks a declared
          key in any of the columns is in none of them
 Checked  tests/stability/test_marginals.py (on the real engine, with mutants)

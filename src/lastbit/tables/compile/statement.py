@@ -397,12 +397,14 @@ class _Edges:
 
     def literal(self, edge: Fraction) -> str:
         """The least whole number, or double, from the edge on: >= it just if >= the edge."""
-        return str(ceil(edge)) if self.whole else self.dialect.double(least_double_from(edge))
+        if self.whole:
+            return _short_integer(ceil(edge))
+        return self.dialect.double(least_double_from(edge))
 
     def inside(self) -> str:
         last = self.edges[-1]
         if self.whole:
-            highest = str(floor(last))
+            highest = _short_integer(floor(last))
         else:
             least = least_double_from(last)
             near = least if Fraction(least) == last else nextafter(least, -inf)
@@ -427,6 +429,17 @@ class _Edges:
         lower = [self.literal(edge) for edge in edges[1:-1]]  # the i-th is the lower edge of bin i
         below, above = item(lower, guess, kind), item(lower, f"{guess} + 1", kind)
         return f"({guess} + CASE WHEN {x} < {below} THEN -1 WHEN {x} >= {above} THEN 1 ELSE 0 END)"
+
+
+def _short_integer(number: int) -> str:
+    """A whole number that a column of 64 bits can be compared with.
+
+    A longer one would stop some engines, and only where a row comes to be compared with it.
+    """
+    if not -(1 << 63) <= number < 1 << 63:
+        problem = "is beyond the whole numbers of 64 bits, and the column has no others"
+        raise refused("a bin", problem, "ask between narrower bounds, or CAST the column to DOUBLE")
+    return str(number)
 
 
 def largest_product(measure: Measure, weight: int) -> int:

@@ -200,12 +200,15 @@ def values_to_json(values: Iterable[Value]) -> list[Any]:
     ]
 
 
-def from_json(data: Any) -> Expression:
-    """The expression that `writing.to_json` wrote; everything is checked again."""
-    return _from_json(data, 0)
+def from_json(data: Any, *, total: bool = False) -> Expression:
+    """The expression that `writing.to_json` wrote; everything is checked again.
+
+    `total` lets the sum of a released column over all rows be one, for formulas.
+    """
+    return _from_json(data, 0, total)
 
 
-def _from_json(data: Any, depth: int) -> Expression:
+def _from_json(data: Any, depth: int, total: bool) -> Expression:
     match data:
         case {"column": str(name), "table": str(table)}:
             return ColumnName(name, table)
@@ -214,7 +217,8 @@ def _from_json(data: Any, depth: int) -> Expression:
         case {"type": str(kind), "value": value}:
             return Constant(_read(kind, value))
         case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
-            return call(function, *(_from_json(part, depth + 1) for part in arguments))
+            parts = tuple(_from_json(part, depth + 1, total) for part in arguments)
+            return Call("total", parts) if total and function == "total" else call(function, *parts)
         case [str(_), *_]:
             raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")

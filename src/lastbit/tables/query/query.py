@@ -259,7 +259,7 @@ class Query(Scan):
             order=tuple(OrderBy(name=name, descending=falls) for name, falls in data["order"]),
             limit=data["limit"],
             derived=tuple(
-                Derived(name=one["name"], expression=from_json(one["expression"]))
+                Derived(name=one["name"], expression=from_json(one["expression"], total=True))
                 for one in data.get("derived", ())
             ),
             shown=None if shown is None else tuple(shown),

@@ -14,7 +14,7 @@ Theorem  (sub-query grouped by the unit) let rows be grouped by the unit, and pe
 Proof    a group holds rows of one unit. Its keys are values of these rows, its columns functions
          of the multiset of these rows: counts, sums of integers, quotients of two of those, least
          and greatest values. None depends on an order
-Corollary  all of `plan/sensitivity.py` holds unchanged: it asks that what a unit contributes depend
+Corollary  all of `measures.py` holds unchanged: it asks that what a unit contributes depend
          on its own rows, public tables and the secret, and weighs the rows that are left, n of
          them, by max_rows. A unit with n rows here and m there has n m joined rows, each of which
          counts for min(1, max_rows / (n m)): nothing is paid for that but bias

@@ -106,7 +106,8 @@ class EngineSession(Session):
         sealed(run, words=f"{words}; check the source; nothing was charged")
 
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
-        indexed = self.units is not None and card.source.kind in _INDEXED
+        kept = self.units is not None and card.engine_limits.index
+        indexed = kept and card.source.kind in _INDEXED
         counting = part("units").units_statement(query, card) if indexed else None
         wanted = spelled(dialect=DUCKDB, indexed=counting is not None)
 
@@ -171,8 +172,12 @@ class EngineSession(Session):
         """A connection with views, tables, copies and attached files of its own, gone at its end.
 
         A copy holds every row of a source: it must not lie about until the question is answered.
-        There is one connection at a time: what it finds at its end is its own.
+        There is one connection at a time, under the lock: what it finds at its end is its own.
         """
+        with self.lock:
+            yield from self._connection(limits)
+
+    def _connection(self, limits: EngineLimits) -> Iterator[Any]:
         if limits not in self._databases:
             self._databases[limits] = self.held.enter_context(_database(limits))
             self.held.callback(self._databases.clear)

@@ -7,6 +7,7 @@ Checked  tests/tables/backends/test_locality.py
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from lastbit.errors import InvalidParameter
@@ -14,6 +15,8 @@ from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.sources import textual
 from lastbit.tables.compile.steps import identifier, string
 
+_NUMBERS = count(1)
+"""Of attached files: no name stands for two of them, so that no view comes to mean another."""
 _GENERATED = "is a generated column, which may be another one each time"
 _COLUMNS = (
     "SELECT column_name, data_type, is_generated, column_default FROM information_schema.columns"
@@ -27,7 +30,7 @@ def show_source(connection: Any, there: Opened, name: str) -> tuple[dict[str, st
     already = dict(
         connection.execute("SELECT path, database_name FROM duckdb_databases()").fetchall()
     )
-    database = already.get(path) or f"lastbit {len(already)}"
+    database = already.get(path) or f"lastbit {next(_NUMBERS)}"
     if path not in already:  # a file can be attached once; whoever did so reads the same one
         connection.execute(f"ATTACH {string(path)} AS {identifier(database)} (READ_ONLY)")
     wanted = there.source.table or ""

@@ -70,7 +70,10 @@ class UnitIndex:
     def show(self, connection: Any, run: Callable[[str], object]) -> bool:
         """Make the counted units a table of this session; whether they had to be counted."""
         made = f"CREATE TEMP TABLE {COUNTED_UNITS} AS"
-        for name in _names(self.folder, self._beginning) if _is_private(self.folder) else ():
+        names: list[str] = []
+        with suppress(*_UNUSABLE):
+            names = list(_names(self.folder, self._beginning) if _is_private(self.folder) else ())
+        for name in names:
             with suppress(*_UNUSABLE), _verified(self.folder, name) as path:
                 connection.execute(f"{made} SELECT u, n FROM read_parquet({string(path)})")
                 return False

@@ -86,6 +86,10 @@ class EngineSession(Session):
         address = _address(source)
 
         def caught() -> Result:
+            with self.lock:
+                return in_turn()
+
+        def in_turn() -> Result:
             connection = self._transactions.get(str(address))
             if connection is None:
                 connection = self.held.enter_context(transaction(address))

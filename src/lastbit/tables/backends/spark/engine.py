@@ -180,7 +180,7 @@ class EngineSession(Session):
         """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
         def caught() -> Result:
-            with unlogged():
+            with self.lock, unlogged():
                 try:
                     return run(self.connected())
                 except (LastbitError, KeyboardInterrupt):
