@@ -233,7 +233,9 @@ class ChargingLedger:
                 for paid in chain.open_reservations(account, draft.question):
                     # without a steward's rights, one answers what is paid for in the own name
                     own = paid.principal == draft.principal
-                    own = own or (books.decides and paid.hash.encode() not in chain.draws)
+                    # a draw in a database may be another user's own doing
+                    drawn = paid.hash.encode() in chain.draws
+                    own = own or (books.decides and (not drawn or isinstance(self.path, Path)))
                     same = (paid.cost, paid.fingerprint) == (cost, draft.fingerprint)
                     if own and same and not chain.is_drawn_otherwise(books, paid, draft.plan):
                         return replace(paid, resumed=True)
