@@ -80,6 +80,25 @@ def test_what_is_too_large_for_the_books_stays_the_draw(
     assert again.hash != entry.hash and case.spent == Fraction(2, 1000)
 
 
+def test_what_cannot_be_written_stays_the_draw(
+    books: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Say a key of the data that is longer than a constant may be, where it is shown."""
+
+    def failing(_: Noisy) -> str:
+        raise InvalidParameter("a constant", problem="is too long", remedy="write a shorter one")
+
+    case = Case(books)
+    entry = case.reserve()
+    with monkeypatch.context() as patch:
+        patch.setattr(Noisy, "to_text", failing)
+        with pytest.raises(EngineFailed, match="cannot be used"):
+            case.answer(entry)
+    with pytest.raises(EngineFailed, match="cannot be used"):
+        case.answer(entry)
+    assert case.seen == [] and case.reserve().hash != entry.hash
+
+
 def test_an_entry_is_believed_as_the_books_have_it(books: Ledger) -> None:
     class Cheap:
         """Equal to any price."""

@@ -100,7 +100,7 @@ def answer(
         text = books.drawn(paid)
         if text is None:
             with session_for(program.card, session, units_beside=books.path) as engine:
-                text = _run(program, books, paid, engine).to_text()
+                text = _text_of(_run(program, books, paid, engine))
             text = books.draw(paid, text, plan_digest=program.plan_digest, who=who)
         return text
 
@@ -109,6 +109,17 @@ def answer(
     record = make_record(Noisy.from_text(text))
     before_settling()
     return books.settle(paid, record, who=who, plan_digest=program.plan_digest)
+
+
+def _text_of(noisy: Noisy) -> str:
+    """The numbers, for the books; what cannot be written is a text that is none, and is kept.
+
+    Whether it can depends on what was drawn: an error would free another draw, and tell of this.
+    """
+    try:
+        return noisy.to_text()
+    except Exception:
+        return ""
 
 
 def answer_unrecorded(program: Program, *, session: Session | None = None) -> Noisy:
