@@ -28,7 +28,6 @@ from lastbit.kernel.sealed import Aggregates, sealed_integers
 from lastbit.release.certifying import program_of
 from lastbit.release.intervals import columns_of
 from lastbit.release.table import table
-from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.backends.engines import open_session
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Typed
@@ -65,15 +64,14 @@ def compared(name: str, rows: int, releases: int = RELEASES) -> list[Measurement
     path = str(table_file(name, rows))
     plan = _plan(path)
     with open_session(plan.card) as session:
-        shares = session.aggregates(plan.query, plan.card, plan.measures, secret=None)
+        raw = session.aggregates(plan.query, plan.card, plan.measures, secret=None)
     program = program_of(plan)
-    raw = aggregates(plan.query, plan.card, plan.measures, secret=None)
     shares = sealed_integers(program, raw)
     zeros = {measure.name: [0] * GROUPS for measure in plan.measures}
     nothing = replace(shares, entries=zeros)
     pairs = []
     for sample in _samples(path, plan, releases):
-        noise = noisy_numbers(program, nothing, None).entries
+        noise = noisy_numbers(program, nothing).entries
         pairs.append([_answers(plan, sums, noise) for sums in (shares, sample)])
     section = f"error: {name}, 10^{len(str(rows)) - 1} rows"
     return [
