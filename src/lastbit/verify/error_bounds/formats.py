@@ -36,7 +36,7 @@ class Binary:
              significand + 1) for 2**e <= abs(x) < 2**(e+1). The numbers of a binade (and of the
              subnormals) are that far apart and both its ends belong to the format, so the nearest
              is at most half a step away.
-    Source   IEEE 754-2019, 3.3 and 4.3.1; paper 002 writes it x(1+d)+e
+    Source   IEEE 754-2019, 3.3 and 4.3.1; paper 002 has x/(1+eta) and x(1+eta), for x > 0 only
     Differs  by steps, not by a relative error: up to twice as sharp; underflow needs no own term
     Checked  tests/verify/test_formats.py
 

@@ -24,7 +24,7 @@ class FullPrecision:
     Theorem  rounding down maps U < a to u < a and U >= a to u >= a, for every float a. What is
              below 2**least_exponent, a share of just that size, becomes the least float: a
              generator that counts zeros for the exponent stops somewhere
-    Source   Mironov 2012, section 5.2; paper 002
+    Source   Mironov 2012, section 5.2; paper 000, section 1.1
     Checked  tests/verify/test_uniforms.py
 
     >>> uniform = FullPrecision()
