@@ -19,7 +19,9 @@ INDEX = "docs/index.md"
 SECTION = re.compile(r"^## +(?P<title>.*?) *$", re.M)
 LISTED = re.compile(r"^- \[(?P<title>[^\]]+)\]\((?P<page>[^)#:]+\.md)\)", re.M)
 # files that are in the repository, and not on the site
-FILE = re.compile(r"\[(?P<words>[^\]]+)\]\((\.\./)+(src|tests|bench)/[^)]+\.(py|json|toml)\)")
+FILE = re.compile(
+    r"\[(?P<words>[^\]]+)\]\((\.\./)+(src|tests|bench)/[^)]+\.(py|json|toml)(#\w+)?\)"
+)
 BESIDE = re.compile(r"\]\((?P<page>[^)#:/]+\.md)\)")
 
 # ---------------------------------------------------------------- Sphinx

@@ -6,9 +6,9 @@ A row is
 
 First `§` and a section, or `slide` and its number; then kind and number, or the name that
 `paper_items.toml` gives to what has no number; then the numbered equations that belong to it.
-Where it is: a link to a section, and a public name or a test; or `not implemented, because` and a
-reason; or `PENDING` while it is being built. A number of ours is `code`, and an executed block of
-the same page prints it.
+Where it is: links to a section, and to a public name in the reference, a name in a file of `src` or
+a [test](../../tests/x.py#test_name); or `not implemented, because` and a reason; or `PENDING` while
+it is being built. A number of ours is `code`, and an executed block of the same page prints it.
 """
 
 import doctest
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.docs.pages import CODE, HEADING, anchors, fences, unknown_names
+from tests.docs.pages import CODE, HEADING, anchors, fences
 
 TITLE = "Everything in the paper"
 MOST_WORDS = 32
@@ -32,9 +32,7 @@ ITEM = re.compile(
 )
 NUMBERED = re.compile(r"(?P<kind>[A-Z][a-z]+) (?P<number>\d+(?:\.\d+)?)")
 EQUATIONS = re.compile(r"\((\d+)\)(?: to \((\d+)\))?")
-ANCHORED = re.compile(r"\[[^\]]+\]\((?P<page>[^)#]*)#(?P<anchor>[^)]+)\)")
-TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+)")
-PUBLIC = re.compile(r"lastbit(?:\.\w+)+")
+LINK = re.compile(r"\[(?P<words>[^\]]+)\]\((?P<file>[^)#]*)(?:#(?P<anchor>[^)]+))?\)")
 CORRECTION = re.compile(
     r"\[(?P<number>\d+)\]\(\.\./theory/corrections\.md#paper-(?P<paper>\d{3})\)"
 )
@@ -126,12 +124,8 @@ def _item_problems(table: list[Row], inventory: dict[str, Any]) -> Iterator[str]
 
 def _place_problems(page: str, table: list[Row], inventory: dict[str, Any]) -> Iterator[str]:
     """Sections of the page that follow the paper, and that no row leads to."""
-    linked = {
-        match["anchor"]
-        for row in table
-        for match in ANCHORED.finditer(row.where)
-        if not match["page"]
-    }
+    links = (link for row in table for link in LINK.finditer(row.where))
+    linked = {link["anchor"] for link in links if not link["file"]}
     own, skipped = {TITLE, *inventory["headings"]}, False
     for match in HEADING.finditer(page):
         title, level = match["title"], match[0].index(" ")
@@ -153,20 +147,15 @@ def _correction_problems(table: list[Row], paper: str, root: Path) -> Iterator[s
 
 
 def _row_problems(row: Row, printed: str, root: Path) -> Iterator[str]:
-    name, place = f"§{row.section} {row.name}", row.where
-    spans = CODE.findall(place)
-    if place.startswith(LEFT_OUT):
-        if len(place.removeprefix(LEFT_OUT).split()) < 3:
+    name, links = f"§{row.section} {row.name}", list(LINK.finditer(row.where))
+    if row.where.startswith(LEFT_OUT):
+        if len(row.where.removeprefix(LEFT_OUT).split()) < 3:
             yield f"{name}: no reason"
-    elif not row.pending and not (ANCHORED.search(place) and any(map(_names_code, spans))):
+    elif not row.pending and {True, False} != {_names_code(link) for link in links}:
         yield f"{name}: where is it? a section, and a name or a test"
-    yield from (f"{name}: {span} is not there" for span in unknown_names(place, root))
-    for span in spans:
-        if PUBLIC.fullmatch(span) and not _public(span):
-            yield f"{name}: {span} is not public; write module:name"
-        test = TEST.fullmatch(span)
-        if test and f"def {test['name']}(" not in (root / test["file"]).read_text("utf-8"):
-            yield f"{name}: there is no test {span}"
+    for link in filter(_names_code, links):
+        if not _is_there(link, root):
+            yield f"{name}: {link[0]} is not there"
     if re.search(r"\d", CORRECTION.sub("", CODE.sub("", row.ours))):
         yield f"{name}: a number of ours that is no code, so that nobody prints it"
     for number in CODE.findall(f"{row.printed} {row.ours}"):
@@ -176,15 +165,23 @@ def _row_problems(row: Row, printed: str, root: Path) -> Iterator[str]:
         yield f"{name}: {words} words"
 
 
-def _names_code(span: str) -> bool:
-    return bool(TEST.fullmatch(span) or span.startswith("lastbit"))
+def _names_code(link: re.Match[str]) -> bool:
+    return bool(CODE.fullmatch(link["words"])) or link["file"].startswith("../../tests/")
 
 
-def _public(dotted: str) -> bool:
-    """Whether the name, or the class before its last dot, is in the `__all__` of its room."""
-    _, room, *rest = dotted.split(".")
-    module = importlib.import_module(f"lastbit.{room}")
-    return not rest or rest[0] in getattr(module, "__all__", ())
+def _is_there(link: re.Match[str], root: Path) -> bool:
+    """Whether a test is in its file, a public name in its room, another name in its module."""
+    file = (root / "docs" / "papers" / link["file"]).resolve()
+    dotted = link["words"].strip("`")
+    first, _, rest = dotted.partition(".")
+    if file.parent == root / "docs" / "reference" / "api":
+        room = importlib.import_module(f"lastbit.{file.stem}")
+        title = link["anchor"].removeprefix("class-")
+        public = first in room.__all__ and title == first.lower()
+        return public and (not rest or hasattr(getattr(room, first), rest))
+    wanted = link["anchor"] if dotted == "test" else first
+    known = file.is_relative_to(root) and file.is_file()
+    return known and bool(re.search(rf"^(def|class) {wanted}\b", file.read_text("utf-8"), re.M))
 
 
 def _outputs(page: str) -> str:
