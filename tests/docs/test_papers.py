@@ -24,6 +24,30 @@ def test_every_page_is_of_a_paper():
     assert pages == {"README.md", *(paper["page"] for paper in PAPERS.values())}
 
 
+@pytest.mark.parametrize(
+    ("paper", "equations", "passages", "numbered"),
+    [
+        (
+            "000",
+            7,
+            47,
+            "Definition 15 Theorem 7 Mechanism 3 Condition 3 Remark 2 Example 2 Figure 2",
+        ),
+        ("001", 0, 11, "Theorem 2"),
+        ("002", 0, 22, "Definition 3 Theorem 2 Figure 1"),
+        ("003", 35, 26, "Definition 4 Proposition 9 Remark 5 Figure 2"),
+        ("004", 3, 16, "Definition 5 Lemma 1 Proposition 1 Algorithm 2"),
+    ],
+)
+def test_the_list_is_as_long_as_the_text_has_it(paper, equations, passages, numbered):
+    """Counted in the texts, where each numbered item opens a line."""
+    listed = PAPERS[paper]
+    assert listed["equations"] == equations
+    assert sum(map(len, listed["passages"].values())) == passages
+    kinds = (f"{kind} {len({*numbers})}" for kind, numbers in listed["numbered"].items())
+    assert " ".join(kinds) == numbered
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_table_holds_the_whole_paper(paper):
     assert problems_of(paper, page_of(paper)) == []
