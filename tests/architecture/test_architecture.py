@@ -198,7 +198,9 @@ def test_everything_on_the_list_of_a_door_is_behind_it(door):
     room = importlib.import_module(".".join(("lastbit", *door.parent.relative_to(SRC).parts)))
     stub = ast.parse(door.read_text("utf-8"))
     listed = {
-        alias.asname: getattr(importlib.import_module(str(node.module)), alias.name)
+        alias.asname: getattr(
+            importlib.import_module(f"{'.' * node.level}{node.module}", room.__name__), alias.name
+        )
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
