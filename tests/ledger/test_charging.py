@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lastbit.errors import WrongType
+from lastbit.errors import BudgetExceeded, WrongType
 from lastbit.ledger.charging import ChargingLedger
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import Session
@@ -88,3 +88,39 @@ def test_a_pickled_ledger_has_a_session_of_its_own(tmp_path):
         again = pickle.loads(pickle.dumps(ledger))
         assert again == ledger and again.session is not ledger.session
         assert not again.session.lasts and again.spent("visits") == price("3/4")
+
+
+def test_no_sum_rests_on_roles_allowances_or_records(tmp_path, monkeypatch):
+    """Rules that say yes to all, and lie: the account is charged the same, and stays in budget."""
+
+    class Liar:
+        limit = used = since = None
+        spent = price(0)
+
+        def charged_at(self, *_: object) -> "Liar":
+            return self
+
+    def agree(*_: object, **__: object) -> None:
+        return None
+
+    ledger = small_ledger(tmp_path)
+    ledger.set_principal("ada", "steward", by="ada")
+    for name in ("asking_allowance", "check_opening"):
+        monkeypatch.setattr(f"lastbit.ledger.principals.{name}", lambda *_: Liar())
+    for name in ("newest_answer", "check_claims", "answer_before"):
+        monkeypatch.setattr(f"lastbit.ledger.answers.{name}", agree)
+    paid = ledger.reserve(
+        "visits",
+        price("1/8"),
+        who="ada",
+        question="q9",
+        plan_digest="p",
+        fingerprint="f",
+        principal="nobody",
+    )
+    assert paid.spent == ledger.spent("visits") == price("7/8")
+    assert ledger.draw(paid, '{"a":1}', plan_digest="p") == '{"a":1}'
+    assert ledger.draw(paid, '{"a":2}', plan_digest="p") == '{"a":1}'
+    with pytest.raises(BudgetExceeded):
+        charged(ledger, "q10", price("1/4"))
+    assert ledger.spent("visits") == price("7/8")

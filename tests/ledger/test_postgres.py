@@ -19,8 +19,8 @@ from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
 from lastbit.ledger.entry import Account, Entry, Kind, Malformed
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.limits import Limit
 from lastbit.ledger.places import place_of
-from lastbit.ledger.principals import Limit
 from lastbit.tables.card.budget import Budget
 from tests.engines import servers
 from tests.ledger.books import (

@@ -1,4 +1,5 @@
-from lastbit.ledger.chain import IsAnswer as IsAnswer, Known as Known
+from lastbit.ledger.answers import Known as Known
+from lastbit.ledger.chain import IsAnswer as IsAnswer
 from lastbit.ledger.charging import ChargingLedger as ChargingLedger
 from lastbit.ledger.deciding import check_deciding as check_deciding, opens_filter as opens_filter
 from lastbit.ledger.entry import (
@@ -7,15 +8,17 @@ from lastbit.ledger.entry import (
     neighbours_of as neighbours_of,
 )
 from lastbit.ledger.ledger import Ledger as Ledger
-from lastbit.ledger.principals import (
+from lastbit.ledger.limits import (
     PERIODS as PERIODS,
     ROLES as ROLES,
-    Allowance as Allowance,
     Limit as Limit,
     Period as Period,
-    Principal as Principal,
     Role as Role,
     Total as Total,
+)
+from lastbit.ledger.principals import (
+    Allowance as Allowance,
+    Principal as Principal,
     check_charging as check_charging,
 )
 from lastbit.ledger.safekeeping import (

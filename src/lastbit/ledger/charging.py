@@ -28,25 +28,16 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from lastbit.canonical import canonical_json, sha256
+from lastbit.canonical import sha256
 from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
-from lastbit.ledger.chain import (
-    UNUSABLE,
-    IsAnswer,
-    Scan,
-    intact,
-    known_by,
-    numbered,
-    scanned,
-    stored,
-)
+from lastbit.ledger.chain import UNUSABLE, IsAnswer, Scan, intact, scanned, stored
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.places import place_of, storage_of
-from lastbit.ledger.principals import Allowance, check_charging, moment_of
-from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
+from lastbit.ledger.records import is_unicode, record_of
 from lastbit.ledger.storage import SECRET_BYTES, Books, Session, damaged
 from lastbit.place_names import is_address
 from lastbit.tables import Cost
@@ -57,7 +48,6 @@ if TYPE_CHECKING:
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
 _MOST_NUMBERS = 1 << 23
-_ONCE = "let a steward run lastbit budget card.toml --set, once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +105,7 @@ class ChargingLedger:
 
     def _write_account(self, books: Books, chain: Scan, state: Account) -> Account:
         """An account as a card declares it, written down; refused to those who may only ask."""
-        known = chain.principal(books.user()) if chain.named else None
-        if not books.decides or (known is not None and known.role not in (None, "steward")):
-            what = "is not open" if chain.account(state.name) is None else "states no neighbours"
-            raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=_ONCE)
+        _rules_of_people().check_opening(books, chain, state)
         chain.append(books, budget_entry(state, who=None))
         return state
 
@@ -131,29 +118,8 @@ class ChargingLedger:
             return account
         if account.neighbours is not None:
             raise account.other_neighbours()
-        self._check_claims(books, account, neighbours)
+        _answers().check_claims(books, account, neighbours)
         return self._write_account(books, chain, account.with_neighbours(neighbours))
-
-    def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
-        """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
-
-        Records are their writers' word, so they may raise a doubt and do no more: it is the card of
-        somebody who may decide that says which neighbours there are.
-        """
-        if neighbours is None or account.unused:
-            return
-        rows = list(stored(books, "WHERE account = ? ORDER BY sequence", account.name))
-        entries = [intact(self.path, row) for row in rows]
-        known = known_by(books, entries)
-        for number in (entry.sequence for entry in entries if entry.result is not None):
-            answer = numbered(books, number, known)
-            record = {} if answer is None else answer.record or {}
-            if claimed_neighbours(record) not in (None, neighbours):
-                problem = f"{account.name} has answers about other neighbours or units"
-                problem += f": entry {number}"
-                remedy = "let cards that share an account declare the same neighbours and units; "
-                remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
-                raise InvalidParameter("account", problem=problem, remedy=remedy)
 
     def reserve(
         self,
@@ -222,12 +188,13 @@ class ChargingLedger:
         with self._connected() as books, books.transaction():
             chain = self._chain(books, account, draft.question)
             if chain.named:
-                allowance = asking_allowance(chain, account, draft.principal)
+                allowance = _rules_of_people().asking_allowance(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
-            known = None if earlier is None else chain.newest_answer(books, earlier)
-            if known is not None:
-                return known
+            if earlier is not None:
+                known: Entry | None = _answers().newest_answer(books, chain, earlier)
+                if known is not None:
+                    return known
             before = self._with_neighbours(books, chain, account, draft.neighbours)
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
@@ -248,10 +215,9 @@ class ChargingLedger:
             )
             if allowance is not None:
                 when = books.now()
-                allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
-                paid = with_allowance(replace(paid, when=when), allowance.principal, allowance)
-            entry = chain.append(books, paid, written)
-        return entry if written is None else entry.with_record(record_of(written) or {})
+                used = allowance.charged_at(cost, when, chain.when)
+                paid = replace(paid, when=when, limit=used.limit, used=used.used, since=used.since)
+            return chain.append(books, paid, written)
 
     def reservation(self, hash_: str) -> Entry:
         """The reservation of this hash, as the books have it."""
@@ -292,17 +258,8 @@ class ChargingLedger:
             if earlier is not None:
                 return earlier
             self._check_open(chain, reservation)
-            draft = chain.drafted(
-                kind="drawn",
-                account=reservation.account,
-                who=who,
-                question=reservation.question,
-                plan=plan_digest,
-                fingerprint=reservation.fingerprint,
-                result=sha256(numbers),
-                reservation=reservation.hash,
-            )
-            chain.append(books, draft, numbers)
+            draft = chain.drafted_after(reservation, kind="drawn", who=who, plan=plan_digest)
+            chain.append(books, replace(draft, result=sha256(numbers)), numbers)
         return numbers
 
     def settle(
@@ -324,34 +281,19 @@ class ChargingLedger:
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
-        written, answer = written_answer(record, reservation.cost, plan)
+        answers = _answers()
+        written, answer = answers.written_answer(record, reservation.cost, plan)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
-            earlier = chain.closing(books, reservation)
-            if earlier is not None and earlier.record is not None:
-                return earlier
-            if earlier is not None and earlier.unreadable is not None:
-                raise damaged(self.path, f"has an answer already, which {earlier.unreadable}")
+            earlier = answers.answer_before(books, chain, reservation)
             if earlier is not None:
-                why = "was restored from a backup, which made this price void"
-                if earlier.words is not None:
-                    why = f"has closed this reservation: {earlier.words[:200]}"
-                raise damaged(self.path, why)
+                return cast(Entry, earlier)
             self._check_open(chain, reservation)
             if chain.is_drawn_otherwise(books, reservation, plan):
                 problem = "is by another plan than its numbers were drawn by"
                 raise WrongType("answer", problem=problem, remedy="reserve it again")
-            draft = chain.drafted(
-                kind="settled",
-                account=reservation.account,
-                who=who,
-                question=reservation.question,
-                plan=plan,
-                fingerprint=reservation.fingerprint,
-                result=sha256(written),
-                reservation=reservation.hash,
-            )
-            entry = chain.append(books, draft, written)
+            draft = chain.drafted_after(reservation, kind="settled", who=who, plan=plan)
+            entry = chain.append(books, replace(draft, result=sha256(written)), written)
         return entry.with_record(answer)
 
     def _check_open(self, chain: Scan, reservation: Entry) -> None:
@@ -384,6 +326,17 @@ class ChargingLedger:
         return scanned(books, account=account, question=question)
 
 
+# found by name: what they decide is who may ask, and what is shown again; no sum rests on it
+
+
+def _rules_of_people() -> Any:
+    return import_module("lastbit.ledger.principals")
+
+
+def _answers() -> Any:
+    return import_module("lastbit.ledger.answers")
+
+
 def budget_entry(state: Account, *, who: str | None) -> Entry:
     """The draft of an entry that states an account."""
     return Entry(
@@ -394,41 +347,6 @@ def budget_entry(state: Account, *, who: str | None) -> Entry:
         budget=state.budget,
         neighbours=state.neighbours,
     )
-
-
-def asking_allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
-    """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
-    who = None if name is None else chain.principal(name)
-    allowance = None if name is None else chain.allowance(account, name)
-    check_charging(who, name, account, allowance)
-    return allowance
-
-
-def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
-    """An entry that states an allowance as it is after it."""
-    if state is None:
-        return replace(entry, principal=principal)
-    return replace(
-        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
-    )
-
-
-def written_answer(
-    record: Mapping[str, Any], cost: Cost | None, plan: str | None
-) -> tuple[str, dict[str, Any]]:
-    """The text of an answer, and the answer as read from it.
-
-    One of another price or plan than is paid for is refused.
-    """
-    written = canonical_json({**record, "entry": None})
-    answer = record_of(written)
-    if answer is None:
-        problem, remedy = "is larger or deeper than a ledger keeps", "ask for fewer groups at once"
-        raise WrongType("answer", problem=problem, remedy=remedy)
-    other = price_problem(answer, cost, plan)
-    if other is not None:
-        raise WrongType("answer", problem=other, remedy="pass the one that was reserved")
-    return written, answer
 
 
 def secret_of(books: Books) -> bytes:

@@ -59,15 +59,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter
-from lastbit.ledger.principals import (
-    CURRENCIES,
-    ROLES,
-    Allowance,
-    Limit,
-    Role,
-    Total,
-    for_people,
-)
+from lastbit.ledger.limits import CURRENCIES, ROLES, Limit, Role, Total
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
 from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price
@@ -102,7 +94,6 @@ NEIGHBOURS = tuple(
     for unit in ("rows", "units")
 )
 """What an account may sum up prices of."""
-_DECIDING = "lastbit.ledger.deciding"
 LONGEST_ENTRY = 1 << 21
 """Letters of an entry's text: those of the longest question, and its amounts."""
 _KINDS = get_args(Kind)
@@ -146,7 +137,7 @@ class Account:
         if self.spent == NOTHING:
             object.__setattr__(self, "spent", counted_by(self.budget)())
         if not isinstance(self.spent, counted_by(self.budget)):
-            problem, remedy = "is counted in another way than the budget", "call with_budget"
+            problem, remedy = "is counted in another way than the budget", "leave it out"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
@@ -196,16 +187,6 @@ class Account:
             raise cast(Exception, for_people().beyond_filter(self, cost))
         return replace(self, spent=spent)
 
-    # found by name: a charge needs neither of the rules of stewards and auditors
-
-    def with_budget(self, budget: Budget | None) -> Account:
-        """The account with another budget, by the rules of `deciding.py`."""
-        return cast(Account, import_module(_DECIDING).with_budget(self, budget))
-
-    def leads_to(self, after: Account, cost: Cost) -> bool:
-        """Whether this charge makes the account what `after` says, by the rules there."""
-        return cast(bool, import_module(_DECIDING).leads_to(self, after, cost))
-
     def with_neighbours(self, neighbours: str | None) -> Account:
         """The account, stated to be of these neighbours; None leaves it as it is.
 
@@ -234,6 +215,11 @@ class Account:
             ours, theirs = ("rho", "epsilon") if kept_in_rho else ("epsilon", "rho")
             problem = f"is in {theirs}, and the account of {self.name} is kept in {ours}"
             raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
+
+
+def for_people() -> Any:
+    """The words of refusals, and what remains; found by name, since no charge rests on them."""
+    return import_module("lastbit.ledger.words")
 
 
 def moved_up(amount: Cost) -> Cost:
@@ -365,19 +351,6 @@ class Entry:
             return None
         return Account(
             name=self.account, budget=self.budget, spent=self.spent, neighbours=self.neighbours
-        )
-
-    @property
-    def allowance(self) -> Allowance | None:
-        """The allowance as it was after this entry."""
-        if self.account is None or self.principal is None or self.limit is None:
-            return None
-        return Allowance(
-            account=self.account,
-            principal=self.principal,
-            limit=self.limit,
-            used=self.used or Total(),
-            since=self.since,
         )
 
     def with_record(self, record: Mapping[str, Any]) -> Entry:

@@ -18,11 +18,19 @@ from typing import Any, Self
 from lastbit.addresses import Address
 from lastbit.canonical import digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger.chain import IsAnswer, Known, Scan, intact, known_by, numbered, stored
+from lastbit.ledger.answers import (
+    Known,
+    check_claims,
+    closing_entry,
+    known_by,
+    newest_answer,
+    numbered,
+    written_answer,
+)
+from lastbit.ledger.chain import IsAnswer, Scan, intact, stored
 from lastbit.ledger.charging import (
     PATIENCE,
     ChargingLedger,
-    asking_allowance,
     budget_entry,
     check_charge,
     check_name,
@@ -30,9 +38,7 @@ from lastbit.ledger.charging import (
     is_text,
     not_open,
     secret_of,
-    with_allowance,
     without_secret,
-    written_answer,
 )
 from lastbit.ledger.deciding import (
     accounts_of,
@@ -49,9 +55,17 @@ from lastbit.ledger.deciding import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.examination import chain_problems
+from lastbit.ledger.limits import Limit, Role
 from lastbit.ledger.making import make_ledger, upgrade_ledger
 from lastbit.ledger.places import place_of
-from lastbit.ledger.principals import Allowance, Limit, Principal, Role, moment_of
+from lastbit.ledger.principals import (
+    Allowance,
+    Principal,
+    asking_allowance,
+    moment_of,
+    named_allowance,
+    named_principal,
+)
 from lastbit.ledger.storage import Books, Session, damaged, unusable
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
@@ -181,7 +195,7 @@ class Ledger(ChargingLedger):
         """
         with self._connected() as books:
             chain = self._chain(books, account, question)
-            answer = chain.newest_answer(books, is_answer)
+            answer = newest_answer(books, chain, is_answer)
         return None if answer is None or answer.record is None else dict(answer.record)
 
     def holds(self, entry: Entry) -> bool | None:
@@ -224,7 +238,7 @@ class Ledger(ChargingLedger):
             check_budget(budget)
             account, words = before or Account(name=name, budget=None), None
             if account.neighbours is None:
-                self._check_claims(books, account, neighbours)
+                check_claims(books, account, neighbours)
             account = account.with_neighbours(neighbours)
             if not agrees:
                 charges: list[Cost] = []
@@ -266,7 +280,7 @@ class Ledger(ChargingLedger):
         """The principal of this name, who may have been removed."""
         check_name(name, "principal")
         with self._connected() as books:
-            return self._chain(books).principal(name)
+            return named_principal(self._chain(books), name)
 
     def set_principal(self, name: str, role: Role | None, *, by: str) -> Principal:
         """Give somebody a role, or None to remove them; stewards decide it, and it is recorded.
@@ -315,7 +329,7 @@ class Ledger(ChargingLedger):
             if chain.account(account) is None:
                 raise not_open(account)
             check_allowed(principals_of(chain), principal, limit, by=by)
-            before, after = chain.allowance(account, principal), None
+            before, after = named_allowance(chain, account, principal), None
             moment = moment_of(when, chain.when)
             if limit is not None:
                 check_limit(limit)
@@ -354,7 +368,7 @@ class Ledger(ChargingLedger):
         check_texts(words=words, who=who)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
-            earlier = chain.closing(books, reservation)
+            earlier = closing_entry(books, chain, reservation)
             if earlier is not None and earlier.kind == "settled":
                 problem, remedy = "is answered already", "show the answer"
                 raise InvalidParameter("reservation", problem=problem, remedy=remedy)
@@ -380,7 +394,7 @@ class Ledger(ChargingLedger):
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
         with self._connected() as books:
-            found = self._chain(books).closing(books, reservation)
+            found = closing_entry(books, self._chain(books), reservation)
         return found if found is not None and found.kind == "settled" else None
 
     def paid_at(self, entry: Entry) -> int:
@@ -428,7 +442,7 @@ class Ledger(ChargingLedger):
         check_charge(draft)
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
-        written, _ = written_answer(record, cost, plan_digest)
+        written, answer = written_answer(record, cost, plan_digest)
         asked = record.get("asked")
         told = asked if isinstance(asked, Mapping) else {}
         draft = replace(
@@ -438,7 +452,8 @@ class Ledger(ChargingLedger):
             query=None if told.get("query") is None else digest_of(told["query"]),
         )
         earlier = None if fresh else bool
-        return self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
+        entry = self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
+        return entry.with_record(answer) if entry.record is None else entry
 
     def withdraw(self, sequence: int, *, words: str, who: str | None = None) -> Entry:
         """Use the answer of an entry no more: one that is unreadable, say, or was made up.
@@ -586,3 +601,12 @@ def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
     decider = books.user() if who is None else who
     check_deciding(principals_of(chain), decider)
     return decider
+
+
+def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
+    """An entry that states an allowance as it is after it."""
+    if state is None:
+        return replace(entry, principal=principal)
+    return replace(
+        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
+    )

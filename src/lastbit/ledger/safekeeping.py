@@ -20,14 +20,8 @@ from typing import Any
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
-from lastbit.ledger.chain import (
-    Scan,
-    entry_with_answer,
-    intact,
-    known_by,
-    scanned,
-    stored,
-)
+from lastbit.ledger.answers import entry_with_answer, known_by
+from lastbit.ledger.chain import Scan, intact, scanned, stored
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger

@@ -6,13 +6,16 @@ That it is refused was decided before these words are made: no charge rests on t
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down
 from lastbit.ledger.entry import FILTERED, Account, FilterCost
-from lastbit.ledger.principals import CURRENCIES, Allowance, Limit
+from lastbit.ledger.limits import CURRENCIES, Limit
 from lastbit.tables import Budget, Cost, suggested
+
+if TYPE_CHECKING:
+    from lastbit.ledger.principals import Allowance
 
 
 def in_words(cost: Any, *, all_of: Budget | Limit | None = None) -> str:
