@@ -9,7 +9,7 @@ import pytest
 from lastbit.errors import BudgetExceeded, WrongType
 from lastbit.ledger.charging import ChargingLedger
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.storage import Session
+from lastbit.ledger.storage import Connections
 from tests.ledger.books import ONE, charged, price, small_ledger
 
 MADE_BY_DATACLASSES = {"__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"}
@@ -56,9 +56,9 @@ def test_ledgers_share_the_connection_of_a_session(tmp_path, monkeypatch):
         return connect(*given, **others)
 
     monkeypatch.setattr(sqlite3, "connect", counted)
-    with Session().lasting() as session:
+    with Connections().lasting() as connections:
         for _ in range(3):
-            assert Ledger.existing(path, session=session).spent("visits") == price("3/4")
+            assert Ledger.existing(path, connections=connections).spent("visits") == price("3/4")
     assert len(count) == 1
     Ledger.existing(path).spent("visits")
     assert len(count) == 3  # alone, a file is closed after each call
@@ -86,8 +86,8 @@ def test_a_pickled_ledger_has_a_session_of_its_own(tmp_path):
     with ledger.connection():
         ledger.spent("visits")
         again = pickle.loads(pickle.dumps(ledger))
-        assert again == ledger and again.session is not ledger.session
-        assert not again.session.lasts and again.spent("visits") == price("3/4")
+        assert again == ledger and again.connections is not ledger.connections
+        assert not again.connections.lasts and again.spent("visits") == price("3/4")
 
 
 def test_no_sum_rests_on_roles_allowances_or_records(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ from lastbit.ledger.safekeeping import (
     restored as restored,
     spared_by as spared_by,
 )
-from lastbit.ledger.storage import Session as Session, user_name as user_name
+from lastbit.ledger.storage import Connections as Connections, user_name as user_name
 
 __all__ = [
     "Account",

@@ -38,7 +38,7 @@ from lastbit.ledger.chain import UNUSABLE, IsAnswer, Scan, intact, scanned, stor
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.records import is_unicode, record_of
-from lastbit.ledger.storage import SECRET_BYTES, Books, Session, damaged
+from lastbit.ledger.storage import SECRET_BYTES, Books, Connections, damaged
 from lastbit.place_names import is_address
 from lastbit.tables import Cost
 
@@ -70,7 +70,7 @@ class ChargingLedger:
     """A `Path`, or the `Address` of a database."""
     opened: str
     patience: float = field(default=PATIENCE, repr=False)
-    session: Session = field(default_factory=Session, repr=False, compare=False)
+    connections: Connections = field(default_factory=Connections, repr=False, compare=False)
     """Where a call leaves its connection for the next one."""
 
     @classmethod
@@ -79,18 +79,18 @@ class ChargingLedger:
         path: str | os.PathLike[str] | Address,
         *,
         patience: float = PATIENCE,
-        session: Session | None = None,
+        connections: Connections | None = None,
     ) -> Self:
-        """The ledger at this place, which must be there; its calls share the session's connection.
+        """The ledger at this place, which must be there; its calls share these connections.
 
-        Without a session it has one of its own.
+        Without them it has its own.
         """
-        place, session = place_of(path), Session() if session is None else session
-        with storage_of(place).connected(place, session, patience=patience) as books:
+        place, connections = place_of(path), Connections() if connections is None else connections
+        with storage_of(place).connected(place, connections, patience=patience) as books:
             first = next(stored(books, "WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
-        return cls(path=place, opened=first.hash, patience=patience, session=session)
+        return cls(path=place, opened=first.hash, patience=patience, connections=connections)
 
     def is_at(self, path: str | os.PathLike[str]) -> bool:
         """Whether this place is the ledger's own, by whatever name or user."""
@@ -309,7 +309,7 @@ class ChargingLedger:
     def _connected(self) -> Iterator[Books]:
         """The ledger, open for one call; another one that was put in its place is refused."""
         storage = storage_of(self.path)
-        with storage.connected(self.path, self.session, patience=self.patience) as books:
+        with storage.connected(self.path, self.connections, patience=self.patience) as books:
             first = next(books.rows("WHERE sequence = 1"), None)
             if first is None or first[4] != self.opened:
                 raise damaged(

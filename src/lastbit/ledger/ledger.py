@@ -66,7 +66,7 @@ from lastbit.ledger.principals import (
     named_allowance,
     named_principal,
 )
-from lastbit.ledger.storage import Books, Session, damaged, unusable
+from lastbit.ledger.storage import Books, Connections, damaged, unusable
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
@@ -93,7 +93,7 @@ class Ledger(ChargingLedger):
         path: str | os.PathLike[str] | Address,
         *,
         patience: float = PATIENCE,
-        session: Session | None = None,
+        connections: Connections | None = None,
     ) -> Self:
         """The ledger at this place; a new one if that is a path and there is no file.
 
@@ -103,7 +103,7 @@ class Ledger(ChargingLedger):
         place = place_of(path)
         if isinstance(place, Path) and not os.path.exists(place):
             make_ledger(place, patience=patience)
-        return cls.existing(place, patience=patience, session=session)
+        return cls.existing(place, patience=patience, connections=connections)
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] | Address, *, patience: float = PATIENCE) -> Self:
@@ -125,7 +125,7 @@ class Ledger(ChargingLedger):
     @contextmanager
     def connection(self) -> Iterator[Self]:
         """Inside, calls of this ledger use one connection again and again."""
-        with self.session.lasting():
+        with self.connections.lasting():
             yield self
 
     @property

@@ -58,7 +58,7 @@ from lastbit.ledger.definitions import (
     digest_of_lines,
 )
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.storage import ALONE, NEWEST, Row, Session, damaged, row_of, unusable
+from lastbit.ledger.storage import ALONE, NEWEST, Connections, Row, damaged, row_of, unusable
 from lastbit.servers import unreached
 
 OLDEST_SERVER = 15
@@ -217,14 +217,16 @@ _CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked a
 
 
 @contextmanager
-def connected(place: Address, session: Session, *, patience: float) -> Iterator[PostgresBooks]:
+def connected(
+    place: Address, connections: Connections, *, patience: float
+) -> Iterator[PostgresBooks]:
     """A ledger, open for one call; anything but a ledger of this version is refused.
 
     To sign in costs more than to charge, so a connection is left for the next call, with no
     transaction open; a server that went away meanwhile is noticed, and asked again.
     """
     with ALONE.lock, translated(place):
-        books = session.take((place, patience))
+        books = connections.take((place, patience))
         if books is None or not books.is_alive():
             books = PostgresBooks(place, patience)
         try:
@@ -234,7 +236,7 @@ def connected(place: Address, session: Session, *, patience: float) -> Iterator[
             if books.raw is not None and books.status != TransactionStatus.IDLE:
                 books.close()
             if books.raw is not None:
-                session.leave((place, patience), books, None)
+                connections.leave((place, patience), books, None)
 
 
 @dataclass(slots=True)

@@ -84,7 +84,7 @@ def check_output(option: str, path: Place, spared: Spared) -> None:
 
 def _connected(ledger: Ledger) -> AbstractContextManager[Books]:
     storage = storage_of(ledger.path)
-    return storage.connected(ledger.path, ledger.session, patience=ledger.patience)
+    return storage.connected(ledger.path, ledger.connections, patience=ledger.patience)
 
 
 def copied(

@@ -35,8 +35,8 @@ from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
     SECRET_BYTES,
+    Connections,
     Row,
-    Session,
     damaged,
     row_of,
     unusable,
@@ -141,7 +141,7 @@ def raw(place: Path, *, patience: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def connected(place: Path, session: Session, *, patience: float) -> Iterator[SqliteBooks]:
+def connected(place: Path, connections: Connections, *, patience: float) -> Iterator[SqliteBooks]:
     """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
     with ALONE.lock, translated(place):
         place_of(place)
@@ -152,7 +152,7 @@ def connected(place: Path, session: Session, *, patience: float) -> Iterator[Sql
         if empty:
             raise damaged(place, "is empty; if a new one is meant, delete it first")
         with ExitStack() as held:
-            connection = session.take(_key(place, patience)) or raw(place, patience=patience)
+            connection = connections.take(_key(place, patience)) or raw(place, patience=patience)
             held.callback(connection.close)
             # SQLite forgets pages if a counter in the file has changed. A file that is
             # overwritten in place by another ledger may have the same counter
@@ -160,9 +160,9 @@ def connected(place: Path, session: Session, *, patience: float) -> Iterator[Sql
             _check_schema(place, connection)
             yield SqliteBooks(place, connection)
             # closed if the call failed, or left a transaction open
-            if session.lasts and not connection.in_transaction:
+            if connections.lasts and not connection.in_transaction:
                 held.pop_all()
-                session.leave(_key(place, patience), connection, connection.close)
+                connections.leave(_key(place, patience), connection, connection.close)
 
 
 def _state(place: Path) -> tuple[int, ...] | None:

@@ -5,8 +5,8 @@ same functions (`Storage`) and give the same `Books`; a ledger does not know whi
 
 **Alone.** A call has a connection for itself, under a lock of the whole process which a fork takes
 too: no child ever inherits the belief that it holds a lock of the database. Between calls a
-connection is closed, or left in the `Session` of its ledger, idle: no transaction is open, so it
-holds no lock. It is used again only by the process that opened it.
+connection is closed, or left in the `Connections` of its ledger, idle: no transaction is open, so
+it holds no lock. It is used again only by the process that opened it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Storage(Protocol):
     """A kind of place."""
 
     def connected(
-        self, place: Any, session: Session, *, patience: float
+        self, place: Any, connections: Connections, *, patience: float
     ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
 
@@ -142,11 +142,11 @@ class _Alone:
 ALONE = _Alone()
 
 
-class Session:
+class Connections:
     """Where one call of a ledger leaves its connection for the next; at most one, and idle.
 
     A file is closed after each call, unless that is inside `lasting`. A server, which takes long to
-    sign in to, is left as long as the session lives.
+    sign in to, is left as long as this lives.
     """
 
     __slots__ = ("_idle", "_inside")
@@ -157,10 +157,10 @@ class Session:
         self._inside: set[object] = set()
 
     def __reduce__(self) -> Any:
-        return Session, ()  # another process has connections of its own
+        return Connections, ()  # another process has connections of its own
 
     @contextmanager
-    def lasting(self) -> Iterator[Session]:
+    def lasting(self) -> Iterator[Connections]:
         """Inside, all calls use one connection to a file; it is closed when the outermost ends."""
         call = object()
         self._inside.add(call)

@@ -73,9 +73,9 @@ from lastbit.kernel import (
 )
 from lastbit.ledger import (
     Account,
+    Connections,
     Entry,
     Ledger,
-    Session as Connections,
     check_deciding,
     neighbours_of,
     spared_by,
@@ -318,7 +318,7 @@ def paid_for(
     sql: str | None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order, on one connection to the ledger."""
-    connections = ledger.session if isinstance(ledger, Ledger) else Connections()
+    connections = ledger.connections if isinstance(ledger, Ledger) else Connections()
     with connections.lasting():
         return _paid_for(plan, connections, ledger=ledger, who=who, fresh=fresh, sql=sql)
 
@@ -448,8 +448,8 @@ def opened_ledger(
 ) -> Ledger | None:
     """The ledger that is named, or the card's; one that the card does not name is refused."""
     if ledger is None:
-        return None if card.ledger is None else Ledger.open(card.ledger, session=connections)
-    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, session=connections)
+        return None if card.ledger is None else Ledger.open(card.ledger, connections=connections)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, connections=connections)
     if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from lastbit.errors import LastbitError, NotAllowed
-from lastbit.ledger import Ledger, Session
+from lastbit.ledger import Connections, Ledger
 from lastbit.release import (
     Paid,
     answered,
@@ -171,12 +171,12 @@ def _question(request: Message) -> Question:
     return Question(**request["question"])
 
 
-_CONNECTIONS = Session()
+_CONNECTIONS = Connections()
 """Where a task leaves its connection to the ledger for the next one."""
 
 
 def _ledger(card: DataCard) -> Ledger:
-    return Ledger.existing(str(card.ledger), session=_CONNECTIONS)
+    return Ledger.existing(str(card.ledger), connections=_CONNECTIONS)
 
 
 def _data(card: DataCard) -> str | None:
