@@ -15,6 +15,7 @@ BY_NAME = {
 }
 NO_CHARGE_NEEDS = {  # the files that name these say so: they are for stewards, auditors and people
     "lastbit.ledger.answers",  # which record is shown again, at no charge
+    "lastbit.ledger.deciding",
     "lastbit.ledger.ledger",
     "lastbit.ledger.principals",  # rules that refuse charges, and add none
     "lastbit.ledger.words",

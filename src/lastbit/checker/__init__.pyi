@@ -11,17 +11,3 @@ from .dispatch import (
 )
 from .numbers import Rejected as Rejected
 from .price import check_price as check_price
-
-__all__ = [
-    "Rejected",
-    "beliefs",
-    "certificate_in",
-    "check",
-    "check_apart_from_code",
-    "check_price",
-    "check_query",
-    "names_code",
-    "problem_of",
-    "remarks_on",
-    "taken_on_trust",
-]

@@ -94,6 +94,7 @@ NEIGHBOURS = tuple(
     for unit in ("rows", "units")
 )
 """What an account may sum up prices of."""
+_DECIDING = "lastbit.ledger.deciding"
 LONGEST_ENTRY = 1 << 21
 """Letters of an entry's text: those of the longest question, and its amounts."""
 _KINDS = get_args(Kind)
@@ -137,7 +138,7 @@ class Account:
         if self.spent == NOTHING:
             object.__setattr__(self, "spent", counted_by(self.budget)())
         if not isinstance(self.spent, counted_by(self.budget)):
-            problem, remedy = "is counted in another way than the budget", "leave it out"
+            problem, remedy = "is counted in another way than the budget", "call with_budget"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
@@ -186,6 +187,16 @@ class Account:
         if not kept.within(spent):
             raise cast(Exception, for_people().beyond_filter(self, cost))
         return replace(self, spent=spent)
+
+    # found by name: a charge needs neither of the rules of stewards and auditors
+
+    def with_budget(self, budget: Budget | None) -> Account:
+        """The account with another budget, by the rules of `deciding.py`."""
+        return cast(Account, import_module(_DECIDING).with_budget(self, budget))
+
+    def leads_to(self, after: Account, cost: Cost) -> bool:
+        """Whether this charge makes the account what `after` says, by the rules there."""
+        return cast(bool, import_module(_DECIDING).leads_to(self, after, cost))
 
     def with_neighbours(self, neighbours: str | None) -> Account:
         """The account, stated to be of these neighbours; None leaves it as it is.

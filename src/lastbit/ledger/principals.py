@@ -51,7 +51,7 @@ from lastbit.ledger.words import beyond_allowance
 from lastbit.tables import Cost
 
 _WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
-_NOTHING = Total()
+NOTHING_USED = Total()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,7 @@ class Principal:
 class Allowance:
     """What an analyst may charge to an account, and what is used of it since the period began.
 
+    >>> from fractions import Fraction
     >>> limit = Limit(epsilon=Fraction(1), period="month")
     >>> mine = Allowance(account="visits", principal="ada", limit=limit, since="2026-11-01")
     >>> mine = mine.charged(Cost(epsilon=Fraction(2, 3)))
@@ -91,7 +92,7 @@ class Allowance:
     account: str
     principal: str
     limit: Limit
-    used: Total = _NOTHING
+    used: Total = NOTHING_USED
     since: str | None = None
 
     @property
