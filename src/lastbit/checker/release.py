@@ -29,7 +29,7 @@ In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and 
 (epsilon, delta) by the order a > 1 on record if
 exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12); the delta of keys is
 added to that. Where everything is Gaussian noise, mu**2 may add up instead: a part has L2**2 x for
-any 0 < x <= 12 with x (1 - x/12) >= 1/v (`privacy/accounting/gaussian_pair.py`), and mu on record
+any 0 < x <= 12 with x (1 - x/12) >= 1/v (`privacy/gaussian_pair.py`), and mu on record
 implies (epsilon, delta) as in `tail.py`.
 
 Every measure that is released must have one part, no more and no less; keys that only the data

@@ -47,6 +47,7 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | `making.py` | new ledgers, made whole or not at all; older ones upgraded |
 | `words.py` | what people are told: what is left, why a charge is refused |
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
+| `inspection.py` | what stewards and auditors ask of the place that keeps a ledger |
 | `examination.py` | what is wrong with a chain of entries |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
 | `making_postgres.py` | the same in a database |

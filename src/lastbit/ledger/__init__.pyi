@@ -7,6 +7,7 @@ from lastbit.ledger.entry import (
     Entry as Entry,
     neighbours_of as neighbours_of,
 )
+from lastbit.ledger.inspection import user_name as user_name
 from lastbit.ledger.ledger import Ledger as Ledger
 from lastbit.ledger.limits import (
     PERIODS as PERIODS,
@@ -29,7 +30,7 @@ from lastbit.ledger.safekeeping import (
     restored as restored,
     spared_by as spared_by,
 )
-from lastbit.ledger.storage import Connections as Connections, user_name as user_name
+from lastbit.ledger.storage import Connections as Connections
 
 __all__ = [
     "Account",

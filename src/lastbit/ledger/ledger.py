@@ -55,6 +55,7 @@ from lastbit.ledger.deciding import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.examination import chain_problems
+from lastbit.ledger.inspection import inspected
 from lastbit.ledger.limits import Limit, Role
 from lastbit.ledger.making import make_ledger, upgrade_ledger
 from lastbit.ledger.places import place_of
@@ -132,7 +133,7 @@ class Ledger(ChargingLedger):
     def user(self) -> str:
         """In whose name this process acts: the database's user, or the operating system's."""
         with self._connected() as books:
-            return books.user()
+            return inspected(books).user()
 
     def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit.
@@ -564,10 +565,10 @@ class Ledger(ChargingLedger):
         found: list[str] = []
         no_answers: dict[int, str] = {}
         try:
-            with self._connected() as books, books.snapshot():
-                found += books.problems()
+            with self._connected() as books, inspected(books).snapshot():
+                found += inspected(books).problems()
                 rows = stored(books, "ORDER BY sequence", records=True)
-                secret, last = books.secret_digest(), books.last()
+                secret, last = inspected(books).secret_digest(), inspected(books).last()
                 if secret is None:
                     raise without_secret(books)
                 found += chain_problems(
@@ -598,7 +599,7 @@ def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
     """Who decides; of a ledger with principals it must be a steward."""
     if not chain.named:
         return who
-    decider = books.user() if who is None else who
+    decider = inspected(books).user() if who is None else who
     check_deciding(principals_of(chain), decider)
     return decider
 

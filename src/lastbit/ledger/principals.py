@@ -45,6 +45,7 @@ from datetime import date, timedelta
 from lastbit.errors import InvalidParameter, NotAllowed
 from lastbit.ledger.chain import NO_ACCOUNT, Scan, account_letters, letters_of
 from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.inspection import inspected
 from lastbit.ledger.limits import CURRENCIES, Limit, Period, Role, Total
 from lastbit.ledger.storage import Books
 from lastbit.ledger.words import beyond_allowance
@@ -230,7 +231,7 @@ def asking_allowance(chain: Scan, account: str, name: str | None) -> Allowance |
 
 def check_opening(books: Books, chain: Scan, state: Account) -> None:
     """Refuse those who may only ask to write an account as a card declares it."""
-    known = named_principal(chain, books.user()) if chain.named else None
+    known = named_principal(chain, inspected(books).user()) if chain.named else None
     if not books.decides or (known is not None and known.role not in (None, "steward")):
         what = "is not open" if chain.account(state.name) is None else "states no neighbours"
         remedy = "let a steward run lastbit budget card.toml --set, once"

@@ -24,6 +24,7 @@ from lastbit.ledger.answers import entry_with_answer, known_by
 from lastbit.ledger.chain import Scan, intact, scanned, stored
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
+from lastbit.ledger.inspection import inspected
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
@@ -102,7 +103,7 @@ def copied(
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    with _connected(ledger) as source, source.snapshot():
+    with _connected(ledger) as source, inspected(source).snapshot():
 
         def fill(target: Books) -> None:
             for row in stored(source, "ORDER BY sequence", records=True):

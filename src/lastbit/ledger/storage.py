@@ -11,7 +11,6 @@ it holds no lock. It is used again only by the process that opened it.
 
 from __future__ import annotations
 
-import getpass
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -24,11 +23,6 @@ from lastbit.ledger.entry import Entry
 
 if TYPE_CHECKING:
     from lastbit.addresses import Address
-
-try:
-    import pwd
-except ImportError:  # a system without one
-    pwd = None  # type: ignore[assignment]
 
 Place: TypeAlias = "Path | Address"
 Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
@@ -55,9 +49,6 @@ class Books(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """All or nothing, and nobody else writes meanwhile: reads inside see the last state."""
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Reads inside see one state, whoever writes meanwhile."""
-
     def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
         """Number, text and hash of every entry, in order and by no index; and how many there were.
 
@@ -77,23 +68,11 @@ class Books(Protocol):
     def now(self) -> str:
         """The time, by the clock that this ledger goes by."""
 
-    def user(self) -> str:
-        """Whom this ledger takes us for."""
-
-    def last(self) -> int | None:
-        """The last number that was ever given out."""
-
     def secret(self) -> object:
         """What is kept as the ledger's secret."""
 
-    def secret_digest(self) -> str | None:
-        """Its SHA-256, for those too who may not read it."""
-
     def check_writable(self) -> None:
         """Refuse to write where that could damage what is there."""
-
-    def problems(self) -> Iterator[str]:
-        """What the database itself finds wrong, in words."""
 
 
 class Storage(Protocol):
@@ -103,16 +82,6 @@ class Storage(Protocol):
         self, place: Any, connections: Connections, *, patience: float
     ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
-
-
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    if pwd is None:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"
 
 
 # ---------------------------------------------------------------- one connection at a time
