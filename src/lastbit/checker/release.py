@@ -46,7 +46,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .numbers import Json, Rejected, digest, exp_bounds, ln_bounds, number, require
+from .numbers import (
+    FARTHEST,
+    Json,
+    Rejected,
+    digest,
+    exp_above,
+    exp_bounds,
+    ln_bounds,
+    number,
+    require,
+)
 from .query import (
     Facts,
     Measured,
@@ -73,7 +83,6 @@ _PRICE = ("epsilon", "delta", "rho")
 _ENGINES = ("duckdb", "postgres", "spark")
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
 
 
@@ -444,10 +453,10 @@ def stated(text: Any, proved: Fraction) -> Fraction:
 def _appears(scale: Fraction, threshold: int) -> tuple[Fraction, Fraction]:
     """An upper bound of P[1 + X >= threshold], and a lower bound of 1 - exp(-1/scale)."""
     rate = 1 / scale
-    q_low, q_high = exp_bounds(-min(rate, _FARTHEST))
-    if rate > _FARTHEST:
+    q_low, q_high = exp_bounds(-min(rate, FARTHEST))
+    if rate > FARTHEST:
         q_low = Fraction(0)
-    reached = exp_bounds(-min((threshold - 1) * rate, _FARTHEST))[1]
+    reached = exp_above(-(threshold - 1) * rate)
     # for small rates 1 - exp(-r) >= r - r**2/2 is sharper than a difference of decimals
     return reached / (1 + q_low), max(1 - q_high, rate - rate**2 / 2)
 
@@ -457,8 +466,8 @@ def _some(chance: Fraction, keys: int) -> Fraction:
     pairs = Fraction(keys * (keys - 1), 2)
     series = keys * chance - pairs * chance**2 + pairs * (keys - 2) / 3 * chance**3
     bounds = [keys * chance, Fraction(1), series]
-    exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -_FARTHEST
-    if exponent > -_FARTHEST:
+    exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -FARTHEST
+    if exponent > -FARTHEST:
         bounds.append(1 - exp_bounds(exponent)[0])
     return min(bounds)
 
@@ -500,7 +509,7 @@ def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
     """An upper bound of the delta that the divergence of this order proves."""
     exponent = (order - 1) * (order * rho - epsilon)
     exponent += order * ln_bounds(1 - 1 / order)[1] - ln_bounds(order - 1)[0]
-    return exp_bounds(max(exponent, -_FARTHEST))[1]
+    return exp_above(exponent)
 
 
 def check_cost(claim: Json, plan: Json, proved: Loss) -> None:
