@@ -33,7 +33,7 @@ from lastbit.ledger.storage import ALONE, SECRET_BYTES, Books, Connections, Plac
 from lastbit.sampling import secure_bits
 
 VERSION = 2
-"""The tables of all versions are the same, and a file becomes 3 to 6 with the first entry
+"""The tables of all versions are the same, and a file becomes 3 to 7 with the first entry
 that needs it; a new one begins as 2."""
 
 
