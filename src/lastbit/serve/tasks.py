@@ -73,7 +73,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
     """Plan and rehearse a question, then commit its price; or say what is recorded."""
     question, principal = _question(request), request["principal"]
     plan = payable_plan(question, card)
-    checked(plan)
+    program = checked(plan)
     seconds_left(None)  # who pays is not ended
     pause()
     if card.users is not None and principal not in card.users:
@@ -88,6 +88,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
         principal=principal,
         sql=question.sql,
         fresh=question.fresh,
+        program=program,
     )
     if paid.recorded is not None:
         place = paid.recorded["entry"]
