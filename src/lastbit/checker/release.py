@@ -286,21 +286,29 @@ def _tree(part: Json, proof: _Proof) -> Loss:
 def _noise(part: Json, proof: _Proof, levels: int = 1) -> Loss:
     moves = moves_of(proof.measures[part["measure"]], proof.facts)
     moved = {norm: levels * size for norm, size in moves.items()}
+    return noise_loss(part, moved, concentrated=proof.concentrated, paired=proof.paired)
+
+
+def noise_loss(
+    part: Json, moves: Mapping[str, int], *, concentrated: bool, paired: bool = False
+) -> Loss:
+    """What noise costs on integers that move by this much, in the norm that it pays for."""
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
-    require(gaussian == proof.concentrated, "this noise is not paid for in this way")
+    require(gaussian == concentrated, "this noise is not paid for in this way")
     norm, parameter = ("l2_squared", "variance") if gaussian else ("l1", "scale")
     fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
-    fields |= {"mu_squared"} if proof.paired else set()
+    fields |= {"mu_squared"} if paired else set()
     require(set(part) == fields, "a part lacks a number, or has one too many")
-    require(same(part["sensitivity"], {norm: str(moved[norm])}), "a sensitivity is wrong")
+    moved = moves[norm]
+    require(same(part["sensitivity"], {norm: str(moved)}), "a sensitivity is wrong")
     noise = positive(part[parameter])
     if gaussian:
         require(part["epsilon"] is None, "Gaussian noise has no epsilon")
-        rho = stated(part["rho"], moved[norm] / (2 * noise))
-        return _pair(part, moved[norm], noise) if proof.paired else Loss(rho=rho)
+        rho = stated(part["rho"], moved / (2 * noise))
+        return _pair(part, moved, noise) if paired else Loss(rho=rho)
     require(part["rho"] is None, "a part is paid for twice")
-    return Loss(epsilon=stated(part["epsilon"], moved[norm] / noise))
+    return Loss(epsilon=stated(part["epsilon"], moved / noise))
 
 
 def _pair(part: Json, moved: int, variance: Fraction) -> Loss:
