@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 13_088
+MOST = 13_092
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000."""
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent

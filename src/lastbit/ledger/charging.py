@@ -14,10 +14,14 @@ Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read,
          EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on
          SQLite, and on a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
-Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
+Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it.
+         Who may ask, what is left of an allowance, and which recorded answer is shown again is
+         decided by `principals.py` and `answers.py`, found by name: they refuse a call, or give a
+         record that is in the books, or what an entry says of an allowance. (a), (b) and one draw
+         hold whatever they say
 Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and
          test_overspending.py; tests/faults/test_killed.py: killed at each system call;
-         tests/ledger/test_charging.py: `Ledger` overrides none of it
+         tests/ledger/test_charging.py: `Ledger` overrides none of it, and the rules may lie
 """
 
 from __future__ import annotations
