@@ -138,7 +138,7 @@ def shown_by(room: str) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
         for written in (several or one).split(","):
             inner, _, outer = written.strip().partition(" as ")
             if inner:
-                places[outer or inner] = (origin, inner)
+                places[outer or inner] = (f"{room * origin.startswith('.')}{origin}", inner)
     found = _ALL.search(text)
     return places, tuple(re.findall(r"\w+", found[1])) if found else ()
 

@@ -30,7 +30,8 @@ Scope = tuple[str, Function | None, ast.ClassDef | None, ast.AST | None]
 @cache
 def kinds() -> dict[str, ast.ClassDef]:
     """The error classes by name, each after the one it is made of."""
-    found = {n.name: n for n in parsed("lastbit.errors").body if isinstance(n, ast.ClassDef)}
+    parts = (parsed(f"lastbit.errors.{part}").body for part in ("asking", "further"))
+    found = {n.name: n for body in parts for n in body if isinstance(n, ast.ClassDef)}
     found["Rejected"] = next(
         node
         for node in parsed("lastbit.checker.numbers").body
@@ -59,7 +60,8 @@ def modules() -> tuple[str, ...]:
     for path in sorted((SOURCE / "lastbit").rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return tuple(name for name in names if name not in ("lastbit.errors", "lastbit.serve.problems"))
+    apart = ("lastbit.errors", "lastbit.serve.problems")
+    return tuple(name for name in names if not name.startswith(apart))
 
 
 def scopes(module: str) -> Iterator[tuple[Scope, ast.AST]]:

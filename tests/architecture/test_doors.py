@@ -41,6 +41,17 @@ def test_a_room_explains_itself_and_its_public_names(room):
     assert all(name in page for name in module.__all__)
 
 
+def test_rooms_that_an_answer_crosses_call_two_things_by_two_names():
+    """Failed before: the sessions of engines and the connections of ledgers had one name."""
+    shown: dict[str, list[object]] = {}
+    for room in ("kernel", "ledger", "release", "tables"):
+        module = importlib.import_module(f"lastbit.{room}")
+        for name in dir(module):
+            if not name.startswith("__"):
+                shown.setdefault(name, []).append(getattr(module, name))
+    assert not [name for name, things in shown.items() if any(t is not things[0] for t in things)]
+
+
 def test_dir_names_what_the_door_shows_before_anything_is_loaded():
     code = "import lastbit, sys; print('Laplace' in dir(lastbit), 'opened' in dir(lastbit))"
     assert told_by(code + "; print('lastbit.mechanisms.laplace' in sys.modules)") == (

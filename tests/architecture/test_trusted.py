@@ -14,8 +14,10 @@ BY_NAME = {
     "lastbit.tables.backends.duckdb.stored_tables",
 }
 NO_CHARGE_NEEDS = {  # the files that name these say so: they are for stewards, auditors and people
+    "lastbit.ledger.answers",  # which record is shown again, at no charge
     "lastbit.ledger.deciding",
     "lastbit.ledger.ledger",
+    "lastbit.ledger.principals",  # rules that refuse charges, and add none
     "lastbit.ledger.words",
     "lastbit.privacy.best_order",  # any order of a filter is sound
     "lastbit.privacy.promised_prices",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import NotAllowed
-from lastbit.ledger import Ledger, sqlite
+from lastbit.ledger import Ledger, inspection
 from lastbit.release import answered, checked, paying, reserved
 from lastbit.tables import parsed, planned, read_card
 from tests.cli.running import lastbit, read, refused, succeeded
@@ -27,7 +27,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Be somebody else: whom the operating system runs this for."""
 
     def be(name: str) -> None:
-        for place in (paying, sqlite):
+        for place in (paying, inspection):
             monkeypatch.setattr(place, "user_name", lambda: name)
 
     be("ada")

@@ -11,7 +11,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.storage import Session
+from lastbit.ledger.storage import Connections
 from lastbit.tables.backends import engines
 from tests.engines import servers
 from tests.engines.test_postgres import VISITS, asked, private, raw
@@ -192,7 +192,7 @@ def test_a_ledger_is_made_under_every_setting(place: Place) -> None:
 def test_no_setting_of_a_pool_reaches_the_definitions(place: Place) -> None:
     """Behind a pool, SET may have reached another session: definitions are read under SET LOCAL."""
     path = Ledger.existing(f"{place.address}&schema=books").path
-    with room.connected(path, Session(), patience=5) as books:
+    with room.connected(path, Connections(), patience=5) as books:
         books.raw.execute("SET quote_all_identifiers = on; SET DateStyle = German")
         books.checked = -(10**9)
         books.open()

@@ -28,7 +28,7 @@ from pathlib import Path
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.principals import Limit
+from lastbit.ledger.limits import Limit
 from lastbit.ledger.safekeeping import copied
 from lastbit.sampling.bits import secure_bits
 from lastbit.tables.card.budget import Budget

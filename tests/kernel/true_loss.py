@@ -11,7 +11,7 @@ noise and draws cost, the theorems of the mechanisms. All bounds are upper bound
 
 rho implies (epsilon, delta) by the best order (CKS20, Proposition 12); Gaussian noise on integers
 is no easier to tell than a Gaussian pair of mu**2 = L2**2 x with x (1 - x/12) = 1/v
-(`privacy/accounting/gaussian_pair.py`).
+(`privacy/gaussian_pair.py`).
 """
 
 from __future__ import annotations

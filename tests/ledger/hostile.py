@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from lastbit.canonical import digest_of
 from lastbit.ledger.entry import NEIGHBOURS, Entry, Kind
-from lastbit.ledger.principals import Limit, Total
+from lastbit.ledger.limits import Limit, Total
 from lastbit.tables import Budget, Cost
 
 TOKENS = {

@@ -17,7 +17,7 @@ from lastbit.cli.main import main
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.principals import Limit, Total
+from lastbit.ledger.limits import Limit, Total
 from lastbit.ledger.safekeeping import anchor_noted, anchored
 from lastbit.release import table
 from tests.engines import servers

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from lastbit.errors import WrongType
+from lastbit.errors import BudgetExceeded, WrongType
 from lastbit.ledger.charging import ChargingLedger
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.storage import Session
+from lastbit.ledger.storage import Connections
 from tests.ledger.books import ONE, charged, price, small_ledger
 
 MADE_BY_DATACLASSES = {"__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"}
@@ -56,9 +56,9 @@ def test_ledgers_share_the_connection_of_a_session(tmp_path, monkeypatch):
         return connect(*given, **others)
 
     monkeypatch.setattr(sqlite3, "connect", counted)
-    with Session().lasting() as session:
+    with Connections().lasting() as connections:
         for _ in range(3):
-            assert Ledger.existing(path, session=session).spent("visits") == price("3/4")
+            assert Ledger.existing(path, connections=connections).spent("visits") == price("3/4")
     assert len(count) == 1
     Ledger.existing(path).spent("visits")
     assert len(count) == 3  # alone, a file is closed after each call
@@ -86,5 +86,41 @@ def test_a_pickled_ledger_has_a_session_of_its_own(tmp_path):
     with ledger.connection():
         ledger.spent("visits")
         again = pickle.loads(pickle.dumps(ledger))
-        assert again == ledger and again.session is not ledger.session
-        assert not again.session.lasts and again.spent("visits") == price("3/4")
+        assert again == ledger and again.connections is not ledger.connections
+        assert not again.connections.lasts and again.spent("visits") == price("3/4")
+
+
+def test_no_sum_rests_on_roles_allowances_or_records(tmp_path, monkeypatch):
+    """Rules that say yes to all, and lie: the account is charged the same, and stays in budget."""
+
+    class Liar:
+        limit = used = since = None
+        spent = price(0)
+
+        def charged_at(self, *_: object) -> "Liar":
+            return self
+
+    def agree(*_: object, **__: object) -> None:
+        return None
+
+    ledger = small_ledger(tmp_path)
+    ledger.set_principal("ada", "steward", by="ada")
+    for name in ("asking_allowance", "check_opening"):
+        monkeypatch.setattr(f"lastbit.ledger.principals.{name}", lambda *_: Liar())
+    for name in ("newest_answer", "check_claims", "answer_before"):
+        monkeypatch.setattr(f"lastbit.ledger.answers.{name}", agree)
+    paid = ledger.reserve(
+        "visits",
+        price("1/8"),
+        who="ada",
+        question="q9",
+        plan_digest="p",
+        fingerprint="f",
+        principal="nobody",
+    )
+    assert paid.spent == ledger.spent("visits") == price("7/8")
+    assert ledger.draw(paid, '{"a":1}', plan_digest="p") == '{"a":1}'
+    assert ledger.draw(paid, '{"a":2}', plan_digest="p") == '{"a":1}'
+    with pytest.raises(BudgetExceeded):
+        charged(ledger, "q10", price("1/4"))
+    assert ledger.spent("visits") == price("7/8")

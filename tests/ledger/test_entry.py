@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from lastbit.canonical import canonical_json
 from lastbit.errors import WrongType
 from lastbit.ledger.entry import Entry, Malformed
-from lastbit.ledger.principals import Limit, Total
+from lastbit.ledger.limits import Limit, Total
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.cost import Cost
 

@@ -15,7 +15,7 @@ from lastbit.ledger.chain import StoredEntry
 from lastbit.ledger.entry import FIRST, Entry
 from lastbit.ledger.examination import chain_problems
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.principals import Limit, Total
+from lastbit.ledger.limits import Limit, Total
 from tests.engines import servers
 from tests.ledger.books import clock_shows, everything, person, price, record
 from tests.ledger.test_principals import MONTHLY, TEN, asked, team

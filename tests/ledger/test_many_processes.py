@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.principals import Limit
+from lastbit.ledger.limits import Limit
 from tests.ledger.books import new_ledger
 from tests.ledger.competing import BUDGET, PROCESSES
 

@@ -13,7 +13,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.principals import Limit
+from lastbit.ledger.limits import Limit
 from tests.evidence import WHOLE_CHECK
 from tests.ledger.books import ONE, changed, price, record
 

@@ -19,8 +19,8 @@ from lastbit.addresses import Address
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
 from lastbit.ledger.entry import Account, Entry, Kind, Malformed
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.limits import Limit
 from lastbit.ledger.places import place_of
-from lastbit.ledger.principals import Limit
 from lastbit.tables.card.budget import Budget
 from tests.engines import servers
 from tests.ledger.books import (
@@ -139,7 +139,7 @@ def test_a_charge_is_synced_as_it_has_to_be(ledger):
         connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
     try:
         seen = []
-        with room.connected(ledger.path, ledger.session, patience=7) as books:
+        with room.connected(ledger.path, ledger.connections, patience=7) as books:
             for work in (books.transaction, books.snapshot):
                 with work():
                     seen += books.raw.execute("SHOW synchronous_commit").fetchone()
@@ -646,22 +646,22 @@ def test_two_that_make_one_ledger_get_one(address):
 
 def test_a_connection_is_kept_and_a_child_has_its_own(ledger):
     ledger.spent("visits")
-    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.connections, patience=ledger.patience) as books:
         first = books.raw.info.backend_pid
-    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.connections, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
+            with room.connected(ledger.path, ledger.connections, patience=ledger.patience) as books:
                 other = books.raw.info.backend_pid != first
             charged(ledger, "q9", price("1/8"))
             status = 0 if other else 1
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
-    with room.connected(ledger.path, ledger.session, patience=ledger.patience) as books:
+    with room.connected(ledger.path, ledger.connections, patience=ledger.patience) as books:
         assert books.raw.info.backend_pid == first  # the child said no goodbye on it
     assert ledger.spent("visits") == price("7/8")
 
@@ -704,7 +704,7 @@ def test_a_long_transaction_of_ours_is_ended_by_the_server(ledger, monkeypatch):
     refused = pytest.raises(InvalidParameter, match="took longer than is waited for")
     with (
         refused,
-        room.connected(ledger.path, ledger.session, patience=3) as books,
+        room.connected(ledger.path, ledger.connections, patience=3) as books,
         books.transaction(),
     ):
         time.sleep(0.5)

@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, NotAllowed, WrongType
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.limits import PERIODS, ROLES, Limit, Total
 from lastbit.ledger.making import VERSION
-from lastbit.ledger.principals import PERIODS, ROLES, Allowance, Limit, Principal, Total
+from lastbit.ledger.principals import Allowance, Principal
 from lastbit.ledger.safekeeping import exported, restored
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.plan.cost import Cost

@@ -109,13 +109,14 @@ def test_an_answer_of_another_price_or_plan_is_refused(ledger, named):
 def test_a_record_of_another_price_is_let_in_by_no_server_and_is_no_answer(
     ledger, monkeypatch, named, at_once
 ):
-    monkeypatch.setattr("lastbit.ledger.charging.price_problem", lambda *_: None)
     answer = {**record("q"), **named}
 
     def written():
-        if at_once:
-            return charged(ledger, "q", QUARTER, record=answer)
-        return ledger.settle(reserved(ledger, "q"), answer)
+        with monkeypatch.context() as patch:
+            patch.setattr("lastbit.ledger.answers.price_problem", lambda *_: None)
+            if at_once:
+                return charged(ledger, "q", QUARTER, record=answer)
+            return ledger.settle(reserved(ledger, "q"), answer)
 
     if isinstance(ledger.path, Address):
         with pytest.raises(InvalidParameter, match="does not follow"):

@@ -192,7 +192,7 @@ def test_a_charge_is_synced_as_it_has_to_be(tmp_path, monkeypatch):
     from lastbit.ledger import sqlite as storage
 
     ledger = small_ledger(tmp_path)
-    with storage.connected(ledger.path, ledger.session, patience=1) as connection:
+    with storage.connected(ledger.path, ledger.connections, patience=1) as connection:
         assert connection.raw.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -359,4 +359,4 @@ def test_an_interrupt_at_the_end_leaves_no_connection_on(tmp_path, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt), ledger.connection():
         ledger.spent("visits")
         patched.setattr(ALONE, "lock", Interrupted())
-    assert not ledger.session.lasts
+    assert not ledger.connections.lasts

@@ -10,8 +10,8 @@ from lastbit.cli.main import main
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.ledger.definitions import AS_MADE, LAYOUT, UPGRADES, filled
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.limits import Limit
 from lastbit.ledger.places import place_of
-from lastbit.ledger.principals import Limit
 from tests.engines import servers
 from tests.ledger.books import ONE, changed, charged, person, price, signed_in, small_ledger
 from tests.ledger.test_principals import asked

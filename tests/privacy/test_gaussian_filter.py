@@ -24,9 +24,9 @@ from lastbit.privacy import (
     PureDP,
     moment_filter,
 )
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.filter import grid_ceiling, grid_floor
 from lastbit.privacy.gaussian_filter import gaussian_delta
+from lastbit.privacy.gaussian_pair import step_mu_squared
 from tests.privacy.adversary import Step, gaussian, largest, response, worst_delta
 from tests.privacy.truth import decimal, decimals
 

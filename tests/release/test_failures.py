@@ -45,7 +45,7 @@ def spent() -> Fraction:
 
 
 BEFORE = (
-    "_check_columns", "opened_ledger", "question_of_program", "_fingerprint", "_check_runnable",
+    "_check_columns", "opened_ledger", "question_of_program", "_fingerprint", "_runnable",
     "columns_of", "program_of",
 )  # fmt: skip
 AFTER = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker import Rejected
+from lastbit.checker import Rejected, check_price
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
 from lastbit.kernel import answering
 from lastbit.ledger.ledger import Ledger
@@ -392,7 +392,45 @@ def test_who_refuses_before_the_charge_refuses_it(folder: Path) -> None:
     plan = plan_of("query", read_card("visits.toml"))
     asked: Any = {"books": books(), "who": "ada", "principal": None, "sql": None}
     with pytest.raises(ZeroDivisionError):
-        reserved(plan, **asked, before_charging=lambda: 1 / 0)  # type: ignore[arg-type]
+        reserved(plan, **asked, before_charging=lambda: 1 / 0)
     assert books().spent("visits").epsilon == 0
     answered(plan, reserved(plan, **asked), books=books(), who="ada")
     reserved(plan, **asked, before_charging=lambda: pytest.fail("nothing is charged"))
+
+
+@pytest.mark.parametrize("kind", ["query", "marginals"])
+def test_the_checker_judges_a_plan_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Failed before: three times for the first question to a ledger, twice for others."""
+    judged: list[object] = []
+
+    def counted(*given: Any) -> None:
+        judged.append(given)
+        check_price(*given)
+
+    monkeypatch.setattr("lastbit.kernel.program.check_price", counted)
+    card = read_card("visits.toml")
+    for fresh in (False, True):  # a ledger that is not there yet, then one that is
+        judged.clear()
+        paying.paid_for(plan_of(kind, card), ledger=None, who="ada", fresh=fresh, sql=None)
+        assert len(judged) == 1
+    judged.clear()  # a server: rehearsed, paid, and answered by another process
+    plan = plan_of(kind, card)
+    asked: Any = {"books": books(), "who": "ada", "principal": None, "sql": None}
+    first = checked(plan)
+    paid = reserved(plan, **asked, fresh=True, program=first)
+    assert paid.program is first and len(judged) == 1
+    answered(plan, Paid(entry=paid.entry), books=books(), who="ada")
+    assert len(judged) == 2
+
+
+def test_a_program_of_another_plan_is_judged_anew(folder: Path) -> None:
+    """The mutant: what was accepted at a lower price, passed along with a dearer plan."""
+    card = read_card("visits.toml")
+    query = parsed(ALL, card)
+    cheap, dear = (planned(query, card, epsilon=epsilon) for epsilon in ("1/8", "1/2"))
+    asked: Any = {"books": books(), "who": "ada", "principal": None, "sql": None}
+    paid = reserved(dear, **asked, program=checked(cheap))
+    assert paid.program is not None and paid.program.plan_digest == dear.digest
+    assert paid.entry is not None and paid.entry.cost == dear.cost

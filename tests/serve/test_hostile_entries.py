@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.ledger import Ledger, Limit, charging as ledger_module
+from lastbit.ledger import Ledger, Limit
 from lastbit.release import record_problem, table
 from lastbit.serve.catalogue import Catalogue
 from lastbit.serve.desk import Desk
@@ -180,7 +180,9 @@ def write(
 ) -> int:
     """Charge a cent for this text, under the question of a true answer or of nobody's."""
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_module, "written_answer", lambda *_: (text, {}))
+        for module in ("answers", "ledger"):
+            place = f"lastbit.ledger.{module}.written_answer"
+            patch.setattr(place, lambda *_: (text, {}))
         question = drawn.choice((true["question"], hashlib.sha256(name.encode()).hexdigest()))
         how: Any = {"who": "ana", "question": question, "fingerprint": "f", "principal": "ana"}
         how["plan_digest"] = true["certificate"]["body"]["plan_digest"]

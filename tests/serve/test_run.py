@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lastbit.ledger import Ledger
-from lastbit.ledger.principals import Limit
+from lastbit.ledger.limits import Limit
 from lastbit.ledger.safekeeping import restored
 from lastbit.serve.identity import Gate
 from lastbit.serve.pages.signing import trouble

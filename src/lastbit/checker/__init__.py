@@ -18,34 +18,10 @@ Numbers are fractions; bounds are rounded the safe way.
 | marginals | what contingency tables cost, and that they agree | `marginals.py` |
 | composition | what several releases promise together | `composition.py`, `necessary.py` |
 
-Other rooms may import the names below and nothing else: entry points, and the sentences that a
-certificate must carry (`beliefs`). tests/architecture enforces it.
+Other rooms may import the names of `door.py` and nothing else: entry points, and the sentences that
+a certificate must carry (`beliefs`). tests/architecture enforces it.
 """
 
-from .dispatch import (
-    beliefs,
-    certificate_in,
-    check,
-    check_apart_from_code,
-    check_query,
-    names_code,
-    problem_of,
-    remarks_on,
-    taken_on_trust,
-)
-from .numbers import Rejected
-from .price import check_price
+from .door import opened
 
-__all__ = [
-    "Rejected",
-    "beliefs",
-    "certificate_in",
-    "check",
-    "check_apart_from_code",
-    "check_price",
-    "check_query",
-    "names_code",
-    "problem_of",
-    "remarks_on",
-    "taken_on_trust",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

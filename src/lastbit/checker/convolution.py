@@ -30,7 +30,7 @@ Proof    D is E under Q of (r - exp(x))_+, convex in the ratio r = exp(L). Under
 | bounded range | e - 2je/n, masses 1 (ends) or 2 times v**j (1-v)/((1+v)(1 - exp(-e))) | of e |
 
 x is the mu**2 of one step: x (1 - x/12) >= 1/v, 0 < x <= 12 (the proof is in
-privacy/accounting/gaussian_pair.py). One release of bounded range is dominated by the pair whose
+privacy/gaussian_pair.py). One release of bounded range is dominated by the pair whose
 loss has the density exp(l/2)/(4 sinh(e/2)) on [-e, e]; with every mass put on the n+1 points and
 v = exp(-e/n), the integrals are those of the table. Discrete Laplace noise has at its lattice
 points the profile of continuous noise of the same n/s and is linear in exp(x) between; that of

@@ -31,6 +31,7 @@ from .release import (
     Loss,
     check_cost,
     check_names,
+    noise_loss,
     positive,
     same,
     stated,
@@ -156,18 +157,7 @@ def column_places(written: Any, question: Question) -> list[tuple[int, ...]]:
 
 def _noise(part: Json, name: str, facts: Facts, *, concentrated: bool) -> Loss:
     require(isinstance(part, Mapping), "a part is malformed")
-    parameter = "variance" if concentrated else "scale"
-    fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
-    require(set(part) == fields, "a part lacks a number, or has one too many")
     told = part["part"], part["measure"], part["mechanism"]
     expected = ("noise", name, "gaussian" if concentrated else "laplace")
     require(told == expected, "a table has noise that is another's")
-    norm = "l2_squared" if concentrated else "l1"
-    moved = moves_of(_ROWS, facts)[norm]
-    require(same(part["sensitivity"], {norm: str(moved)}), "a sensitivity is wrong")
-    noise = positive(part[parameter])
-    if concentrated:
-        require(part["epsilon"] is None, "Gaussian noise has no epsilon")
-        return Loss(rho=stated(part["rho"], moved / (2 * noise)))
-    require(part["rho"] is None, "a part is paid for twice")
-    return Loss(epsilon=stated(part["epsilon"], moved / noise))
+    return noise_loss(part, moves_of(_ROWS, facts), concentrated=concentrated)

@@ -69,6 +69,19 @@ def exp_bounds(x: Fraction) -> Interval:
     return value * (1 - margin), value * (1 + margin)
 
 
+FARTHEST = Fraction(1387)
+"""exp(-1387) is below 2**-2000. A smaller chance counts as that: its digits would take long."""
+
+
+def exp_above(x: Fraction) -> Fraction:
+    """Not below e**x where that is a chance, or part of one; a number above 1 from x = 1 on.
+
+    >>> exp_above(Fraction(-(10**300))) < Fraction(1, 1 << 2000) and exp_above(Fraction(10**9)) > 2
+    True
+    """
+    return exp_bounds(min(max(x, -FARTHEST), Fraction(1)))[1]
+
+
 def ln_bounds(x: Fraction) -> Interval:
     """Fractions around ln x for x > 0, absolutely 10**-50 apart or less in the usual range."""
     require(x > 0, "a logarithm of a number that is not above 0")

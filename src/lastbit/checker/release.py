@@ -29,7 +29,7 @@ In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and 
 (epsilon, delta) by the order a > 1 on record if
 exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12); the delta of keys is
 added to that. Where everything is Gaussian noise, mu**2 may add up instead: a part has L2**2 x for
-any 0 < x <= 12 with x (1 - x/12) >= 1/v (`privacy/accounting/gaussian_pair.py`), and mu on record
+any 0 < x <= 12 with x (1 - x/12) >= 1/v (`privacy/gaussian_pair.py`), and mu on record
 implies (epsilon, delta) as in `tail.py`.
 
 Every measure that is released must have one part, no more and no less; keys that only the data
@@ -46,7 +46,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .numbers import Json, Rejected, digest, exp_bounds, ln_bounds, number, require
+from .numbers import (
+    FARTHEST,
+    Json,
+    Rejected,
+    digest,
+    exp_above,
+    exp_bounds,
+    ln_bounds,
+    number,
+    require,
+)
 from .query import (
     Facts,
     Measured,
@@ -73,7 +83,6 @@ _PRICE = ("epsilon", "delta", "rho")
 _ENGINES = ("duckdb", "postgres", "spark")
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
 
 
@@ -277,21 +286,29 @@ def _tree(part: Json, proof: _Proof) -> Loss:
 def _noise(part: Json, proof: _Proof, levels: int = 1) -> Loss:
     moves = moves_of(proof.measures[part["measure"]], proof.facts)
     moved = {norm: levels * size for norm, size in moves.items()}
+    return noise_loss(part, moved, concentrated=proof.concentrated, paired=proof.paired)
+
+
+def noise_loss(
+    part: Json, moves: Mapping[str, int], *, concentrated: bool, paired: bool = False
+) -> Loss:
+    """What noise costs on integers that move by this much, in the norm that it pays for."""
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
-    require(gaussian == proof.concentrated, "this noise is not paid for in this way")
+    require(gaussian == concentrated, "this noise is not paid for in this way")
     norm, parameter = ("l2_squared", "variance") if gaussian else ("l1", "scale")
     fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
-    fields |= {"mu_squared"} if proof.paired else set()
+    fields |= {"mu_squared"} if paired else set()
     require(set(part) == fields, "a part lacks a number, or has one too many")
-    require(same(part["sensitivity"], {norm: str(moved[norm])}), "a sensitivity is wrong")
+    moved = moves[norm]
+    require(same(part["sensitivity"], {norm: str(moved)}), "a sensitivity is wrong")
     noise = positive(part[parameter])
     if gaussian:
         require(part["epsilon"] is None, "Gaussian noise has no epsilon")
-        rho = stated(part["rho"], moved[norm] / (2 * noise))
-        return _pair(part, moved[norm], noise) if proof.paired else Loss(rho=rho)
+        rho = stated(part["rho"], moved / (2 * noise))
+        return _pair(part, moved, noise) if paired else Loss(rho=rho)
     require(part["rho"] is None, "a part is paid for twice")
-    return Loss(epsilon=stated(part["epsilon"], moved[norm] / noise))
+    return Loss(epsilon=stated(part["epsilon"], moved / noise))
 
 
 def _pair(part: Json, moved: int, variance: Fraction) -> Loss:
@@ -444,10 +461,10 @@ def stated(text: Any, proved: Fraction) -> Fraction:
 def _appears(scale: Fraction, threshold: int) -> tuple[Fraction, Fraction]:
     """An upper bound of P[1 + X >= threshold], and a lower bound of 1 - exp(-1/scale)."""
     rate = 1 / scale
-    q_low, q_high = exp_bounds(-min(rate, _FARTHEST))
-    if rate > _FARTHEST:
+    q_low, q_high = exp_bounds(-min(rate, FARTHEST))
+    if rate > FARTHEST:
         q_low = Fraction(0)
-    reached = exp_bounds(-min((threshold - 1) * rate, _FARTHEST))[1]
+    reached = exp_above(-(threshold - 1) * rate)
     # for small rates 1 - exp(-r) >= r - r**2/2 is sharper than a difference of decimals
     return reached / (1 + q_low), max(1 - q_high, rate - rate**2 / 2)
 
@@ -457,8 +474,8 @@ def _some(chance: Fraction, keys: int) -> Fraction:
     pairs = Fraction(keys * (keys - 1), 2)
     series = keys * chance - pairs * chance**2 + pairs * (keys - 2) / 3 * chance**3
     bounds = [keys * chance, Fraction(1), series]
-    exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -_FARTHEST
-    if exponent > -_FARTHEST:
+    exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -FARTHEST
+    if exponent > -FARTHEST:
         bounds.append(1 - exp_bounds(exponent)[0])
     return min(bounds)
 
@@ -500,7 +517,7 @@ def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
     """An upper bound of the delta that the divergence of this order proves."""
     exponent = (order - 1) * (order * rho - epsilon)
     exponent += order * ln_bounds(1 - 1 / order)[1] - ln_bounds(order - 1)[0]
-    return exp_bounds(max(exponent, -_FARTHEST))[1]
+    return exp_above(exponent)
 
 
 def check_cost(claim: Json, plan: Json, proved: Loss) -> None:

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .numbers import exp_bounds, require, sqrt_bounds
+from .numbers import FARTHEST, exp_above, exp_bounds, require, sqrt_bounds
 
 _FEW = 1 << 16
 _BITS = 256
 _LEVELS = 64
-_FARTHEST = Fraction(10**5)
 _PI = Fraction(314159265358979323846264338327950288419, 10**38)  # not above pi
 
 
@@ -38,8 +37,8 @@ def gaussian_tail(variance: Fraction, distance: int) -> Fraction:
     (3.67159594...e-07, 2.86725917...e-07)
     """
     require(distance >= 1, "a tail starts below 1")
-    if Fraction(distance**2) / (2 * variance) > _FARTHEST:
-        return exp_bounds(-_FARTHEST)[1]
+    if Fraction(distance**2) / (2 * variance) > FARTHEST:
+        return exp_above(-FARTHEST)
     tail = _by_terms if variance < _FEW else _by_integral
     return _rounded_up(tail(variance, distance))
 
@@ -56,9 +55,9 @@ def _rounded_up(x: Fraction) -> Fraction:
 
 def _by_terms(variance: Fraction, start: int) -> Fraction:
     one = 1 << _BITS
-    first = exp_bounds(-(start**2) / (2 * variance))[1]
-    ratio = _up(exp_bounds(-min((2 * start + 1) / (2 * variance), _FARTHEST))[1])
-    shrink = _up(exp_bounds(-min(1 / variance, _FARTHEST))[1])
+    first = exp_above(-(start**2) / (2 * variance))
+    ratio = _up(exp_above(-(2 * start + 1) / (2 * variance)))
+    shrink = _up(exp_above(-1 / variance))
     term, total = one, 0  # in parts of the first
     while term > 1 << (_BITS - 120) and ratio:
         total += term
@@ -70,9 +69,8 @@ def _by_terms(variance: Fraction, start: int) -> Fraction:
 
 def _whole(variance: Fraction) -> Fraction:
     """Not above the sum over all integers."""
-    few = 1 + 2 * sum(
-        (exp_bounds(-min(k * k / (2 * variance), _FARTHEST))[0] for k in range(1, 9)), Fraction(0)
-    )
+    exponents = (k * k / (2 * variance) for k in range(1, 9))
+    few = 1 + 2 * sum((exp_bounds(-x)[0] for x in exponents if x <= FARTHEST), Fraction(0))
     return max(few, sqrt_bounds(2 * _PI * variance)[0])
 
 
@@ -95,9 +93,10 @@ def pair_delta(mu: Fraction, epsilon: Fraction) -> Fraction:
     require(mu > 0 and epsilon > 0, "the conversion has no meaning")
     low, high = _short(epsilon / mu - mu / 2), _short(epsilon / mu + mu / 2) + Fraction(1, 1 << 64)
     require(low >= 1, "a mu is so large that its delta is not bounded here")
-    if low * low / 2 > _FARTHEST:
-        return exp_bounds(-_FARTHEST)[1]
-    return _density(low) * (_ratio(low, _LEVELS) - _ratio(high, _LEVELS + 1))
+    if low * low / 2 > FARTHEST:
+        return exp_above(-FARTHEST)
+    far = Fraction(0) if high > _FEW else _ratio(high, _LEVELS + 1)  # R is above 0
+    return _density(low) * (_ratio(low, _LEVELS) - far)
 
 
 def _short(x: Fraction) -> Fraction:
@@ -107,7 +106,7 @@ def _short(x: Fraction) -> Fraction:
 
 def _density(x: Fraction) -> Fraction:
     """Not below that of N(0, 1)."""
-    return exp_bounds(-x * x / 2)[1] / sqrt_bounds(2 * _PI)[0]
+    return exp_above(-x * x / 2) / sqrt_bounds(2 * _PI)[0]
 
 
 def _ratio(x: Fraction, levels: int) -> Fraction:

@@ -33,10 +33,10 @@ from lastbit.cli.output import (
 from lastbit.files import exists
 from lastbit.ledger import (
     Account,
+    Connections,
     Entry,
     Ledger,
     Limit,
-    Session,
     anchor_noted,
     anchored,
     exported,
@@ -395,16 +395,21 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
     ]
 
 
-def ledger_of_card(card: DataCard, session: Session | None = None) -> Ledger | None:
+def ledger_of_card(card: DataCard, connections: Connections | None = None) -> Ledger | None:
     """The ledger of a table; one that is not there yet is not made."""
     if card.ledger is None or not (is_address(card.ledger) or exists(card.ledger)):
         return None
-    return Ledger.existing(card.ledger, session=session)
+    return Ledger.existing(card.ledger, connections=connections)
 
 
-def account_of(card: DataCard, session: Session | None = None) -> tuple[Ledger | None, Account]:
+def account_of(
+    card: DataCard, connections: Connections | None = None
+) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now, and its ledger, if that is there."""
-    new, books = Account(name=card.account_name, budget=card.budget), ledger_of_card(card, session)
+    new, books = (
+        Account(name=card.account_name, budget=card.budget),
+        ledger_of_card(card, connections),
+    )
     if books is None:
         return None, new
     return books, next((one for one in books.accounts() if one.name == card.account_name), new)

@@ -31,7 +31,7 @@ from lastbit.cli.output import (
 from lastbit.cli.remote import OrRemote, budget_at, remote_table_at, token_option
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.files import Spared, same_place, written_over
-from lastbit.ledger import Account, Allowance, Session, check_output, spared_by
+from lastbit.ledger import Account, Allowance, Connections, check_output, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
@@ -214,12 +214,12 @@ def query(
         asked["consistent"] = consistent
     if isinstance(question, Table):
         asked["kept"] = kept
-    with Session().lasting() as session:
+    with Connections().lasting() as connections:
         if isinstance(question, Table | MarginalsQuestion):
-            asked["ledger"] = ledger_of_card(question.card, session)
+            asked["ledger"] = ledger_of_card(question.card, connections)
         with _words_on_interrupts(), waiting("asking") as tell, progress(tell):
             answer = question.release(fresh=fresh, **asked)
-        state, rows, account = _budget_of(table, answer, session)
+        state, rows, account = _budget_of(table, answer, connections)
     _show_answer(answer, state, rows, as_json=as_json)
     _write(answer, account, out=out, report=report, title=title)
 
@@ -268,11 +268,11 @@ def _show_answer(
 
 
 def _budget_of(
-    table: Table | RemoteTable, answer: Answer | Marginals, session: Session
+    table: Table | RemoteTable, answer: Answer | Marginals, connections: Connections
 ) -> tuple[Mapping[str, Any], list[tuple[str, str]], Mapping[str, Any] | None]:
     """What is left after an answer: as JSON, in words, and for its page."""
     if isinstance(table, Table):
-        books, account = account_of(table.card, session)
+        books, account = account_of(table.card, connections)
         share = own_allowance(books, account.name)
         paid = Cost.from_json(answer.record["cost"])
         said, rows = _budget_words(account, paid, share)

@@ -40,6 +40,7 @@ from lastbit.tables import (
 
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
+_MOST_SCALE = 1 << 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,11 +245,18 @@ def _step(part: Mapping[str, Any], keys: list[str]) -> Step:
 
 
 def _noise(part: Mapping[str, Any]) -> Noise:
-    """Gaussian noise if there is a variance, and Laplace noise if there is a scale."""
-    measure = part.get("measure")
-    if "variance" in part:
-        return Noise(measure=measure, mechanism="gaussian", parameter=Fraction(part["variance"]))
-    return Noise(measure=measure, mechanism="laplace", parameter=Fraction(part["scale"]))
+    """Gaussian noise if there is a variance, and Laplace noise if there is a scale.
+
+    What the sampler does not draw, or the books do not keep, is refused: it would be charged, and
+    never be answered.
+    """
+    gaussian = "variance" in part
+    parameter = Fraction(part["variance" if gaussian else "scale"])
+    if parameter > (_MOST_SCALE**2 if gaussian else _MOST_SCALE):
+        problem, remedy = "is of a scale above 2**512", "ask at a higher price, or in larger steps"
+        raise InvalidParameter("noise", problem=problem, remedy=remedy)
+    mechanism: Any = "gaussian" if gaussian else "laplace"
+    return Noise(measure=part.get("measure"), mechanism=mechanism, parameter=parameter)
 
 
 def _places(names: list[str], keys: list[str]) -> Marginal:

@@ -34,17 +34,20 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 |---|---|
 | `charging.py` | `ChargingLedger`: reserve, draw, settle |
 | `entry.py` | an entry, its canonical text and its hash; an account, and how it is charged |
-| `records.py` | what of an answer is read, and believed, whoever wrote it |
-| `principals.py` | who may charge what: roles and allowances |
+| `limits.py` | what entries state of allowances |
+| `records.py` | what of a record is read, whoever wrote it |
 | `chain.py` | entries written, and read in one pass |
 | `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
 | `places.py` | which storage keeps a place |
 | `sqlite.py` | a file: synced, locked, its errors in our words |
 | | these decide what a question is charged, and import none of the following |
+| `principals.py` | who may charge what: roles and allowances |
+| `answers.py` | which records are answers, and which one answers a question again |
 | `ledger.py` | `Ledger`: the same, opened, with what stewards decide and auditors look at |
 | `making.py` | new ledgers, made whole or not at all; older ones upgraded |
 | `words.py` | what people are told: what is left, why a charge is refused |
 | `deciding.py` | the rules of decisions: budgets, roles, allowances |
+| `inspection.py` | what stewards and auditors ask of the place that keeps a ledger |
 | `examination.py` | what is wrong with a chain of entries |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
 | `making_postgres.py` | the same in a database |

@@ -1,4 +1,5 @@
-from lastbit.ledger.chain import IsAnswer as IsAnswer, Known as Known
+from lastbit.ledger.answers import Known as Known
+from lastbit.ledger.chain import IsAnswer as IsAnswer
 from lastbit.ledger.charging import ChargingLedger as ChargingLedger
 from lastbit.ledger.deciding import check_deciding as check_deciding, opens_filter as opens_filter
 from lastbit.ledger.entry import (
@@ -6,16 +7,19 @@ from lastbit.ledger.entry import (
     Entry as Entry,
     neighbours_of as neighbours_of,
 )
+from lastbit.ledger.inspection import user_name as user_name
 from lastbit.ledger.ledger import Ledger as Ledger
-from lastbit.ledger.principals import (
+from lastbit.ledger.limits import (
     PERIODS as PERIODS,
     ROLES as ROLES,
-    Allowance as Allowance,
     Limit as Limit,
     Period as Period,
-    Principal as Principal,
     Role as Role,
     Total as Total,
+)
+from lastbit.ledger.principals import (
+    Allowance as Allowance,
+    Principal as Principal,
     check_charging as check_charging,
 )
 from lastbit.ledger.safekeeping import (
@@ -26,7 +30,7 @@ from lastbit.ledger.safekeeping import (
     restored as restored,
     spared_by as spared_by,
 )
-from lastbit.ledger.storage import Session as Session, user_name as user_name
+from lastbit.ledger.storage import Connections as Connections
 
 __all__ = [
     "Account",

@@ -20,7 +20,7 @@ Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256 as hashed
 from typing import Any, TypeAlias
@@ -28,10 +28,8 @@ from typing import Any, TypeAlias
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.entry import FIRST, LONGEST_ENTRY, Account, Entry, Malformed
-from lastbit.ledger.principals import Allowance, Principal
-from lastbit.ledger.records import UNREADABLE, WITHDRAWN, answer_problem, record_of
+from lastbit.ledger.records import UNREADABLE, record_of
 from lastbit.ledger.storage import Books, Place, damaged
-from lastbit.tables import Cost
 
 _KIND = re.compile(
     rb'"format":"lastbit ledger ([1-7])","kind":"([a-z]+)"'
@@ -44,7 +42,6 @@ IsAnswer: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """What the caller takes for an answer, of records that name the right question, price and plan."""
 UNUSABLE = '{"unusable":true}'
 """What stands for a draw that cannot be kept, or was not written by lastbit: it stays the draw."""
-_MOST_TRIED = 20  # answers to one question that are no answers, before it is asked anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,65 +92,12 @@ def stored(
         yield StoredEntry(*row)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What other entries say of records: looked up once, for many of them."""
-
-    withdrawn: set[str] = field(default_factory=set)
-    """The hashes of entries whose answer is withdrawn."""
-    costs: dict[str, Cost | None] = field(default_factory=dict)
-    """By their hashes: what reservations cost; those that are not here are looked up."""
-
-    def take(self, entry: Entry, hash_: str) -> None:
-        """An entry that was read, and its hash."""
-        if entry.kind == "reserved":
-            self.costs[hash_] = entry.cost
-        elif entry.kind == "withdrawn":
-            self.withdrawn.add(entry.reservation or "")
-
-
-def known_by(books: Books, entries: Iterable[Entry] = ()) -> Known:
-    """What these entries say, and what was withdrawn in this ledger."""
-    known = Known()
-    # most entries are charges and answers: to parse all of them would take long
-    for row in list(stored(books, "WHERE text LIKE ?", '%"kind":"withdrawn"%')):
-        known.take(intact(books.place, row), row.hash)
-    for entry in entries:
-        known.take(entry, entry.hash)
-    return known
-
-
-def numbered(books: Books, sequence: int, known: Known) -> Entry | None:
-    """The entry of this number, with its answer; one that does not fit means damage."""
-    row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
-    return None if row is None else entry_with_answer(books, row, known)
-
-
-def entry_with_answer(books: Books, row: StoredEntry, known: Known) -> Entry:
-    """The entry of a row, with its answer, or with why what is kept is none."""
-    entry = intact(books.place, row, whole=True)
-    if entry.kind == "drawn":  # numbers, and no answer
-        return replace(entry, record=None, unreadable=None)
-    if entry.record is None:
-        return entry
-    if row.hash in known.withdrawn:
-        return entry.without_answer(WITHDRAWN)
-    cost, paid = entry.cost, entry.reservation
-    if paid is not None:
-        if paid not in known.costs:
-            found = next(stored(books, "WHERE hash = ?", paid), None)
-            known.costs[paid] = None if found is None else intact(books.place, found).cost
-        cost = known.costs[paid]
-    problem = answer_problem(entry.record, entry, cost)
-    return entry if problem is None else entry.without_answer(problem)
-
-
 def intact(place: Place, row: StoredEntry, *, whole: bool = False) -> Entry:
     """The entry of a row, with its answer if `whole`; a ledger that holds another is damaged."""
     try:
         return row.read_whole() if whole else row.read()
     except Malformed as problem:
-        raise _broken(place, row.sequence, str(problem)) from None
+        raise broken(place, row.sequence, str(problem)) from None
 
 
 @dataclass(slots=True)
@@ -184,22 +128,8 @@ class Scan:
 
     def account(self, name: str) -> Account | None:
         """The account after its newest entry."""
-        newest = self.newest.get(_account(name))
+        newest = self.newest.get(account_letters(name))
         return None if newest is None else self.entry(newest).state
-
-    def principal(self, name: str) -> Principal | None:
-        """A principal, with the role given last."""
-        newest = self.named.get((NO_ACCOUNT, letters_of(name)))
-        return None if newest is None else principal_of(self.entry(newest))
-
-    def allowance(self, account: str, principal: str) -> Allowance | None:
-        """The allowance as its newest entry states it, unless a role was given since."""
-        letters = letters_of(principal)
-        role = self.named.get((NO_ACCOUNT, letters))
-        newest = self.named.get((_account(account), letters))
-        if role is None or newest is None or newest <= role:
-            return None
-        return self.entry(newest).allowance
 
     def open_reservations(self, account: str | None, question: str | None = None) -> list[Entry]:
         """What is charged and not answered, in order."""
@@ -211,10 +141,6 @@ class Scan:
             if found[1].startswith(start) and letters in found[1]
         ]
 
-    def closing(self, books: Books, reservation: Entry) -> Entry | None:
-        """The entry that answers a reservation, with the answer, or that makes it void."""
-        return self._whole(books, self.closed.get(reservation.hash.encode()))
-
     def draw(self, books: Books, reservation: Entry) -> str | None:
         """The noisy numbers that were drawn for a reservation, as they are kept."""
         if reservation.hash.encode() not in self.draws:
@@ -222,7 +148,7 @@ class Scan:
         number, _ = self.draws[reservation.hash.encode()]
         row = next(stored(books, "WHERE sequence = ?", number, records=True), None)
         if row is None:
-            raise _broken(self.place, number)
+            raise broken(self.place, number)
         entry = intact(self.place, row, whole=True)
         return row.record if entry.record is not None else UNUSABLE
 
@@ -233,14 +159,6 @@ class Scan:
             return False
         return self.entry(found).plan != plan or self.draw(books, reservation) == UNUSABLE
 
-    def newest_answer(self, books: Books, is_answer: IsAnswer) -> Entry | None:
-        """The newest answer to the question that was looked for; None: there is none."""
-        for number in self.answers[: -_MOST_TRIED - 1 : -1]:
-            entry = self._whole(books, number)
-            if entry is not None and entry.record is not None and is_answer(entry.record):
-                return entry
-        return None
-
     def drafted(self, **fields: Any) -> Entry:
         """A draft of an entry that states its account as it is now, if that is open."""
         name = fields["account"]
@@ -250,6 +168,12 @@ class Scan:
                 "spent": state.spent, "budget": state.budget, "neighbours": state.neighbours
             }  # fmt: skip
         return Entry(**fields)
+
+    def drafted_after(self, paid: Entry, **fields: Any) -> Entry:
+        """The same of an entry that follows from a reservation, and costs nothing more."""
+        question, data = paid.question, paid.fingerprint
+        named = {"account": paid.account, "question": question, "reservation": paid.hash}
+        return self.drafted(**named, fingerprint=data, **fields)
 
     def append(self, books: Books, draft: Entry, record: str | None = None) -> Entry:
         """Write a draft as the entry that follows the last one, at its time or now."""
@@ -268,31 +192,23 @@ class Scan:
         """The entry of this number and text."""
         return parsed(self.place, *found)
 
-    def _whole(self, books: Books, number: int | None) -> Entry | None:
-        if number is None:
-            return None
-        found = numbered(books, number, Known(self.withdrawn))
-        if found is None:
-            raise _broken(self.place, number)
-        return found
-
 
 def scanned(books: Books, *, account: str | None = None, question: str | None = None) -> Scan:
     """Read all entries; a chain that is not whole is refused."""
     place = books.place
     found = Scan(place)
-    sought = None if account is None or question is None else (_account(account), question)
+    sought = None if account is None or question is None else (account_letters(account), question)
     letters = b"" if sought is None else _question(sought[1])
     number, previous, given_out, text = 0, FIRST.encode(), None, b""
     for sequence, text, hash_, highest in books.texts():
         number, given_out = number + 1, highest
         if sequence != number or type(text) is not bytes:
-            raise _broken(place, number)
+            raise broken(place, number)
         if hashed(text).hexdigest().encode() != hash_:
-            raise _broken(place, number, "does not fit its hash")
+            raise broken(place, number, "does not fit its hash")
         told = _KIND.search(text)
         if told is None or b'"previous":"%b"' % previous not in text:
-            raise _broken(place, number)
+            raise broken(place, number)
         previous = hash_
         version, kind, name = told[1], told[2], text[: text.find(_AFTER_ACCOUNT)]
         found.newest[name] = (number, text)
@@ -301,23 +217,23 @@ def scanned(books: Books, *, account: str | None = None, question: str | None = 
             if principal is not None:
                 found.named[name, principal[1]] = (number, text)
             elif version == b"5":
-                raise _broken(place, number)
+                raise broken(place, number)
         if kind == b"reserved":
             found.open[hash_] = (number, text)
         elif kind in (b"settled", b"voided"):
             named = _NAMED.search(text)
             if named is None or found.open.pop(named[1], None) is None:
-                raise _broken(place, number)
+                raise broken(place, number)
             found.closed[named[1]] = number
         elif kind == b"drawn":
             named = _NAMED.search(text)
             if named is None or named[1] not in found.open or named[1] in found.draws:
-                raise _broken(place, number)
+                raise broken(place, number)
             found.draws[named[1]] = (number, text)
         elif kind == b"withdrawn":
             named = _NAMED.search(text)
             if named is None or named[1] not in found.answered:
-                raise _broken(place, number)
+                raise broken(place, number)
             found.answered.remove(named[1])
             found.withdrawn.add(named[1].decode())
         if kind in (b"settled", b"charge"):
@@ -337,9 +253,9 @@ def parsed(place: Place, number: int, text: bytes) -> Entry:
     try:
         entry = Entry.read(text.decode("ascii"))
     except (Malformed, UnicodeError):
-        raise _broken(place, number) from None
+        raise broken(place, number) from None
     if entry.sequence != number:
-        raise _broken(place, number)
+        raise broken(place, number)
     return entry
 
 
@@ -351,16 +267,12 @@ def time_of(text: bytes) -> str:
 
 def account_start(name: str) -> bytes:
     """How the text of every entry of an account begins."""
-    return _account(name) + _AFTER_ACCOUNT
+    return account_letters(name) + _AFTER_ACCOUNT
 
 
-def _account(name: str) -> bytes:
+def account_letters(name: str) -> bytes:
+    """How an entry begins that is of an account of this name, or of a longer one."""
     return f'{{"account":{canonical_json(name)}'.encode()
-
-
-def principal_of(entry: Entry) -> Principal:
-    """The principal that an entry gives a role to."""
-    return Principal(name=entry.principal or "", role=entry.role, since=entry.sequence)
 
 
 def letters_of(name: str) -> bytes:
@@ -375,5 +287,6 @@ def _question(question: str) -> bytes:
     return f'"question":{canonical_json(question)},'.encode()
 
 
-def _broken(place: Place, number: int, how: str = "does not follow the one before") -> Exception:
+def broken(place: Place, number: int, how: str = "does not follow the one before") -> Exception:
+    """The error of an entry that is not as it was written."""
     return damaged(place, f"was changed: entry {number} {how}; look at lastbit ledger verify")

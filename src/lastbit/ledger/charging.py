@@ -14,10 +14,14 @@ Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read,
          EXTRA). (c) `draw` and `settle` look for an earlier one under the same lock. All rest on
          SQLite, and on a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
-Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it
+Differs  what stewards and auditors do is in `ledger.py`, which adds to this and changes none of it.
+         Who may ask, what is left of an allowance, and which recorded answer is shown again is
+         decided by `principals.py` and `answers.py`, found by name: they refuse a call, or give a
+         record that is in the books, or what an entry says of an allowance. (a), (b) and one draw
+         hold whatever they say
 Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and
          test_overspending.py; tests/faults/test_killed.py: killed at each system call;
-         tests/ledger/test_charging.py: `Ledger` overrides none of it
+         tests/ledger/test_charging.py: `Ledger` overrides none of it, and the rules may lie
 """
 
 from __future__ import annotations
@@ -28,26 +32,17 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from lastbit.canonical import canonical_json, sha256
+from lastbit.canonical import sha256
 from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
-from lastbit.ledger.chain import (
-    UNUSABLE,
-    IsAnswer,
-    Scan,
-    intact,
-    known_by,
-    numbered,
-    scanned,
-    stored,
-)
+from lastbit.ledger.chain import UNUSABLE, IsAnswer, Scan, intact, scanned, stored
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.places import place_of, storage_of
-from lastbit.ledger.principals import Allowance, check_charging, moment_of
-from lastbit.ledger.records import claimed_neighbours, is_unicode, price_problem, record_of
-from lastbit.ledger.storage import SECRET_BYTES, Books, Session, damaged
+from lastbit.ledger.records import is_unicode, record_of
+from lastbit.ledger.storage import SECRET_BYTES, Books, Connections, damaged
 from lastbit.place_names import is_address
 from lastbit.tables import Cost
 
@@ -57,7 +52,6 @@ if TYPE_CHECKING:
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
 _MOST_NUMBERS = 1 << 23
-_ONCE = "let a steward run lastbit budget card.toml --set, once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +74,7 @@ class ChargingLedger:
     """A `Path`, or the `Address` of a database."""
     opened: str
     patience: float = field(default=PATIENCE, repr=False)
-    session: Session = field(default_factory=Session, repr=False, compare=False)
+    connections: Connections = field(default_factory=Connections, repr=False, compare=False)
     """Where a call leaves its connection for the next one."""
 
     @classmethod
@@ -89,18 +83,18 @@ class ChargingLedger:
         path: str | os.PathLike[str] | Address,
         *,
         patience: float = PATIENCE,
-        session: Session | None = None,
+        connections: Connections | None = None,
     ) -> Self:
-        """The ledger at this place, which must be there; its calls share the session's connection.
+        """The ledger at this place, which must be there; its calls share these connections.
 
-        Without a session it has one of its own.
+        Without them it has its own.
         """
-        place, session = place_of(path), Session() if session is None else session
-        with storage_of(place).connected(place, session, patience=patience) as books:
+        place, connections = place_of(path), Connections() if connections is None else connections
+        with storage_of(place).connected(place, connections, patience=patience) as books:
             first = next(stored(books, "WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
-        return cls(path=place, opened=first.hash, patience=patience, session=session)
+        return cls(path=place, opened=first.hash, patience=patience, connections=connections)
 
     def is_at(self, path: str | os.PathLike[str]) -> bool:
         """Whether this place is the ledger's own, by whatever name or user."""
@@ -115,10 +109,7 @@ class ChargingLedger:
 
     def _write_account(self, books: Books, chain: Scan, state: Account) -> Account:
         """An account as a card declares it, written down; refused to those who may only ask."""
-        known = chain.principal(books.user()) if chain.named else None
-        if not books.decides or (known is not None and known.role not in (None, "steward")):
-            what = "is not open" if chain.account(state.name) is None else "states no neighbours"
-            raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=_ONCE)
+        _rules_of_people().check_opening(books, chain, state)
         chain.append(books, budget_entry(state, who=None))
         return state
 
@@ -131,29 +122,8 @@ class ChargingLedger:
             return account
         if account.neighbours is not None:
             raise account.other_neighbours()
-        self._check_claims(books, account, neighbours)
+        _answers().check_claims(books, account, neighbours)
         return self._write_account(books, chain, account.with_neighbours(neighbours))
-
-    def _check_claims(self, books: Books, account: Account, neighbours: str | None) -> None:
-        """Refuse neighbours that an answer so far is not of; ledgers of old did not state them.
-
-        Records are their writers' word, so they may raise a doubt and do no more: it is the card of
-        somebody who may decide that says which neighbours there are.
-        """
-        if neighbours is None or account.unused:
-            return
-        rows = list(stored(books, "WHERE account = ? ORDER BY sequence", account.name))
-        entries = [intact(self.path, row) for row in rows]
-        known = known_by(books, entries)
-        for number in (entry.sequence for entry in entries if entry.result is not None):
-            answer = numbered(books, number, known)
-            record = {} if answer is None else answer.record or {}
-            if claimed_neighbours(record) not in (None, neighbours):
-                problem = f"{account.name} has answers about other neighbours or units"
-                problem += f": entry {number}"
-                remedy = "let cards that share an account declare the same neighbours and units; "
-                remedy += "if somebody made the entry up, a steward can run lastbit ledger withdraw"
-                raise InvalidParameter("account", problem=problem, remedy=remedy)
 
     def reserve(
         self,
@@ -222,12 +192,13 @@ class ChargingLedger:
         with self._connected() as books, books.transaction():
             chain = self._chain(books, account, draft.question)
             if chain.named:
-                allowance = asking_allowance(chain, account, draft.principal)
+                allowance = _rules_of_people().asking_allowance(chain, account, draft.principal)
             else:  # a ledger without principals is as it always was
                 draft = replace(draft, principal=None)
-            known = None if earlier is None else chain.newest_answer(books, earlier)
-            if known is not None:
-                return known
+            if earlier is not None:
+                known: Entry | None = _answers().newest_answer(books, chain, earlier)
+                if known is not None:
+                    return known
             before = self._with_neighbours(books, chain, account, draft.neighbours)
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(account, draft.question):
@@ -248,10 +219,9 @@ class ChargingLedger:
             )
             if allowance is not None:
                 when = books.now()
-                allowance = allowance.at(moment_of(when, chain.when)).charged(cost)
-                paid = with_allowance(replace(paid, when=when), allowance.principal, allowance)
-            entry = chain.append(books, paid, written)
-        return entry if written is None else entry.with_record(record_of(written) or {})
+                used = allowance.charged_at(cost, when, chain.when)
+                paid = replace(paid, when=when, limit=used.limit, used=used.used, since=used.since)
+            return chain.append(books, paid, written)
 
     def reservation(self, hash_: str) -> Entry:
         """The reservation of this hash, as the books have it."""
@@ -292,17 +262,8 @@ class ChargingLedger:
             if earlier is not None:
                 return earlier
             self._check_open(chain, reservation)
-            draft = chain.drafted(
-                kind="drawn",
-                account=reservation.account,
-                who=who,
-                question=reservation.question,
-                plan=plan_digest,
-                fingerprint=reservation.fingerprint,
-                result=sha256(numbers),
-                reservation=reservation.hash,
-            )
-            chain.append(books, draft, numbers)
+            draft = chain.drafted_after(reservation, kind="drawn", who=who, plan=plan_digest)
+            chain.append(books, replace(draft, result=sha256(numbers)), numbers)
         return numbers
 
     def settle(
@@ -324,34 +285,19 @@ class ChargingLedger:
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
-        written, answer = written_answer(record, reservation.cost, plan)
+        answers = _answers()
+        written, answer = answers.written_answer(record, reservation.cost, plan)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
-            earlier = chain.closing(books, reservation)
-            if earlier is not None and earlier.record is not None:
-                return earlier
-            if earlier is not None and earlier.unreadable is not None:
-                raise damaged(self.path, f"has an answer already, which {earlier.unreadable}")
+            earlier = answers.answer_before(books, chain, reservation)
             if earlier is not None:
-                why = "was restored from a backup, which made this price void"
-                if earlier.words is not None:
-                    why = f"has closed this reservation: {earlier.words[:200]}"
-                raise damaged(self.path, why)
+                return cast(Entry, earlier)
             self._check_open(chain, reservation)
             if chain.is_drawn_otherwise(books, reservation, plan):
                 problem = "is by another plan than its numbers were drawn by"
                 raise WrongType("answer", problem=problem, remedy="reserve it again")
-            draft = chain.drafted(
-                kind="settled",
-                account=reservation.account,
-                who=who,
-                question=reservation.question,
-                plan=plan,
-                fingerprint=reservation.fingerprint,
-                result=sha256(written),
-                reservation=reservation.hash,
-            )
-            entry = chain.append(books, draft, written)
+            draft = chain.drafted_after(reservation, kind="settled", who=who, plan=plan)
+            entry = chain.append(books, replace(draft, result=sha256(written)), written)
         return entry.with_record(answer)
 
     def _check_open(self, chain: Scan, reservation: Entry) -> None:
@@ -367,7 +313,7 @@ class ChargingLedger:
     def _connected(self) -> Iterator[Books]:
         """The ledger, open for one call; another one that was put in its place is refused."""
         storage = storage_of(self.path)
-        with storage.connected(self.path, self.session, patience=self.patience) as books:
+        with storage.connected(self.path, self.connections, patience=self.patience) as books:
             first = next(books.rows("WHERE sequence = 1"), None)
             if first is None or first[4] != self.opened:
                 raise damaged(
@@ -384,6 +330,17 @@ class ChargingLedger:
         return scanned(books, account=account, question=question)
 
 
+# found by name: what they decide is who may ask, and what is shown again; no sum rests on it
+
+
+def _rules_of_people() -> Any:
+    return import_module("lastbit.ledger.principals")
+
+
+def _answers() -> Any:
+    return import_module("lastbit.ledger.answers")
+
+
 def budget_entry(state: Account, *, who: str | None) -> Entry:
     """The draft of an entry that states an account."""
     return Entry(
@@ -394,41 +351,6 @@ def budget_entry(state: Account, *, who: str | None) -> Entry:
         budget=state.budget,
         neighbours=state.neighbours,
     )
-
-
-def asking_allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
-    """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
-    who = None if name is None else chain.principal(name)
-    allowance = None if name is None else chain.allowance(account, name)
-    check_charging(who, name, account, allowance)
-    return allowance
-
-
-def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
-    """An entry that states an allowance as it is after it."""
-    if state is None:
-        return replace(entry, principal=principal)
-    return replace(
-        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
-    )
-
-
-def written_answer(
-    record: Mapping[str, Any], cost: Cost | None, plan: str | None
-) -> tuple[str, dict[str, Any]]:
-    """The text of an answer, and the answer as read from it.
-
-    One of another price or plan than is paid for is refused.
-    """
-    written = canonical_json({**record, "entry": None})
-    answer = record_of(written)
-    if answer is None:
-        problem, remedy = "is larger or deeper than a ledger keeps", "ask for fewer groups at once"
-        raise WrongType("answer", problem=problem, remedy=remedy)
-    other = price_problem(answer, cost, plan)
-    if other is not None:
-        raise WrongType("answer", problem=other, remedy="pass the one that was reserved")
-    return written, answer
 
 
 def secret_of(books: Books) -> bytes:

@@ -18,7 +18,6 @@ from lastbit.ledger.chain import (
     account_start,
     letters_of,
     parsed,
-    principal_of,
     time_of,
 )
 from lastbit.ledger.entry import (
@@ -31,14 +30,13 @@ from lastbit.ledger.entry import (
     filter_price,
     moved_up,
 )
+from lastbit.ledger.limits import CURRENCIES, ROLES, Limit, Role
 from lastbit.ledger.principals import (
-    CURRENCIES,
-    ROLES,
     Allowance,
-    Limit,
     Principal,
-    Role,
     moment_of,
+    named_allowance,
+    principal_of,
 )
 from lastbit.ledger.storage import Books
 from lastbit.ledger.words import in_words
@@ -162,7 +160,7 @@ def allowances_of(chain: Scan) -> list[Allowance]:
     """All allowances that are in force."""
     named = [chain.entry(newest) for key, newest in chain.named.items() if key[0] != NO_ACCOUNT]
     pairs = ((entry.account or "", entry.principal or "") for entry in named)
-    allowances = (chain.allowance(*pair) for pair in pairs)
+    allowances = (named_allowance(chain, *pair) for pair in pairs)
     return [one for one in allowances if one is not None]
 
 

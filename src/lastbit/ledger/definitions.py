@@ -6,13 +6,14 @@ number, names the hash before, fits its own hash, and its record the digest it s
 that was paid and the plan; it says when it is written, by the server's clock; a charge adds its
 price to what was spent, and stays within a budget of plain sums (a filter's sums are not worked out
 here: such an account is charged through `decide` alone); a reservation is drawn once, and answered
-once; no sum goes down; an account's neighbours stay once something is spent; what opens an account,
-or changes a budget, a role or an allowance, voids a reservation, withdraws an answer or notes the
-head of another ledger, goes through `decide`. Once there are principals (`principals.py`), a charge
-names one who may ask: by `append` whoever is signed in, who alone then answers it, by `decide`
-anybody; and that of an analyst states `since` as the server's clock and the entry before have it,
-and what is used of the limit. `well_formed` and `readable` let nothing in that lastbit would not
-read again. Whoever breaks a rule gets an error, and nothing is written.
+once, by the plan of its draw; no sum goes down; an account's neighbours stay once something is
+spent; what opens an account, or changes a budget, a role or an allowance, voids a reservation,
+withdraws an answer or notes the head of another ledger, goes through `decide`. Once there are
+principals (`principals.py`), a charge names one who may ask: by `append` whoever is signed in, who
+alone then answers it, by `decide` anybody; and that of an analyst states `since` as the server's
+clock and the entry before have it, and what is used of the limit. `well_formed` and `readable` let
+nothing in that lastbit would not read again. Whoever breaks a rule gets an error, and nothing is
+written.
 """
 
 from __future__ import annotations
@@ -280,6 +281,7 @@ DECLARE
     now_head {s}.head%ROWTYPE;
     paid {s}.entries%ROWTYPE;
     before json;
+    draw json;
     limits text;
     currency text;
     fits boolean;
@@ -352,11 +354,7 @@ BEGIN
         fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
             AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
             AND given_record IS NOT NULL
-            AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.reservation = answered)
-            AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.account = given_account
-                AND e.question IS NOT DISTINCT FROM given_question
-                AND e.text LIKE '%"kind":"drawn"%'
-                AND {s}.field({s}.read(e.text), 'reservation') = answered);
+            AND NOT EXISTS (SELECT FROM {s}.entries AS e WHERE e.reservation = answered);
     ELSIF kind = 'withdrawn' THEN
         SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
         fits := fits AND steady AND given_record IS NULL AND paid.record IS NOT NULL
@@ -375,6 +373,15 @@ BEGIN
         fits := fits AND given_record IS NULL;
     ELSIF kind NOT IN ('charge', 'reserved') THEN
         fits := false;
+    END IF;
+    -- a reservation has one draw, and the plan of that answers it
+    IF kind IN ('drawn', 'settled') THEN
+        SELECT {s}.read(e.text) INTO draw FROM {s}.entries AS e
+            WHERE e.account = given_account AND e.question IS NOT DISTINCT FROM given_question
+                AND e.text LIKE '%"kind":"drawn"%'
+                AND {s}.field({s}.read(e.text), 'reservation') = answered LIMIT 1;
+        fits := fits AND (draw IS NULL OR kind = 'settled'
+            AND {s}.field(draw, 'plan') IS NOT DISTINCT FROM {s}.field(entry, 'plan'));
     END IF;
     -- a record may name its price and plan, which are those of its entry
     IF given_record IS NOT NULL THEN
@@ -543,7 +550,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
         "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": 3,
-        "38ed1cadd3c600b0a5082642f8cad558dfd4509966ea9f1b207fcbd75bbfa18d": LAYOUT,
+        "8ff425e6be6466aade3d93e228b45fcd25bacdd8452dca60428db1c975afec34": LAYOUT,
     }
 )
 """The layout, by the digest of what `LOOKED_AT` finds in it, whatever the schema's name."""

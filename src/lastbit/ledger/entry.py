@@ -59,15 +59,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import InvalidParameter
-from lastbit.ledger.principals import (
-    CURRENCIES,
-    ROLES,
-    Allowance,
-    Limit,
-    Role,
-    Total,
-    for_people,
-)
+from lastbit.ledger.limits import CURRENCIES, ROLES, Limit, Role, Total
 from lastbit.privacy import NOTHING_SPENT, GaussianCost, GaussianFilter, MomentCost, MomentFilter
 from lastbit.reading import parse_json
 from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price
@@ -236,6 +228,11 @@ class Account:
             raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
 
 
+def for_people() -> Any:
+    """The words of refusals, and what remains; found by name, since no charge rests on them."""
+    return import_module("lastbit.ledger.words")
+
+
 def moved_up(amount: Cost) -> Cost:
     """The amount, or the next one on the grid of prices."""
     return Cost(**{name: next_price(getattr(amount, name)) for name in CURRENCIES})
@@ -365,19 +362,6 @@ class Entry:
             return None
         return Account(
             name=self.account, budget=self.budget, spent=self.spent, neighbours=self.neighbours
-        )
-
-    @property
-    def allowance(self) -> Allowance | None:
-        """The allowance as it was after this entry."""
-        if self.account is None or self.principal is None or self.limit is None:
-            return None
-        return Allowance(
-            account=self.account,
-            principal=self.principal,
-            limit=self.limit,
-            used=self.used or Total(),
-            since=self.since,
         )
 
     def with_record(self, record: Mapping[str, Any]) -> Entry:

@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lastbit.errors import LastbitError
-from lastbit.ledger.chain import StoredEntry, principal_of
+from lastbit.ledger.answers import answer_problem
+from lastbit.ledger.chain import StoredEntry
 from lastbit.ledger.deciding import (
     check_allowed,
     check_role,
@@ -30,8 +31,15 @@ from lastbit.ledger.deciding import (
     with_budget,
 )
 from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
-from lastbit.ledger.principals import Allowance, Principal, check_charging, is_time, moment_of
-from lastbit.ledger.records import answer_problem
+from lastbit.ledger.principals import (
+    Allowance,
+    Principal,
+    allowance_of,
+    check_charging,
+    is_time,
+    moment_of,
+    principal_of,
+)
 from lastbit.tables import Cost
 
 
@@ -208,11 +216,11 @@ class _Rights:
         except LastbitError:
             who = entry.who if entry.kind == "allowance" else name
             yield f"entry {entry.sequence} is more than {(who or '')[:80]} may do"
-        if entry.allowance != expected:
+        if allowance_of(entry) != expected:
             yield f"entry {entry.sequence} states a limit, or what is used of it, wrongly"
         if entry.cost is not None:
             self.charges.setdefault(pair, []).append((moment, entry.cost))
-        self.allowances[pair] = entry.allowance
+        self.allowances[pair] = allowance_of(entry)
 
     def _after(
         self, entry: Entry, pair: tuple[str, str], before: Allowance | None, moment: str

@@ -18,11 +18,19 @@ from typing import Any, Self
 from lastbit.addresses import Address
 from lastbit.canonical import digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger.chain import IsAnswer, Known, Scan, intact, known_by, numbered, stored
+from lastbit.ledger.answers import (
+    Known,
+    check_claims,
+    closing_entry,
+    known_by,
+    newest_answer,
+    numbered,
+    written_answer,
+)
+from lastbit.ledger.chain import IsAnswer, Scan, intact, stored
 from lastbit.ledger.charging import (
     PATIENCE,
     ChargingLedger,
-    asking_allowance,
     budget_entry,
     check_charge,
     check_name,
@@ -30,9 +38,7 @@ from lastbit.ledger.charging import (
     is_text,
     not_open,
     secret_of,
-    with_allowance,
     without_secret,
-    written_answer,
 )
 from lastbit.ledger.deciding import (
     accounts_of,
@@ -49,10 +55,19 @@ from lastbit.ledger.deciding import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.examination import chain_problems
+from lastbit.ledger.inspection import inspected
+from lastbit.ledger.limits import Limit, Role
 from lastbit.ledger.making import make_ledger, upgrade_ledger
 from lastbit.ledger.places import place_of
-from lastbit.ledger.principals import Allowance, Limit, Principal, Role, moment_of
-from lastbit.ledger.storage import Books, Session, damaged, unusable
+from lastbit.ledger.principals import (
+    Allowance,
+    Principal,
+    asking_allowance,
+    moment_of,
+    named_allowance,
+    named_principal,
+)
+from lastbit.ledger.storage import Books, Connections, damaged, unusable
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
@@ -79,7 +94,7 @@ class Ledger(ChargingLedger):
         path: str | os.PathLike[str] | Address,
         *,
         patience: float = PATIENCE,
-        session: Session | None = None,
+        connections: Connections | None = None,
     ) -> Self:
         """The ledger at this place; a new one if that is a path and there is no file.
 
@@ -89,7 +104,7 @@ class Ledger(ChargingLedger):
         place = place_of(path)
         if isinstance(place, Path) and not os.path.exists(place):
             make_ledger(place, patience=patience)
-        return cls.existing(place, patience=patience, session=session)
+        return cls.existing(place, patience=patience, connections=connections)
 
     @classmethod
     def init(cls, path: str | os.PathLike[str] | Address, *, patience: float = PATIENCE) -> Self:
@@ -111,14 +126,14 @@ class Ledger(ChargingLedger):
     @contextmanager
     def connection(self) -> Iterator[Self]:
         """Inside, calls of this ledger use one connection again and again."""
-        with self.session.lasting():
+        with self.connections.lasting():
             yield self
 
     @property
     def user(self) -> str:
         """In whose name this process acts: the database's user, or the operating system's."""
         with self._connected() as books:
-            return books.user()
+            return inspected(books).user()
 
     def account(self, name: str, budget: Budget | None, neighbours: str | None = None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit.
@@ -181,7 +196,7 @@ class Ledger(ChargingLedger):
         """
         with self._connected() as books:
             chain = self._chain(books, account, question)
-            answer = chain.newest_answer(books, is_answer)
+            answer = newest_answer(books, chain, is_answer)
         return None if answer is None or answer.record is None else dict(answer.record)
 
     def holds(self, entry: Entry) -> bool | None:
@@ -224,7 +239,7 @@ class Ledger(ChargingLedger):
             check_budget(budget)
             account, words = before or Account(name=name, budget=None), None
             if account.neighbours is None:
-                self._check_claims(books, account, neighbours)
+                check_claims(books, account, neighbours)
             account = account.with_neighbours(neighbours)
             if not agrees:
                 charges: list[Cost] = []
@@ -266,7 +281,7 @@ class Ledger(ChargingLedger):
         """The principal of this name, who may have been removed."""
         check_name(name, "principal")
         with self._connected() as books:
-            return self._chain(books).principal(name)
+            return named_principal(self._chain(books), name)
 
     def set_principal(self, name: str, role: Role | None, *, by: str) -> Principal:
         """Give somebody a role, or None to remove them; stewards decide it, and it is recorded.
@@ -315,7 +330,7 @@ class Ledger(ChargingLedger):
             if chain.account(account) is None:
                 raise not_open(account)
             check_allowed(principals_of(chain), principal, limit, by=by)
-            before, after = chain.allowance(account, principal), None
+            before, after = named_allowance(chain, account, principal), None
             moment = moment_of(when, chain.when)
             if limit is not None:
                 check_limit(limit)
@@ -354,7 +369,7 @@ class Ledger(ChargingLedger):
         check_texts(words=words, who=who)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
-            earlier = chain.closing(books, reservation)
+            earlier = closing_entry(books, chain, reservation)
             if earlier is not None and earlier.kind == "settled":
                 problem, remedy = "is answered already", "show the answer"
                 raise InvalidParameter("reservation", problem=problem, remedy=remedy)
@@ -380,7 +395,7 @@ class Ledger(ChargingLedger):
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
         with self._connected() as books:
-            found = self._chain(books).closing(books, reservation)
+            found = closing_entry(books, self._chain(books), reservation)
         return found if found is not None and found.kind == "settled" else None
 
     def paid_at(self, entry: Entry) -> int:
@@ -428,7 +443,7 @@ class Ledger(ChargingLedger):
         check_charge(draft)
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
-        written, _ = written_answer(record, cost, plan_digest)
+        written, answer = written_answer(record, cost, plan_digest)
         asked = record.get("asked")
         told = asked if isinstance(asked, Mapping) else {}
         draft = replace(
@@ -438,7 +453,8 @@ class Ledger(ChargingLedger):
             query=None if told.get("query") is None else digest_of(told["query"]),
         )
         earlier = None if fresh else bool
-        return self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
+        entry = self._charge(draft, written, earlier=earlier, gaussian_noise=gaussian_noise)
+        return entry.with_record(answer) if entry.record is None else entry
 
     def withdraw(self, sequence: int, *, words: str, who: str | None = None) -> Entry:
         """Use the answer of an entry no more: one that is unreadable, say, or was made up.
@@ -549,10 +565,10 @@ class Ledger(ChargingLedger):
         found: list[str] = []
         no_answers: dict[int, str] = {}
         try:
-            with self._connected() as books, books.snapshot():
-                found += books.problems()
+            with self._connected() as books, inspected(books).snapshot():
+                found += inspected(books).problems()
                 rows = stored(books, "ORDER BY sequence", records=True)
-                secret, last = books.secret_digest(), books.last()
+                secret, last = inspected(books).secret_digest(), inspected(books).last()
                 if secret is None:
                     raise without_secret(books)
                 found += chain_problems(
@@ -583,6 +599,15 @@ def _decider(books: Books, chain: Scan, who: str | None) -> str | None:
     """Who decides; of a ledger with principals it must be a steward."""
     if not chain.named:
         return who
-    decider = books.user() if who is None else who
+    decider = inspected(books).user() if who is None else who
     check_deciding(principals_of(chain), decider)
     return decider
+
+
+def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Entry:
+    """An entry that states an allowance as it is after it."""
+    if state is None:
+        return replace(entry, principal=principal)
+    return replace(
+        entry, principal=principal, limit=state.limit, used=state.used, since=state.since
+    )

@@ -29,11 +29,11 @@ from lastbit.ledger.sqlite import (
     raw,
     translated,
 )
-from lastbit.ledger.storage import ALONE, SECRET_BYTES, Books, Place, Session, unusable
+from lastbit.ledger.storage import ALONE, SECRET_BYTES, Books, Connections, Place, unusable
 from lastbit.sampling import secure_bits
 
 VERSION = 2
-"""The tables of all versions are the same, and a file becomes 3 to 6 with the first entry
+"""The tables of all versions are the same, and a file becomes 3 to 7 with the first entry
 that needs it; a new one begins as 2."""
 
 
@@ -60,7 +60,7 @@ def write_ledger(
 def upgrade_ledger(place: Place, *, patience: float) -> bool:
     """Bring a ledger to the tables of this lastbit; False if it has them, as every file does."""
     if isinstance(place, Path):
-        with connected(place, Session(), patience=patience):
+        with connected(place, Connections(), patience=patience):
             return False
     return bool(_postgres(place).upgraded(place, patience=patience))
 

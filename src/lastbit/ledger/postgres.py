@@ -4,7 +4,7 @@ Law      a transaction that writes locks the one row of `head` before it reads a
          COMMITTED, with synchronous_commit = on. Entries are appended by functions of the ledger's
          owner alone, which check number, hash, link, record and sum again under the same lock; no
          other role may write to a table
-Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost while it commits
+Theorem  (a), (b) and (c) of `charging.py`. (d) A call whose connection is lost while it commits
          returns only if its entry is there for good, and raises "nothing was charged" only if it
          is not there and never will be. (e) A role that holds no more than `append` cannot change,
          drop or reorder an entry, open an account, change a budget, its neighbours, a role or an
@@ -16,12 +16,13 @@ Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost wh
 Proof    (a) under READ COMMITTED each statement sees all that was committed before it began. The
          lock is given when whoever held it has committed or aborted; every charge holds it; so what
          is read after it is the last state until the commit; `entered` refuses what was read
-         earlier. (b) COMMIT returns when the log is
-         synced; fsync, full_page_writes and synchronous_commit are looked at, a replica and
-         unlogged tables are refused. (c) as in `ledger.py`, and by a unique index. (d) The lost
-         transaction holds the lock until it has ended, either way. So whoever gets the lock
-         afterwards, on a new connection, sees the entry, or it was aborted. (e) by the grants, and
-         the rules in `definitions.py`
+         earlier. (b) COMMIT returns when the log is synced; fsync, full_page_writes and
+         synchronous_commit are looked at, a replica and unlogged tables are refused. (c) as in
+         `charging.py`; besides, a second answer is refused by a unique index, and a second draw, or
+         an answer by another plan than that of the draw, by `entered`. (d) The lost transaction
+         holds the lock until it has ended, either way. So whoever gets the lock afterwards, on a
+         new connection, sees the entry, or it was aborted. (e) by the grants, and the rules in
+         `definitions.py`
 Differs  a promoted replica that lacks the last commits forgets charges: where there are replicas,
          synchronous_standby_names must name one, and a head noted elsewhere tells. Whoever owns the
          tables, or is a superuser, can do anything; the chain and an anchor show it. What such a
@@ -58,7 +59,7 @@ from lastbit.ledger.definitions import (
     digest_of_lines,
 )
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.storage import ALONE, NEWEST, Row, Session, damaged, row_of, unusable
+from lastbit.ledger.storage import ALONE, NEWEST, Connections, Row, damaged, row_of, unusable
 from lastbit.servers import unreached
 
 OLDEST_SERVER = 15
@@ -217,14 +218,16 @@ _CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked a
 
 
 @contextmanager
-def connected(place: Address, session: Session, *, patience: float) -> Iterator[PostgresBooks]:
+def connected(
+    place: Address, connections: Connections, *, patience: float
+) -> Iterator[PostgresBooks]:
     """A ledger, open for one call; anything but a ledger of this version is refused.
 
     To sign in costs more than to charge, so a connection is left for the next call, with no
     transaction open; a server that went away meanwhile is noticed, and asked again.
     """
     with ALONE.lock, translated(place):
-        books = session.take((place, patience))
+        books = connections.take((place, patience))
         if books is None or not books.is_alive():
             books = PostgresBooks(place, patience)
         try:
@@ -234,7 +237,7 @@ def connected(place: Address, session: Session, *, patience: float) -> Iterator[
             if books.raw is not None and books.status != TransactionStatus.IDLE:
                 books.close()
             if books.raw is not None:
-                session.leave((place, patience), books, None)
+                connections.leave((place, patience), books, None)
 
 
 @dataclass(slots=True)

@@ -28,6 +28,8 @@ Proof    the first day of a period is a rising function of the moment, and the m
          allowance is a running maximum. So the charges fall into runs of one `since`, each later
          than the one before; `used` is the sum of the run, to which `charged` adds each price
          before it compares. A refresh begins the next run, and no run begins twice
+So       what is here is not trusted with privacy: a charge takes from it a refusal, or what its
+         entry says of an allowance, and nothing else
 Differs  in PostgreSQL the clock is the server's. In a file it is that of the computer that charges,
          and those who may write the file can write anything: there the chain shows what was done
 Checked  tests/ledger/test_principals.py: against a naive model, with clocks that go back and forth;
@@ -39,19 +41,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from fractions import Fraction
-from importlib import import_module
-from typing import Any, Literal, TypeAlias, cast, get_args
 
-from lastbit.errors import InvalidParameter, NotAllowed, WrongType
+from lastbit.errors import InvalidParameter, NotAllowed
+from lastbit.ledger.chain import NO_ACCOUNT, Scan, account_letters, letters_of
+from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.inspection import inspected
+from lastbit.ledger.limits import CURRENCIES, Limit, Period, Role, Total
+from lastbit.ledger.storage import Books
+from lastbit.ledger.words import beyond_allowance
 from lastbit.tables import Cost
 
-Role: TypeAlias = Literal["steward", "analyst", "auditor"]
-Period: TypeAlias = Literal["day", "week", "month", "year"]
-ROLES: tuple[Role, ...] = get_args(Role)
-PERIODS: tuple[Period, ...] = get_args(Period)
-CURRENCIES = ("epsilon", "delta", "rho")
 _WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
+NOTHING_USED = Total()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,78 +75,10 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """How much an allowance allows in a period (None: ever).
-
-    Prices in epsilon, or in rho, where that is None are refused. A delta that is None is limited by
-    the account alone.
-    """
-
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    rho: Fraction | None = None
-    period: Period | None = None
-
-    def __post_init__(self) -> None:
-        for name in CURRENCIES:
-            number = getattr(self, name)
-            if number is None:
-                continue
-            if not isinstance(number, Fraction) or number < 0:
-                problem, remedy = "is not an exact number from 0 up", "pass a Fraction"
-                raise WrongType(f"limit: {name}", problem=problem, remedy=remedy)
-        if self.epsilon is None and self.rho is None:
-            problem, remedy = "names no price", "name epsilon, or rho"
-            raise InvalidParameter("limit", problem=problem, remedy=remedy)
-        if self.period not in (None, *PERIODS):
-            problem, remedy = "has an unknown period", f"pass one of {', '.join(PERIODS)}, or None"
-            raise InvalidParameter("limit", problem=problem, remedy=remedy)
-
-    def to_json(self) -> dict[str, str | None]:
-        """Exact fractions as text."""
-        numbers = {name: getattr(self, name) for name in CURRENCIES}
-        told = {name: None if n is None else str(n) for name, n in numbers.items()}
-        return {**told, "period": self.period}
-
-    def since(self, moment: str) -> str | None:
-        """The first day of the period in which a moment lies.
-
-        >>> [Limit(rho=Fraction(1), period=p).since("2026-11-18T09:30") for p in PERIODS]
-        ['2026-11-18', '2026-11-16', '2026-11-01', '2026-01-01']
-        """
-        day = date.fromisoformat(moment[:10])
-        match self.period:
-            case "week":
-                day -= timedelta(days=min(day.weekday(), (day - date.min).days))
-            case "month":
-                day = day.replace(day=1)
-            case "year":
-                day = day.replace(month=1, day=1)
-            case None:
-                return None
-        return day.isoformat()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
-    """A sum of prices, of both currencies if an account takes both."""
-
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-
-    def __add__(self, price: Cost) -> Total:
-        return Total(**{n: getattr(self, n) + getattr(price, n) for n in CURRENCIES})
-
-    def to_json(self) -> dict[str, str]:
-        """Exact fractions as text."""
-        return {name: str(getattr(self, name)) for name in CURRENCIES}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
     """What an analyst may charge to an account, and what is used of it since the period began.
 
+    >>> from fractions import Fraction
     >>> limit = Limit(epsilon=Fraction(1), period="month")
     >>> mine = Allowance(account="visits", principal="ada", limit=limit, since="2026-11-01")
     >>> mine = mine.charged(Cost(epsilon=Fraction(2, 3)))
@@ -160,7 +93,7 @@ class Allowance:
     account: str
     principal: str
     limit: Limit
-    used: Total = Total()
+    used: Total = NOTHING_USED
     since: str | None = None
 
     @property
@@ -172,10 +105,14 @@ class Allowance:
 
     def at(self, moment: str) -> Allowance:
         """The allowance at a moment: refreshed if a later period has begun, and else as it is."""
-        since = self.limit.since(moment)
+        since = first_day(self.limit.period, moment)
         if since is None or since <= (self.since or ""):
             return self
         return replace(self, used=Total(), since=since)
+
+    def charged_at(self, cost: Cost, when: str, before: str) -> Allowance:
+        """The same at a time, after an entry of another one."""
+        return self.at(moment_of(when, before)).charged(cost)
 
     def charged(self, cost: Cost) -> Allowance:
         """The allowance after this charge; refused if its limit does not allow it."""
@@ -188,13 +125,64 @@ class Allowance:
         for name in CURRENCIES:
             most = getattr(self.limit, name)
             if getattr(cost, name) and most is not None and getattr(after, name) > most:
-                raise cast(Exception, for_people().beyond_allowance(self, cost))
+                raise beyond_allowance(self, cost)
         return replace(self, used=after)
 
 
-def for_people() -> Any:
-    """The words of refusals; found by name, since no charge rests on them."""
-    return import_module("lastbit.ledger.words")
+def first_day(period: Period | None, moment: str) -> str | None:
+    """The first day of the period in which a moment lies.
+
+    >>> [first_day(period, "2026-11-18T09:30") for period in ("day", "week", "month", "year")]
+    ['2026-11-18', '2026-11-16', '2026-11-01', '2026-01-01']
+    """
+    day = date.fromisoformat(moment[:10])
+    match period:
+        case "week":
+            day -= timedelta(days=min(day.weekday(), (day - date.min).days))
+        case "month":
+            day = day.replace(day=1)
+        case "year":
+            day = day.replace(month=1, day=1)
+        case None:
+            return None
+    return day.isoformat()
+
+
+# ---------------------------------------------------------------- in a chain of entries
+
+
+def principal_of(entry: Entry) -> Principal:
+    """The principal that an entry gives a role to."""
+    return Principal(name=entry.principal or "", role=entry.role, since=entry.sequence)
+
+
+def allowance_of(entry: Entry) -> Allowance | None:
+    """The allowance as it was after an entry."""
+    if entry.account is None or entry.principal is None or entry.limit is None:
+        return None
+    return Allowance(
+        account=entry.account,
+        principal=entry.principal,
+        limit=entry.limit,
+        used=entry.used or Total(),
+        since=entry.since,
+    )
+
+
+def named_principal(chain: Scan, name: str) -> Principal | None:
+    """A principal, with the role given last."""
+    newest = chain.named.get((NO_ACCOUNT, letters_of(name)))
+    return None if newest is None else principal_of(chain.entry(newest))
+
+
+def named_allowance(chain: Scan, account: str, principal: str) -> Allowance | None:
+    """The allowance as its newest entry states it, unless a role was given since."""
+    letters = letters_of(principal)
+    role = chain.named.get((NO_ACCOUNT, letters))
+    newest = chain.named.get((account_letters(account), letters))
+    if role is None or newest is None or newest <= role:
+        return None
+    return allowance_of(chain.entry(newest))
 
 
 # ---------------------------------------------------------------- the rules
@@ -231,3 +219,20 @@ def check_charging(
         raise NotAllowed(
             f"{named} has no allowance for {account}; let a steward run lastbit allowance set"
         )
+
+
+def asking_allowance(chain: Scan, account: str, name: str | None) -> Allowance | None:
+    """Refuse a principal who may not ask this account; else an analyst's allowance for it."""
+    who = None if name is None else named_principal(chain, name)
+    allowance = None if name is None else named_allowance(chain, account, name)
+    check_charging(who, name, account, allowance)
+    return allowance
+
+
+def check_opening(books: Books, chain: Scan, state: Account) -> None:
+    """Refuse those who may only ask to write an account as a card declares it."""
+    known = named_principal(chain, inspected(books).user()) if chain.named else None
+    if not books.decides or (known is not None and known.role not in (None, "steward")):
+        what = "is not open" if chain.account(state.name) is None else "states no neighbours"
+        remedy = "let a steward run lastbit budget card.toml --set, once"
+        raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=remedy)

@@ -20,16 +20,11 @@ from typing import Any
 from lastbit.addresses import Address
 from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
-from lastbit.ledger.chain import (
-    Scan,
-    entry_with_answer,
-    intact,
-    known_by,
-    scanned,
-    stored,
-)
+from lastbit.ledger.answers import entry_with_answer, known_by
+from lastbit.ledger.chain import Scan, intact, scanned, stored
 from lastbit.ledger.charging import secret_of
 from lastbit.ledger.entry import Entry
+from lastbit.ledger.inspection import inspected
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
@@ -90,7 +85,7 @@ def check_output(option: str, path: Place, spared: Spared) -> None:
 
 def _connected(ledger: Ledger) -> AbstractContextManager[Books]:
     storage = storage_of(ledger.path)
-    return storage.connected(ledger.path, ledger.session, patience=ledger.patience)
+    return storage.connected(ledger.path, ledger.connections, patience=ledger.patience)
 
 
 def copied(
@@ -108,7 +103,7 @@ def copied(
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    with _connected(ledger) as source, source.snapshot():
+    with _connected(ledger) as source, inspected(source).snapshot():
 
         def fill(target: Books) -> None:
             for row in stored(source, "ORDER BY sequence", records=True):

@@ -18,29 +18,25 @@ it, and without a page that it remembers. Threads may take turns with one, under
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.ledger.entry import Entry
+from lastbit.ledger.entry import Entry, for_people
 from lastbit.ledger.storage import (
     ALONE,
     NEWEST,
-    SECRET_BYTES,
+    Connections,
     Row,
-    Session,
     damaged,
     row_of,
     unusable,
-    user_name,
 )
 
 APPLICATION = 0x6C62_6C67  # "lblg"
@@ -70,6 +66,10 @@ _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
+
+
+_DAMAGE = OSError, UnicodeError, OverflowError, MemoryError
+"""What Python raises of a file that cannot be reached, or holds what no ledger holds."""
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
@@ -141,7 +141,7 @@ def raw(place: Path, *, patience: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def connected(place: Path, session: Session, *, patience: float) -> Iterator[SqliteBooks]:
+def connected(place: Path, connections: Connections, *, patience: float) -> Iterator[SqliteBooks]:
     """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
     with ALONE.lock, translated(place):
         place_of(place)
@@ -152,7 +152,7 @@ def connected(place: Path, session: Session, *, patience: float) -> Iterator[Sql
         if empty:
             raise damaged(place, "is empty; if a new one is meant, delete it first")
         with ExitStack() as held:
-            connection = session.take(_key(place, patience)) or raw(place, patience=patience)
+            connection = connections.take(_key(place, patience)) or raw(place, patience=patience)
             held.callback(connection.close)
             # SQLite forgets pages if a counter in the file has changed. A file that is
             # overwritten in place by another ledger may have the same counter
@@ -160,9 +160,9 @@ def connected(place: Path, session: Session, *, patience: float) -> Iterator[Sql
             _check_schema(place, connection)
             yield SqliteBooks(place, connection)
             # closed if the call failed, or left a transaction open
-            if session.lasts and not connection.in_transaction:
+            if connections.lasts and not connection.in_transaction:
                 held.pop_all()
-                session.leave(_key(place, patience), connection, connection.close)
+                connections.leave(_key(place, patience), connection, connection.close)
 
 
 def _state(place: Path) -> tuple[int, ...] | None:
@@ -195,21 +195,8 @@ class SqliteBooks:
             yield
             self.raw.execute("COMMIT")
         finally:
-            self._ended()  # refused, failed, or interrupted before the commit
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """A reader waits for writers and then keeps them out."""
-        self.raw.execute("BEGIN")
-        try:
-            self.raw.execute("SELECT max(sequence) FROM entries").fetchall()
-            yield
-        finally:
-            self._ended()
-
-    def _ended(self) -> None:
-        if self.raw.in_transaction:
-            self.raw.execute("ROLLBACK")
+            if self.raw.in_transaction:  # refused, failed, or interrupted before the commit
+                self.raw.execute("ROLLBACK")
 
     def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
         """As bytes, since hashes are of bytes; one statement is one state of the file."""
@@ -245,22 +232,9 @@ class SqliteBooks:
             row_of(entry, record),
         )
 
-    def user(self) -> str:
-        return user_name()
-
-    def last(self) -> int | None:
-        found = self.raw.execute("SELECT seq FROM sqlite_sequence").fetchone()
-        return None if found is None else int(found[0])
-
     def secret(self) -> object:
         found = self.raw.execute("SELECT value FROM secret").fetchone()
         return None if found is None else found[0]
-
-    def secret_digest(self) -> str | None:
-        found = self.secret()
-        if not isinstance(found, bytes) or len(found) != SECRET_BYTES:
-            return None
-        return hashlib.sha256(found).hexdigest()
 
     def check_writable(self) -> None:
         """Refuse to write where SQLite would take a page that is in use for a free one.
@@ -276,10 +250,6 @@ class SqliteBooks:
             free and self.raw.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         ):
             raise damaged(self.place, "is damaged (its count of pages is wrong); restore a backup")
-
-    def problems(self) -> Iterator[str]:
-        if self.raw.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-            yield "SQLite finds the file itself damaged"
 
 
 def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
@@ -305,41 +275,8 @@ def translated(place: Path) -> Iterator[None]:
         yield
     except LastbitError:
         raise
-    except sqlite3.Error as error:
-        code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # upper bits tell variants apart
-        if code in _UNUSABLE:
-            failed: LastbitError = unusable(place, *_UNUSABLE[code])
-        elif code == sqlite3.SQLITE_NOTADB:
-            failed = damaged(
-                place, "is not a ledger of lastbit's: not even a database; name another"
-            )
-        else:
-            name = getattr(error, "sqlite_errorname", "unreadable")
-            failed = damaged(place, f"is damaged ({name}); restore a backup")
-    except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
-        failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
-    except OSError as error:
-        failed = unusable(place, f"cannot be reached ({error.strerror})", _DISK)
-    except MemoryError:
-        failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
+    except (sqlite3.Error, sqlite3.Warning, *_DAMAGE) as error:
+        failed: Exception = for_people().file_failure(place, error)
     else:
         return
     raise failed from None
-
-
-_DISK = "look at the disk"
-_CLOSED = "cannot be opened", "make the file and its folder readable and writable"
-_LOCKED = "is locked by another process", "try again when that has finished"
-_NO_WRITING = "may not be written", "make the file and its folder writable for you"
-_UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
-        **dict.fromkeys(
-            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _NO_WRITING
-        ),
-        sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
-        sqlite3.SQLITE_CANTOPEN: _CLOSED,
-        sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
-    }
-)
-"""What is wrong with the place and not with the ledger, by SQLite's codes."""

@@ -5,13 +5,12 @@ same functions (`Storage`) and give the same `Books`; a ledger does not know whi
 
 **Alone.** A call has a connection for itself, under a lock of the whole process which a fork takes
 too: no child ever inherits the belief that it holds a lock of the database. Between calls a
-connection is closed, or left in the `Session` of its ledger, idle: no transaction is open, so it
-holds no lock. It is used again only by the process that opened it.
+connection is closed, or left in the `Connections` of its ledger, idle: no transaction is open, so
+it holds no lock. It is used again only by the process that opened it.
 """
 
 from __future__ import annotations
 
-import getpass
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -24,11 +23,6 @@ from lastbit.ledger.entry import Entry
 
 if TYPE_CHECKING:
     from lastbit.addresses import Address
-
-try:
-    import pwd
-except ImportError:  # a system without one
-    pwd = None  # type: ignore[assignment]
 
 Place: TypeAlias = "Path | Address"
 Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
@@ -55,9 +49,6 @@ class Books(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """All or nothing, and nobody else writes meanwhile: reads inside see the last state."""
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Reads inside see one state, whoever writes meanwhile."""
-
     def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
         """Number, text and hash of every entry, in order and by no index; and how many there were.
 
@@ -77,42 +68,20 @@ class Books(Protocol):
     def now(self) -> str:
         """The time, by the clock that this ledger goes by."""
 
-    def user(self) -> str:
-        """Whom this ledger takes us for."""
-
-    def last(self) -> int | None:
-        """The last number that was ever given out."""
-
     def secret(self) -> object:
         """What is kept as the ledger's secret."""
 
-    def secret_digest(self) -> str | None:
-        """Its SHA-256, for those too who may not read it."""
-
     def check_writable(self) -> None:
         """Refuse to write where that could damage what is there."""
-
-    def problems(self) -> Iterator[str]:
-        """What the database itself finds wrong, in words."""
 
 
 class Storage(Protocol):
     """A kind of place."""
 
     def connected(
-        self, place: Any, session: Session, *, patience: float
+        self, place: Any, connections: Connections, *, patience: float
     ) -> AbstractContextManager[Books]:
         """A ledger, open for one call; anything but a ledger of this version is refused."""
-
-
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    if pwd is None:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"
 
 
 # ---------------------------------------------------------------- one connection at a time
@@ -142,11 +111,11 @@ class _Alone:
 ALONE = _Alone()
 
 
-class Session:
+class Connections:
     """Where one call of a ledger leaves its connection for the next; at most one, and idle.
 
     A file is closed after each call, unless that is inside `lasting`. A server, which takes long to
-    sign in to, is left as long as the session lives.
+    sign in to, is left as long as this lives.
     """
 
     __slots__ = ("_idle", "_inside")
@@ -157,10 +126,10 @@ class Session:
         self._inside: set[object] = set()
 
     def __reduce__(self) -> Any:
-        return Session, ()  # another process has connections of its own
+        return Connections, ()  # another process has connections of its own
 
     @contextmanager
-    def lasting(self) -> Iterator[Session]:
+    def lasting(self) -> Iterator[Connections]:
         """Inside, all calls use one connection to a file; it is closed when the outermost ends."""
         call = object()
         self._inside.add(call)

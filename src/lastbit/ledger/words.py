@@ -1,18 +1,26 @@
-"""What people are told of accounts and allowances: what is left, and why a charge is refused.
+"""What people are told of accounts, allowances and files: what is left, and why it is refused.
 
 That it is refused was decided before these words are made: no charge rests on them.
 """
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, cast
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
-from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError
 from lastbit.exact import exact_text, rounded_down
 from lastbit.ledger.entry import FILTERED, Account, FilterCost
-from lastbit.ledger.principals import CURRENCIES, Allowance, Limit
+from lastbit.ledger.limits import CURRENCIES, Limit
+from lastbit.ledger.storage import damaged, unusable
 from lastbit.tables import Budget, Cost, suggested
+
+if TYPE_CHECKING:
+    from lastbit.ledger.principals import Allowance
 
 
 def in_words(cost: Any, *, all_of: Budget | Limit | None = None) -> str:
@@ -88,3 +96,42 @@ def other_neighbours(account: Account) -> InvalidParameter:
         problem = f"{account.name} is kept for other neighbours or units"
         remedy += ", or let a steward run lastbit budget card.toml --set"
     return InvalidParameter("account", problem=problem, remedy=remedy)
+
+
+_DISK = "look at the disk"
+_CLOSED = "cannot be opened", "make the file and its folder readable and writable"
+_LOCKED = "is locked by another process", "try again when that has finished"
+_NO_WRITING = "may not be written", "make the file and its folder writable for you"
+_UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+        **dict.fromkeys(
+            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _NO_WRITING
+        ),
+        sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
+        sqlite3.SQLITE_CANTOPEN: _CLOSED,
+        sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
+    }
+)
+"""What is wrong with the place and not with the ledger, by SQLite's codes."""
+
+
+def file_failure(place: Path, error: Exception) -> LastbitError:
+    """What an error of SQLite, or of the system, says of a file; none of its own words."""
+    match error:
+        case sqlite3.Error():
+            code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # upper bits tell variants
+            if code in _UNUSABLE:
+                return unusable(place, *_UNUSABLE[code])
+            if code == sqlite3.SQLITE_NOTADB:
+                problem = "is not a ledger of lastbit's: not even a database; name another"
+                return damaged(place, problem)
+            name = getattr(error, "sqlite_errorname", "unreadable")
+            return damaged(place, f"is damaged ({name}); restore a backup")
+        case OSError():
+            return unusable(place, f"cannot be reached ({error.strerror})", _DISK)
+        case MemoryError():
+            what = "it names a size beyond all memory"
+        case _:  # bytes where text or a number should be
+            what = "it holds what no ledger holds"
+    return damaged(place, f"is damaged ({what}); restore a backup")

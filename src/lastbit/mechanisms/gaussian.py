@@ -51,7 +51,7 @@ class Gaussian(Additive):
     Theorem  if two inputs are at most m steps apart in the L2 norm, the mechanism is
              m**2/(2v)-zCDP (CKS20 Theorem 14): exactly rational, no rounding anywhere. For one
              coordinate its exact (epsilon, delta) curve is `discrete_gaussian_delta`; vectors are
-             dominated by a pair of Gaussians (privacy/accounting/gaussian_pair.py)
+             dominated by a pair of Gaussians (privacy/gaussian_pair.py)
     Source   paper 001; Canonne, Kamath, Steinke 2020
     Differs  m counts the rounding of floats to the grid; edge cases as in paper 001: a negative
              distance is refused, distance 0 costs 0 even without noise, no noise costs infinity

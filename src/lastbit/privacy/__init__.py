@@ -29,6 +29,7 @@ it is), so a chain of conversions can only promise less than is true, never more
 | `neighbours.py` | which databases are neighbours |
 | `guarantees.py` | the values |
 | `convert.py` | from kind to kind, to several units, to beliefs |
+| `gaussian_pair.py` | discrete Gaussian noise as Gaussian noise |
 | `least_noise.py` | the least noise that meets a condition |
 | `compose.py` | several releases, theorem by theorem |
 | `filter.py` | releases whose prices are chosen from earlier answers: when to stop |

@@ -1,5 +1,4 @@
 from lastbit.privacy.accounting.calibrate import calibrated as calibrated
-from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
 from lastbit.privacy.accounting.losses import (
     ApproxLoss as ApproxLoss,
     BoundedRangeLoss as BoundedRangeLoss,
@@ -39,6 +38,7 @@ from lastbit.privacy.gaussian_filter import (
     GaussianCost as GaussianCost,
     GaussianFilter as GaussianFilter,
 )
+from lastbit.privacy.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
 from lastbit.privacy.guarantees import (
     ZCDP as ZCDP,
     ApproxDP as ApproxDP,

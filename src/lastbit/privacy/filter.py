@@ -78,12 +78,11 @@ Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
@@ -100,6 +99,7 @@ from lastbit.exact import (
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
 if TYPE_CHECKING:
+    from lastbit.privacy.accounting.losses import PrivacyLoss
     from lastbit.privacy.guarantees import Guarantee
 
 PLACES = 64
@@ -108,7 +108,6 @@ PLACES = 64
 SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
 
-_AMOUNTS = ("moment", "epsilon", "delta", "rho")
 _MOST_DIGITS = 12
 EXTREME = Fraction(10**12)
 """No epsilon or rho is as large as this, and no order beyond it is proposed."""
@@ -116,9 +115,45 @@ _WORKING = tuple(192 << n for n in range(6))
 """Places to work with, one after the other, until it is decided to which side a number rounds."""
 
 
+class Amounts:
+    """What one answer costs under a filter, or several together: exact sums, amount by amount."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for amount in self._named().values():
+            if not isinstance(amount, Fraction):
+                remedy = "take it from the filter's price"
+                raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
+            if amount < 0:
+                problem, remedy = "is negative", "pass numbers from 0 up"
+                raise InvalidParameter("cost", problem=problem, remedy=remedy)
+
+    def _named(self) -> dict[str, Fraction]:
+        these: Any = self
+        return {one.name: getattr(self, one.name) for one in fields(these) if one.compare}
+
+    def _with(self, amounts: dict[str, Fraction]) -> Self:
+        these: Any = self
+        return cast(Self, replace(these, **amounts))
+
+    def __add__(self, other: Self) -> Self:
+        return self._with({name: n + getattr(other, name) for name, n in self._named().items()})
+
+    def __mul__(self, times: int) -> Self:
+        whole(times, "times", least=0)
+        return self._with({name: n * times for name, n in self._named().items()})
+
+    __rmul__ = __mul__
+
+    def to_json(self) -> dict[str, str]:
+        """Exact fractions as text."""
+        return {name: str(n) for name, n in self._named().items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MomentCost:
-    """What one answer costs under a filter, or several together: exact sums.
+class MomentCost(Amounts):
+    """What one answer costs under a moment filter, or several together.
 
     >>> (MomentCost(epsilon=Fraction(1, 3)) * 2 + MomentCost(rho=Fraction(1))).epsilon
     Fraction(2, 3)
@@ -131,33 +166,10 @@ class MomentCost:
     order: Fraction | None = field(default=None, repr=False, compare=False)
     """The order that the moment is of, where it is known: moments of two orders do not add up."""
 
-    def __post_init__(self) -> None:
-        check_amounts((getattr(self, name) for name in _AMOUNTS), "MomentFilter")
-
     def __add__(self, other: MomentCost) -> MomentCost:
         check_order(self, other.order)
-        sums = {name: getattr(self, name) + getattr(other, name) for name in _AMOUNTS}
-        return MomentCost(**sums, order=other.order if self.order is None else self.order)
-
-    def __mul__(self, times: int) -> MomentCost:
-        whole(times, "times", least=0)
-        return replace(self, **{name: getattr(self, name) * times for name in _AMOUNTS})
-
-    __rmul__ = __mul__
-
-    def to_json(self) -> dict[str, str]:
-        """Exact fractions as text."""
-        return {name: str(getattr(self, name)) for name in _AMOUNTS}
-
-
-def check_amounts(amounts: Iterable[object], filter_: str) -> None:
-    """Refuse prices that are not exact fractions from 0 up."""
-    for amount in amounts:
-        if not isinstance(amount, Fraction):
-            remedy = f"take it from {filter_}.price"
-            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
-        if amount < 0:
-            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+        order = other.order if self.order is None else self.order
+        return replace(Amounts.__add__(self, other), order=order)
 
 
 def check_order(cost: MomentCost, order: Fraction | None) -> None:
@@ -168,10 +180,52 @@ def check_order(cost: MomentCost, order: Fraction | None) -> None:
 
 
 NOTHING_SPENT = MomentCost()
+Spent = TypeVar("Spent", bound=Amounts)
+
+
+class Filter(Generic[Spent]):
+    """What every filter tells people, found by name: what an account charges rests on none of it.
+
+    `remaining.py` has the words, `promised_prices.py` the prices of guarantees.
+    """
+
+    __slots__ = ()
+    _KIND: ClassVar[str]
+
+    def _tell(self, what: str, *given: object) -> Any:
+        place = (
+            "lastbit.privacy.promised_prices" if what == "price" else "lastbit.privacy.remaining"
+        )
+        return getattr(import_module(place), f"{self._KIND}_{what}")(self, *given)
+
+    def price_of(self, promise: Guarantee | PrivacyLoss) -> Spent:
+        """The price of what a guarantee promises, or of a loss of Gaussian noise."""
+        return cast(Spent, self._tell("price", promise))
+
+    def allows(self, spent: Spent, price: Spent) -> bool:
+        """Whether an answer of this price may be given after what was spent."""
+        kept: Any = self
+        return bool(kept.within(spent + price))
+
+    def answers_left(self, spent: Spent, price: Spent) -> int | None:
+        """How many answers of this price still fit; None if it costs nothing, and any number do."""
+        return cast("int | None", self._tell("answers", spent, price))
+
+    def left(self, spent: Spent) -> Spent:
+        """The most that a single further answer may cost, for each way to pay by itself."""
+        return cast(Spent, self._tell("left", spent))
+
+    def epsilon_spent(self, spent: Spent) -> Fraction:
+        """The least epsilon of a filter, else like this one, that allows what was spent."""
+        return cast(Fraction, self._tell("epsilon_spent", spent))
+
+    def odometer(self, spent: Spent) -> Fraction:
+        """A loss that was not exceeded at any time so far, except with probability delta."""
+        return cast(Fraction, self._tell("odometer", spent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MomentFilter:
+class MomentFilter(Filter[MomentCost]):
     """A budget of (epsilon, delta) for answers whose prices are chosen along the way.
 
     `order` is c of the theorem, `delta_kept` is delta'. `moment_filter` chooses both.
@@ -186,6 +240,7 @@ class MomentFilter:
     order: Fraction
     delta_kept: Fraction
     neighbours: Neighbours = field(default=AS_DECLARED)
+    _KIND: ClassVar[str] = "moment"
 
     def __post_init__(self) -> None:
         epsilon, delta = _budget(self.epsilon, self.delta)
@@ -227,44 +282,12 @@ class MomentFilter:
             order=self.order,
         )
 
-    def price_of(self, guarantee: Guarantee) -> MomentCost:
-        """The price of what a guarantee promises (`promised_prices.py`)."""
-        prices = import_module("lastbit.privacy.promised_prices")
-        return cast(MomentCost, prices.moment_price(self, guarantee))
-
     def within(self, spent: MomentCost) -> bool:
         """Whether this may be spent in all; exact."""
         check_order(spent, self.order)
         return spent.delta <= self.delta_kept and (
             spent.moment <= self.limit or (not spent.rho and spent.epsilon <= self.epsilon)
         )
-
-    def allows(self, spent: MomentCost, price: MomentCost) -> bool:
-        """Whether an answer of this price may be given after what was spent."""
-        return self.within(spent + price)
-
-    # found by name: what an account charges rests on none of these
-
-    def answers_left(self, spent: MomentCost, price: MomentCost) -> int | None:
-        """How many answers of this price still fit; None if it costs nothing, and any number do."""
-        return cast("int | None", for_people().moment_answers(self, spent, price))
-
-    def left(self, spent: MomentCost) -> MomentCost:
-        """The most that a single further answer may cost, for each way to pay by itself."""
-        return cast(MomentCost, for_people().moment_left(self, spent))
-
-    def epsilon_spent(self, spent: MomentCost) -> Fraction:
-        """The least epsilon of a filter, else like this one, that allows what was spent."""
-        return cast(Fraction, for_people().moment_epsilon(self, spent))
-
-    def odometer(self, spent: MomentCost) -> Fraction:
-        """A loss that was not exceeded at any time so far, but with probability delta."""
-        return cast(Fraction, for_people().moment_odometer(self, spent))
-
-
-def for_people() -> Any:
-    """What a filter tells people: what is left, and what was lost so far."""
-    return import_module("lastbit.privacy.remaining")
 
 
 def moment_filter(

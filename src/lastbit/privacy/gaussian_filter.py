@@ -5,7 +5,7 @@ Law      delta' < delta and mu are fixed before the first answer, with delta_mu(
          the square of its mu and by its additive delta d:
          - mu-GDP:                    mu**2
          - discrete Gaussian noise:   D x, x (1 - x/12) >= 1/v, for variance v and an L2 distance
-                                      squared D, in steps (accounting/gaussian_pair.py)
+                                      squared D, in steps (gaussian_pair.py)
          - of which rho is known:     x, x (1 - x/12) >= 2 rho
          - pure epsilon e:            4 t**2, t the normal quantile at exp(e)/(1 + exp(e))
          - (e, d):                    the same, and d
@@ -47,11 +47,10 @@ Checked  tests/privacy/test_gaussian_filter.py: the worst adaptive adversary, by
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import ClassVar
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import (
@@ -65,16 +64,11 @@ from lastbit.exact import (
     product,
     root_above,
     root_two_pi_between,
-    whole,
 )
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
-from lastbit.privacy.filter import check_amounts, for_people, grid_ceiling, grid_floor
+from lastbit.privacy.filter import Amounts, Filter, grid_ceiling, grid_floor
+from lastbit.privacy.gaussian_pair import step_mu_squared
 from lastbit.privacy.least_noise import least_noise
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-
-if TYPE_CHECKING:
-    from lastbit.privacy.accounting.losses import PrivacyLoss
-    from lastbit.privacy.guarantees import Guarantee
 
 _EXTREME = 10**6
 _MOST_RHO = Fraction(3, 2)
@@ -83,7 +77,7 @@ _BITS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianCost:
+class GaussianCost(Amounts):
     """What one answer costs under a Gaussian filter, or several together: exact sums.
 
     `epsilon` and `rho` are the plain sums, for people; mu_squared and delta are what counts.
@@ -94,27 +88,9 @@ class GaussianCost:
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
 
-    def __post_init__(self) -> None:
-        check_amounts((getattr(self, f.name) for f in fields(self)), "GaussianFilter")
-
-    def __add__(self, other: GaussianCost) -> GaussianCost:
-        return GaussianCost(
-            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
-        )
-
-    def __mul__(self, times: int) -> GaussianCost:
-        whole(times, "times", least=0)
-        return GaussianCost(**{f.name: getattr(self, f.name) * times for f in fields(self)})
-
-    __rmul__ = __mul__
-
-    def to_json(self) -> dict[str, str]:
-        """Exact fractions as text."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
-class GaussianFilter:
+class GaussianFilter(Filter[GaussianCost]):
     """A budget of (epsilon, delta) for answers with Gaussian noise, chosen along the way.
 
     `delta_kept` is delta' of the theorem, for answers with a delta of their own.
@@ -129,6 +105,7 @@ class GaussianFilter:
     delta: Fraction
     delta_kept: Fraction
     neighbours: Neighbours
+    _KIND: ClassVar[str] = "gaussian"
 
     def __init__(
         self,
@@ -182,36 +159,9 @@ class GaussianFilter:
             rho=density,
         )
 
-    def price_of(self, promise: PrivacyLoss | Guarantee) -> GaussianCost:
-        """The price of a loss of Gaussian noise, or of a guarantee (`promised_prices.py`)."""
-        prices = import_module("lastbit.privacy.promised_prices")
-        return cast(GaussianCost, prices.gaussian_price(self, promise))
-
     def within(self, spent: GaussianCost) -> bool:
         """Whether this may be spent in all; exact."""
         return spent.mu_squared <= self.limit and spent.delta <= self.delta_kept
-
-    def allows(self, spent: GaussianCost, price: GaussianCost) -> bool:
-        """Whether an answer of this price may be given after what was spent."""
-        return self.within(spent + price)
-
-    # found by name: what an account charges rests on none of these
-
-    def answers_left(self, spent: GaussianCost, price: GaussianCost) -> int | None:
-        """How many answers of this price still fit; None if it costs nothing, and any number do."""
-        return cast("int | None", for_people().gaussian_answers(self, spent, price))
-
-    def left(self, spent: GaussianCost) -> GaussianCost:
-        """The most that a single further answer may cost, for each way to pay by itself."""
-        return cast(GaussianCost, for_people().gaussian_left(self, spent))
-
-    def epsilon_spent(self, spent: GaussianCost) -> Fraction:
-        """The least epsilon of a filter, else like this one, that allows what was spent."""
-        return cast(Fraction, for_people().gaussian_epsilon_spent(self, spent))
-
-    def odometer(self, spent: GaussianCost) -> Fraction:
-        """A loss that was not exceeded at any time so far, except with probability delta."""
-        return cast(Fraction, for_people().gaussian_odometer(self, spent))
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from lastbit.errors import IncompatibleGuarantees
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.accounting.losses import (
     DiscreteGaussianLoss,
     DiscreteGaussianVectorLoss,
@@ -17,6 +16,7 @@ from lastbit.privacy.accounting.losses import (
 )
 from lastbit.privacy.filter import MomentCost, MomentFilter
 from lastbit.privacy.gaussian_filter import GaussianCost, GaussianFilter
+from lastbit.privacy.gaussian_pair import step_mu_squared
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP
 
 

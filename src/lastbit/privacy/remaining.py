@@ -14,7 +14,6 @@ from typing import cast
 from flint import arb
 
 from lastbit.exact import arb_of, ends, lower, upper, working_precision
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.filter import (
     NOTHING_SPENT,
     MomentCost,
@@ -25,6 +24,7 @@ from lastbit.privacy.filter import (
     response_moment,
 )
 from lastbit.privacy.gaussian_filter import GaussianCost, GaussianFilter, pure_price
+from lastbit.privacy.gaussian_pair import step_mu_squared
 
 _PRECISION = 192
 _MOST_EPSILON = 10**6
@@ -73,7 +73,7 @@ def moment_left(kept: MomentFilter, spent: MomentCost) -> MomentCost:
     )
 
 
-def moment_epsilon(kept: MomentFilter, spent: MomentCost) -> Fraction:
+def moment_epsilon_spent(kept: MomentFilter, spent: MomentCost) -> Fraction:
     """The least epsilon of a filter, else like this one, that allows what was spent.
 
     For people: what was spent is within this filter iff this is not above its epsilon (where

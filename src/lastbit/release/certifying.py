@@ -37,12 +37,17 @@ def certificate_of(
     return certificate(kind, claim, beliefs(kind, claim), body)
 
 
-def check_certified(plan: Plan | MarginalsPlan, session: Session) -> None:
-    """Refuse a plan that the checker rejects: its price, or what it does with noisy numbers."""
+def certified_program(
+    plan: Plan | MarginalsPlan, session: Session, program: Program | None = None
+) -> Program:
+    """What runs; refused if the checker rejects its price, or what it does with noisy numbers.
+
+    The price of a `program` of this plan was accepted when it was made.
+    """
     try:
-        program_of(plan, session)
+        accepted = program_of(plan, session, program)
         check_query(plan.query.to_json())
-        return
+        return accepted
     except (NotCertified, Rejected):
         pass
     raise NotCertified(
@@ -51,8 +56,15 @@ def check_certified(plan: Plan | MarginalsPlan, session: Session) -> None:
     )
 
 
-def program_of(plan: Plan | MarginalsPlan, session: Session | None = None) -> Program:
-    """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker."""
+def program_of(
+    plan: Plan | MarginalsPlan, session: Session | None = None, known: Program | None = None
+) -> Program:
+    """What runs if this plan is asked for: the kernel's reading of it, accepted by the checker.
+
+    One that is `known` is not judged again, if it is of this plan.
+    """
+    if known is not None and known.plan_digest == plan.digest:
+        return known
     engine = engine_record(plan.card, session)
     kind, claim, body = _claimed(plan, engine, columns=[], rows=[], head=None)
     return Program(json.dumps({"kind": kind, "claim": claim, "body": body}), plan.card)

@@ -23,8 +23,9 @@ from itertools import product
 from typing import Any, Literal
 
 from lastbit.exact import Number
+from lastbit.kernel import Program
 from lastbit.ledger import Ledger
-from lastbit.release.certifying import check_certified
+from lastbit.release.certifying import certified_program
 from lastbit.release.intervals import Cell
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.marginal_answer import Marginals
@@ -127,7 +128,7 @@ def marginals_steps() -> Steps:
     """How a question for marginals is answered."""
     return Steps(
         columns=marginal_columns,
-        runnable=_check_runnable,
+        runnable=_runnable,
         record=lambda plan, noisy, **said: marginals_record(plan, noisy.tables, **said),
     )
 
@@ -141,10 +142,11 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
     ]
 
 
-def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
-    check_certified(plan, session)
+def _runnable(plan: MarginalsPlan, session: Session, program: Program | None) -> Program:
+    accepted = certified_program(plan, session, program)
     with without_source(plan.card) as card:
         session.rehearse_marginals(plan.query, card, plan.scanned)
+    return accepted
 
 
 def marginals_record(

@@ -73,9 +73,9 @@ from lastbit.kernel import (
 )
 from lastbit.ledger import (
     Account,
+    Connections,
     Entry,
     Ledger,
-    Session as Connections,
     check_deciding,
     neighbours_of,
     spared_by,
@@ -125,8 +125,8 @@ class Steps:
 
     columns: Callable[[Any], object]
     """Raises if the answer could not be made whatever the rows are."""
-    runnable: Callable[[Any, Session], None]
-    """The same for its columns, its certificate and its statement, without a row."""
+    runnable: Callable[[Any, Session, Program | None], Program]
+    """The same for its columns, its certificate and its statement, without a row: what runs."""
     record: Callable[..., dict[str, Any]]
     """The record, from the plan and its noisy integers."""
 
@@ -160,10 +160,15 @@ class Paid:
     """What the price is paid for, where it was made in this process."""
 
 
-def checked(plan: Plan | MarginalsPlan, session: Session | None = None) -> None:
-    """Refuse what could not be answered whatever the data are; nothing is charged, no row read."""
+def checked(
+    plan: Plan | MarginalsPlan, session: Session | None = None, program: Program | None = None
+) -> Program:
+    """What runs; refused if it could not be answered whatever the data are.
+
+    Nothing is charged, no row read. A `program` of this plan is not judged again.
+    """
     with session_for(plan.card, session) as engine:
-        steps_of(plan).runnable(plan, engine)
+        return steps_of(plan).runnable(plan, engine, program)
 
 
 def reserved(
@@ -174,16 +179,18 @@ def reserved(
     principal: str | None = None,
     sql: str | None,
     fresh: bool = False,
-    before_charging: Callable[[], None] = nothing,
+    before_charging: Callable[[], object] = nothing,
     session: Session | None = None,
+    program: Program | None = None,
 ) -> Paid:
     """The price of an answer, committed; or the recorded answer, at no charge; or an error.
 
     `before_charging` is called where a price is about to be committed, and for nothing else: it
-    may refuse. `principal` is whose allowance pays, in a ledger that has principals.
+    may refuse. `principal` is whose allowance pays, in a ledger that has principals; `program` is
+    what `checked` gave for this plan, where it was called before.
     """
     with books.connection():
-        card, program = plan.card, program_of(plan, session)
+        card, program = plan.card, program_of(plan, session, program)
         data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
         neighbours = neighbours_of(card)
         # later than the source, which opens no account if it is not there
@@ -233,9 +240,7 @@ def answered(
     if paid.recorded is not None or entry is None:
         wait()
         return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
-    program = paid.program
-    if program is None or program.plan_digest != plan.digest:
-        program = program_of(plan, session)
+    program = program_of(plan, session, paid.program)
     sql = entry.words if paid.sql is None else paid.sql
     said: dict[str, Any] = {"question": entry.question, "sql": sql, "head": entry.hash}
     said["engine"] = program.engine
@@ -318,7 +323,7 @@ def paid_for(
     sql: str | None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order, on one connection to the ledger."""
-    connections = ledger.session if isinstance(ledger, Ledger) else Connections()
+    connections = ledger.connections if isinstance(ledger, Ledger) else Connections()
     with connections.lasting():
         return _paid_for(plan, connections, ledger=ledger, who=who, fresh=fresh, sql=sql)
 
@@ -338,8 +343,7 @@ def _paid_for(
         words = f"the card of {card.name} does not name {person} among its users"
         raise NotAllowed(f"{words}; let a steward add the name under [access]")
     steps.columns(plan)
-    if _is_missing(ledger, card):
-        _check_first(plan)
+    program = _checked_first(plan) if _is_missing(ledger, card) else None
     books = opened_ledger(ledger, card, connections)
     with open_session(card, units_beside=None if books is None else books.path) as session:
         if books is None:
@@ -347,7 +351,8 @@ def _paid_for(
         if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
-        check = partial(checked, plan, session)
+        program = program_of(plan, session, program)
+        check = partial(checked, plan, session, program)
         paid = reserved(
             plan,
             books=books,
@@ -357,6 +362,7 @@ def _paid_for(
             fresh=fresh,
             before_charging=check,
             session=session,
+            program=program,
         )
         return answered(plan, paid, books=books, who=label, session=session)
 
@@ -369,16 +375,17 @@ def _is_missing(ledger: Any, card: DataCard) -> bool:
     return not exists(place)
 
 
-def _check_first(plan: Plan | MarginalsPlan) -> None:
-    """Refuse what a new ledger would refuse, so that a refused question leaves no file behind."""
+def _checked_first(plan: Plan | MarginalsPlan) -> Program:
+    """What runs, unless a new ledger would refuse it: a refused question leaves no file behind."""
     card = plan.card
     if card.accepted_data:
         raise _waits(card)
     with open_session(card) as session:
         sealed(partial(fingerprint, card, session), words=_UNREAD)
-        checked(plan, session)
+        program = checked(plan, session)
     account = Account(name=card.account_name, budget=card.budget)
     account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+    return program
 
 
 def unrecorded(
@@ -448,8 +455,8 @@ def opened_ledger(
 ) -> Ledger | None:
     """The ledger that is named, or the card's; one that the card does not name is refused."""
     if ledger is None:
-        return None if card.ledger is None else Ledger.open(card.ledger, session=connections)
-    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, session=connections)
+        return None if card.ledger is None else Ledger.open(card.ledger, connections=connections)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, connections=connections)
     if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.kernel import Noisy
+from lastbit.kernel import Noisy, Program
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.certifying import certificate_of, check_certified
+from lastbit.release.certifying import certificate_of, certified_program
 from lastbit.release.derived import derived_columns
 from lastbit.release.formulas import shown_rows
 from lastbit.release.intervals import Column, columns_of
@@ -78,7 +78,7 @@ def released(
 
 def plan_steps() -> Steps:
     """How a query is answered."""
-    return Steps(columns=_check_columns, runnable=_check_runnable, record=_record)
+    return Steps(columns=_check_columns, runnable=_runnable, record=_record)
 
 
 def _check_columns(plan: Plan) -> list[dict[str, Any]]:
@@ -104,13 +104,14 @@ def _check_rehearsed(plan: Plan) -> None:
         sealed(partial(_columns, plan, noisy), words=_NOT_POSSIBLE)
 
 
-def _check_runnable(plan: Plan, session: Session) -> None:
-    """All that could fail whatever the data are, tried without a row of them."""
+def _runnable(plan: Plan, session: Session, program: Program | None) -> Program:
+    """What runs, if all that could fail whatever the data are was tried without a row of them."""
     _check_rehearsed(plan)
     _check_columns(plan)
-    check_certified(plan, session)
+    accepted = certified_program(plan, session, program)
     with without_source(plan.card) as card:
         session.rehearse(plan.query, card, plan.measures)
+    return accepted
 
 
 def _record(

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from lastbit.errors import LastbitError, NotAllowed
-from lastbit.ledger import Ledger, Session
+from lastbit.ledger import Connections, Ledger
 from lastbit.release import (
     Paid,
     answered,
@@ -73,7 +73,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
     """Plan and rehearse a question, then commit its price; or say what is recorded."""
     question, principal = _question(request), request["principal"]
     plan = payable_plan(question, card)
-    checked(plan)
+    program = checked(plan)
     seconds_left(None)  # who pays is not ended
     pause()
     if card.users is not None and principal not in card.users:
@@ -88,6 +88,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
         principal=principal,
         sql=question.sql,
         fresh=question.fresh,
+        program=program,
     )
     if paid.recorded is not None:
         place = paid.recorded["entry"]
@@ -171,12 +172,12 @@ def _question(request: Message) -> Question:
     return Question(**request["question"])
 
 
-_CONNECTIONS = Session()
+_CONNECTIONS = Connections()
 """Where a task leaves its connection to the ledger for the next one."""
 
 
 def _ledger(card: DataCard) -> Ledger:
-    return Ledger.existing(str(card.ledger), session=_CONNECTIONS)
+    return Ledger.existing(str(card.ledger), connections=_CONNECTIONS)
 
 
 def _data(card: DataCard) -> str | None:

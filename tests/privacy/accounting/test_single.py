@@ -29,7 +29,7 @@ from lastbit.privacy import (
     ThresholdLoss,
 )
 from lastbit.privacy.accounting import single
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
+from lastbit.privacy.gaussian_pair import step_mu_squared
 
 DELTAS = ["1e-12", "1e-9", "1e-6", "1e-3", "1/10", "3/10", "1/2", "7/10", "9/10", "99/100"]
 NEAR = Fraction(1, 10**12)

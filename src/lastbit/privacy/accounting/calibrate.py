@@ -19,7 +19,6 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
-from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,
@@ -33,6 +32,7 @@ from lastbit.privacy.accounting.losses import (
     SubsampledGaussianLoss,
     SubsampledLaplaceLoss,
 )
+from lastbit.privacy.gaussian_pair import LEAST_VECTOR_VARIANCE
 
 Kind = TypeVar("Kind")
 

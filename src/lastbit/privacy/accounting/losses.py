@@ -19,9 +19,9 @@ from lastbit.privacy.accounting.component import (
     Tilted,
     TwoSidedGeometric,
 )
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 from lastbit.privacy.accounting.thresholds import Threshold
+from lastbit.privacy.gaussian_pair import step_mu_squared
 from lastbit.privacy.guarantees import ApproxDP, Guarantee, ProbabilisticDP, PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, Neighbours, check_neighbours
 

@@ -3,7 +3,7 @@
 Theorem  (pairs) a release whose noise is discrete Gaussian throughout is mu-GDP for mu**2 = the sum
          of D x over its parts: D is the squared L2 norm by which the part's integers move, v its
          variance, and 0 < x <= 12 any number with x (1 - x/12) >= 1/v
-Proof    `privacy/accounting/gaussian_pair.py` for each part; the parts, each whatever was released
+Proof    `privacy/gaussian_pair.py` for each part; the parts, each whatever was released
          before, add up by their squares (Dong, Roth, Su 2022, Corollary 3.3). Where keys are found,
          that is so given the event of `selection.py`, whose delta is added
 Theorem  mu-GDP implies (epsilon, delta) with delta = Q(a) - exp(epsilon) Q(b), Q the upper tail of

@@ -36,7 +36,7 @@ Differs  the least x is 6 - 6 sqrt(1 - 1/(3v)); for v < 1/3 there is none. The s
          about (1 + 1/(24v))/sqrt(v), and no smaller mu is true; for v = 1, 4, 25 the root of x is
          above it by 0.34 %, 0.016 %, 0.0004 %. Here x is rounded up to 64 binary digits, and the
          inequality of the theorem is evaluated, in fractions, at the very x that is returned
-Checked  tests/privacy/accounting/test_gaussian_pair.py
+Checked  tests/privacy/test_gaussian_pair.py
 """
 
 from __future__ import annotations

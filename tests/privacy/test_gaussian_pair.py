@@ -21,7 +21,7 @@ from lastbit.privacy import (
     best_composition,
     calibrated,
 )
-from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
+from lastbit.privacy.gaussian_pair import step_mu_squared
 from tests.privacy.accounting.test_domination import hockey_stick, shifted_pairs
 
 BARELY = Fraction("1/3") + Fraction(1, 10**40)
