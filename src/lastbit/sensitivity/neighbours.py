@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -15,6 +15,15 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, nonnegative, positive, whole
 from lastbit.laws import least
 from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
+from lastbit.sensitivity.functions import (
+    Function,
+    is_function,
+    landscape,
+    landscape_at,
+    local_of,
+    refuse_bounds,
+    refuse_domain,
+)
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -25,6 +34,7 @@ from lastbit.sensitivity.statistics import (
     TrimmedMean,
     Variance,
     check_defined,
+    declared_bounds,
     exact_total,
     quartiles,
     question,
@@ -43,17 +53,21 @@ EXACT_STEPS = 1024
 
 
 def global_sensitivity(
-    statistic: Statistic | str | Literal["histogram"],
+    statistic: Statistic | str | Literal["histogram"] | Function,
     *,
     neighbours: Neighbours,
     lower: Number | None = None,
     upper: Number | None = None,
     count: int | None = None,
+    domain: Iterable[Any] | None = None,
+    most_records: int | None = None,
 ) -> Fraction:
     """The most by which one record can move a statistic, whatever the other records are.
 
     Law      max abs(f(x) - f(y)) over all neighbours x, y with records in [lower, upper]. `count`
-             is the public number of records under change-one; without it the worst one is taken
+             is the public number of records under change-one; without it the worst one is taken.
+             A function of your own is tried on every database of a `domain`, of `count` records
+             under change-one and of at most `most_records` under add-remove (`Landscape`)
     Theorem  W = upper - lower, n = count, per statistic:
              count: 1 add-remove, 0 change-one. Histogram, in the L1 norm: 1 add-remove, 2
              change-one, since a changed record leaves one cell and enters another.
@@ -74,11 +88,23 @@ def global_sensitivity(
     >>> from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
     >>> global_sensitivity("mean", neighbours=CHANGE_ONE, lower=0, upper=10, count=100)
     Fraction(1, 10)
+    >>> global_sensitivity(max, neighbours=CHANGE_ONE, domain=[0, 3, 10], count=4)
+    Fraction(10, 1)
     >>> global_sensitivity("median", neighbours=ADD_REMOVE)
     Traceback (most recent call last):
         ...
     lastbit.errors.InvalidParameter: statistic is not bounded: one record can move it by any ...
     """
+    if is_function(statistic):
+        refuse_bounds(lower, upper)
+        return landscape(
+            statistic,
+            domain=domain,
+            neighbours=neighbours,
+            count=count,
+            most_records=most_records,
+        ).greatest
+    refuse_domain(domain, most_records)
     relation = relation_of(neighbours)
     size = None if count is None else whole(count, "count", least=1)
     if size is not None and relation == "add-remove":
@@ -93,13 +119,7 @@ def global_sensitivity(
     check_defined(asked, relation)
     if isinstance(asked, Count):
         return Fraction(1 if relation == "add-remove" else 0)
-    if lower is None or upper is None:
-        raise InvalidParameter(
-            "statistic",
-            problem="is not bounded: one record can move it by any amount",
-            remedy="declare lower= and upper=, here or in smooth_sensitivity",
-        )
-    return greatest(asked, relation, *bounds_of(lower, upper), size)
+    return greatest(asked, relation, *bounds_of(*declared_bounds(lower, upper)), size)
 
 
 def greatest(
@@ -129,17 +149,19 @@ def greatest(
 
 
 def local_sensitivity(
-    statistic: Statistic | str,
-    data: object,
+    statistic: Statistic | str | Function,
+    data: Any,
     *,
-    lower: Number,
-    upper: Number,
+    lower: Number | None = None,
+    upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
+    domain: Iterable[Any] | None = None,
 ) -> Fraction:
     """The most by which one record can move the statistic of these very data.
 
     Law      max abs(f(x) - f(y)) over the neighbours y of x, x on its grid (`records`); for the
-             variance the record that moves may take any real value between the bounds
+             variance the record that moves may take any real value between the bounds. For a
+             function of your own the records are those of a `domain`
     Theorem  x_0 = lo, x_(n+1) = hi stand for the bounds.
              Order statistics: changing x_i to v >= x_i moves the r-th one, for r >= i, from x_r to
              the nearest point to v of [x_r, x_(r+1)], and leaves the others; downwards likewise. So
@@ -162,7 +184,13 @@ def local_sensitivity(
 
     >>> local_sensitivity("median", [1, 2, 3, 3, 9], lower=0, upper=10)
     Fraction(1, 1)
+    >>> local_sensitivity(max, [0, 3, 3], domain=[0, 3, 10])
+    Fraction(7, 1)
     """
+    if is_function(statistic):
+        refuse_bounds(lower, upper)
+        return local_of(statistic, data, domain=domain, neighbours=neighbours)
+    refuse_domain(domain, None)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     return local_at(asked, rows, relation)
 
@@ -533,24 +561,42 @@ class Proposal:
 
 
 def propose(
-    statistic: str | Statistic,
+    statistic: str | Statistic | Function,
     data: Any,
     *,
     bounds: Sequence[Number],
-    lower: Number,
-    upper: Number,
+    lower: Number | None = None,
+    upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
+    domain: Iterable[Any] | None = None,
+    most_records: int | None = None,
 ) -> Proposal:
     """The value of a statistic, and its distance from every bound on the local sensitivity.
 
     Theorem  each distance is 0 where the local sensitivity exceeds its bound, and moves by at most
-             1 between neighbours: see `distance_beyond`
-    Checked  tests/sensitivity/test_proposal.py
+             1 between neighbours: see `distance_beyond`. For a function of your own the distance
+             is the true one (`Landscape`); where no database is beyond a bound it is the same for
+             all, one more than the farthest two are apart
+    Checked  tests/sensitivity/test_proposal.py, test_functions.py
 
     >>> propose("median", [1, 2, 3, 4, 5], bounds=[2], lower=0, upper=10).distances
     (2,)
+    >>> propose(max, [0, 0, 3], bounds=[9], domain=[0, 3, 10]).distances
+    (1,)
     """
-    chosen, proposed = statistic_of(statistic), several_bounds(bounds)
+    proposed = several_bounds(bounds)
+    if is_function(statistic):
+        refuse_bounds(lower, upper)
+        tried, start = landscape_at(statistic, data, domain, neighbours, most_records)
+        reach = tried.reach(start)
+        far = [
+            next((k for k, moved in enumerate(reach) if moved > bound), len(reach))
+            for bound in proposed
+        ]
+        return Proposal(tried.values[start], far, bounds=proposed, neighbours=neighbours)
+    refuse_domain(domain, most_records)
+    chosen = statistic_of(statistic)
+    lower, upper = declared_bounds(lower, upper)
     clean = records(data, lower, upper)
     far = [
         distance_beyond(chosen, clean, bound=bound, lower=lower, upper=upper, neighbours=neighbours)
