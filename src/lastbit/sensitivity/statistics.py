@@ -210,7 +210,7 @@ def declared_bounds(lower: Number | None, upper: Number | None) -> tuple[Number,
         raise InvalidParameter(
             "statistic",
             problem="is not bounded: one record can move it by any amount",
-            remedy="declare lower= and upper=",
+            remedy="declare lower= and upper=, here or in smooth_sensitivity",
         )
     return lower, upper
 
