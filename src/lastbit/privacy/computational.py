@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, probability, shown, upper, working_precision
+from lastbit.exact import Ball, Number, arb_of, probability, rounded_up, upper, working_precision
 from lastbit.privacy.guarantees import ApproxDP, Loss, PureDP
 from lastbit.privacy.neighbours import Neighbours
 
@@ -128,7 +128,7 @@ class ComputationalDP:
     @property
     def conclusions(self) -> tuple[str, ...]:
         """What may be concluded, and what may not, in sentences."""
-        numbers = f"ε = {shown(self.bound.epsilon)}, δ = {float(self.delta):.3g}"  # type: ignore[arg-type]
+        numbers = f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta, 3)}"
         return (
             f"Against every feasible adversary: {numbers}, for {self.neighbours}.",
             f"This rests on: {'; '.join(self.assumptions)}.",
