@@ -84,7 +84,6 @@ __all__ = [
     "GaussianFilter",
     "GaussianLoss",
     "Guarantee",
-    "KEYSTREAM",
     "LaplaceLoss",
     "LawPair",
     "MetricDP",
