@@ -45,7 +45,7 @@ def test_what_is_kept() -> None:
     real = ComputationalDP.of(ApproxDP(1, "1e-6", neighbours=CHANGE_ONE), advantage=SMALL)
     assert real.post_processed() is real
     assert real.assumptions == (KEYSTREAM,)
-    assert real.neighbours == CHANGE_ONE
+    assert real.bound.neighbours == CHANGE_ONE
     assert (real.epsilon, real.group(3).epsilon) == (1, 3)
     assert real.group(3).delta == real.bound.group(3).delta > 3 * real.delta
     twice = real + real

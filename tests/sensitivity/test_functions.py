@@ -21,7 +21,6 @@ from lastbit.sensitivity import (
     distance_to_instability,
     global_sensitivity,
     local_sensitivity,
-    propose,
     smooth_sensitivity,
 )
 from lastbit.sensitivity.distance import MOST_DATABASES, _within, multisets
@@ -46,7 +45,7 @@ def local(table: dict[Database, Fraction], rows: Database, relation: Neighbours)
 
 
 def sizes(relation: Neighbours) -> dict[str, Any]:
-    return {"most_records": SIZE} if relation == ADD_REMOVE else {}
+    return {"count": SIZE} if relation == ADD_REMOVE else {}
 
 
 def shells(rows: Database, relation: Neighbours) -> list[set[Database]]:
@@ -69,11 +68,8 @@ def test_every_function_by_the_definitions(relation: Neighbours, data: st.DataOb
     """A function is a table of numbers: any will do."""
     table = data.draw(tables(relation))
     beta = Fraction(1, 2)
-    count = {"count": SIZE} if relation == CHANGE_ONE else {}
     moves = {rows: local(table, rows, relation) for rows in table}
-    worst = global_sensitivity(
-        table.__getitem__, domain=VALUES, neighbours=relation, **count, **sizes(relation)
-    )
+    worst = global_sensitivity(table.__getitem__, domain=VALUES, neighbours=relation, count=SIZE)
     assert worst == max(moves.values())
     smooth = {}
     for rows in table:
@@ -97,20 +93,6 @@ def test_every_function_by_the_definitions(relation: Neighbours, data: st.DataOb
             min(table.values()),
             max(table.values()),
         )
-        bounds = [Fraction(3), worst + 1]
-        proposal = propose(
-            table.__getitem__,
-            rows,
-            bounds=bounds,
-            domain=VALUES,
-            neighbours=relation,
-            **sizes(relation),
-        )
-        far = [
-            next((k for k, s in enumerate(steps) if any(moves[y] > b for y in s)), len(steps))
-            for b in bounds
-        ]
-        assert list(proposal.distances) == far
     grown = Ball.of(beta).exp()
     assert all(
         smooth[rows] <= grown * smooth[near] for rows in table for near in inside(rows, relation)
@@ -180,7 +162,7 @@ def test_a_constant_has_no_sensitivity() -> None:
     noise = lb.SmoothNoise(noise="cauchy", epsilon=1, grid=1, neighbours=CHANGE_ONE)
     assert noise.release(smooth_sensitivity(lambda rows: 7, [0], beta="1/2", domain=[0, 1])) == 7
     assert global_sensitivity(len, neighbours=CHANGE_ONE, domain=["a"], count=5) == 0
-    assert global_sensitivity(len, neighbours=ADD_REMOVE, domain=["a"], most_records=5) == 1
+    assert global_sensitivity(len, neighbours=ADD_REMOVE, domain=["a"], count=5) == 1
 
 
 def test_records_of_any_kind_and_floats_as_they_are() -> None:
@@ -200,13 +182,7 @@ def test_the_numbers_of_databases() -> None:
         for size in range(5):
             assert multisets(kinds, size) == math.comb(kinds + size - 1, size)
             if size:
-                found = landscape(
-                    len,
-                    domain=range(kinds),
-                    neighbours=ADD_REMOVE,
-                    count=None,
-                    most_records=size,
-                )
+                found = landscape(len, domain=range(kinds), neighbours=ADD_REMOVE, count=size)
                 assert len(found.values) == multisets(kinds + 1, size)
     assert multisets(10**9, 10**9) == multisets(2, 10**18) == 10**15
     for relation in RELATIONS:
@@ -220,14 +196,13 @@ def test_too_many_databases_are_counted_and_refused_whatever_the_data_are() -> N
     calls: list[Callable[[], object]] = [
         lambda: global_sensitivity(max, neighbours=CHANGE_ONE, domain=range(100), count=4),
         lambda: smooth_sensitivity(max, [1] * 4, beta=1, domain=range(100)),
-        lambda: propose(max, [1] * 4, bounds=[1], domain=range(100)),
     ]
     number = math.comb(103, 4)
     for call in calls:
         with pytest.raises(InvalidParameter, match=f"{number:,}.*{MOST_DATABASES:,}"):
             call()
     with pytest.raises(InvalidParameter, match="1,000,000,000,000,000 or more"):
-        global_sensitivity(len, neighbours=ADD_REMOVE, domain=range(1000), most_records=10**9)
+        global_sensitivity(len, neighbours=ADD_REMOVE, domain=range(1000), count=10**9)
     with pytest.raises(InvalidParameter, match="too many databases"):
         local_sensitivity(max, [1], domain=range(MOST_DATABASES + 1))
     far = {"domain": range(60), "neighbours": ADD_REMOVE, "most": 4}
@@ -290,14 +265,10 @@ def raises(rows: tuple[int, ...]) -> int:
         (lambda: local_sensitivity(Fraction, [1], domain=[1]), "leave domain="),  # type: ignore[arg-type]
         (
             lambda: global_sensitivity(max, neighbours=CHANGE_ONE, domain=[1]),
-            "pass count= for a function",
+            "the most that there may be",
         ),
         (
-            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], count=2),
-            "pass most_records=",
-        ),
-        (
-            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], most_records=0),
+            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], count=0),
             "below 1",
         ),
         (
@@ -311,13 +282,17 @@ def raises(rows: tuple[int, ...]) -> int:
         ),
         (
             lambda: smooth_sensitivity(
-                len, [1, 1], beta=1, domain=[1], neighbours=ADD_REMOVE, most_records=1
+                len, [1, 1], beta=1, domain=[1], neighbours=ADD_REMOVE, count=1
             ),
             "pass a larger one",
         ),
+        (lambda: smooth_sensitivity(max, [1], beta=1, domain=[1], count=2), "leave it out"),
+        (
+            lambda: smooth_sensitivity(len, [1], beta=1, domain=[1], neighbours=ADD_REMOVE),
+            "the most that there may be",
+        ),
         (lambda: smooth_sensitivity(max, [1], beta=math.nan, domain=[1]), "NaN"),
         (lambda: smooth_sensitivity(max, [1], beta=-1, domain=[1]), "above 0"),
-        (lambda: propose(max, [1], bounds=[], domain=[1]), "pass, say"),
     ],
 )
 def test_bad_input_is_refused_in_words_without_data(call: Callable[[], object], words: str) -> None:

@@ -201,8 +201,9 @@ def _falling_cells(pieces: tuple[_Piece, ...]) -> Iterator[tuple[Fraction, Fract
         if not falls:
             raise InvalidParameter(
                 "log_density",
-                problem="is not certain to fall from 0 on",
-                remedy="pass ln h for z >= 0, flat or falling; give its pieces as (end, function)",
+                problem="is not certain to fall from 0 on, or is too steep for its reach",
+                remedy="pass ln h for z >= 0, flat or falling, or its pieces as (end, function); "
+                "where it is steep, a smaller reach and a tail",
             )
         start, last = end, function
 
@@ -258,6 +259,16 @@ def _power_series(value: object, terms: int) -> arb_series:
     return value.series
 
 
+def _forwards(operation: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
+    return lambda one, other: _Variable(
+        operation(one.series, _power_series(other, one.series.prec))
+    )
+
+
+def _backwards(operation: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
+    return _forwards(lambda one, other: operation(other, one))
+
+
 class _Variable:
     """A power series that cannot be looked at: a branch on a ball would be taken for all of it."""
 
@@ -267,28 +278,12 @@ class _Variable:
     def __init__(self, series: arb_series) -> None:
         self.series = series
 
-    def _with(self, other: object, operation: Callable[[Any, Any], Any]) -> _Variable:
-        return _Variable(operation(self.series, _power_series(other, self.series.prec)))
-
-    def __add__(self, other: object) -> _Variable:
-        return self._with(other, operator.add)
-
-    def __sub__(self, other: object) -> _Variable:
-        return self._with(other, operator.sub)
-
-    def __mul__(self, other: object) -> _Variable:
-        return self._with(other, operator.mul)
-
-    def __truediv__(self, other: object) -> _Variable:
-        return self._with(other, operator.truediv)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other: object) -> _Variable:
-        return -self + other
-
-    def __rtruediv__(self, other: object) -> _Variable:
-        return _Variable(_power_series(other, self.series.prec)) / self
+    __add__, __sub__, __mul__, __truediv__ = map(
+        _forwards, (operator.add, operator.sub, operator.mul, operator.truediv)
+    )
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(
+        _backwards, (operator.add, operator.sub, operator.mul, operator.truediv)
+    )
 
     def __neg__(self) -> _Variable:
         return _Variable(-self.series)

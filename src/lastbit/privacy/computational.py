@@ -8,7 +8,6 @@ from fractions import Fraction
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import Ball, Number, arb_of, probability, rounded_up, upper, working_precision
 from lastbit.privacy.guarantees import ApproxDP, Loss, PureDP
-from lastbit.privacy.neighbours import Neighbours
 
 KEYSTREAM = "no feasible adversary tells an AES-256 keystream from random bits"
 """What lastbit assumes of its own bits: assumption 1 of docs/threat-model.md."""
@@ -51,8 +50,8 @@ class ComputationalDP:
             raise WrongType(
                 "bound", problem="is not (epsilon, delta)", remedy="pass ApproxDP(epsilon, delta)"
             )
-        named = isinstance(assumptions, tuple) and all(isinstance(a, str) for a in assumptions)
-        if not named or not assumptions or not all(assumptions):
+        given = assumptions if isinstance(assumptions, tuple) else ()
+        if not given or not all(isinstance(sentence, str) and sentence for sentence in given):
             raise InvalidParameter(
                 "assumptions", problem="are not named", remedy="pass a tuple of sentences"
             )
@@ -90,10 +89,6 @@ class ComputationalDP:
     def delta(self) -> Fraction:
         return self.bound.delta
 
-    @property
-    def neighbours(self) -> Neighbours:
-        return self.bound.neighbours
-
     def post_processed(self) -> ComputationalDP:
         """What remains after processing by anything feasible: all of it."""
         return self
@@ -125,19 +120,14 @@ class ComputationalDP:
             and self.bound.implies(other.bound)
         )
 
-    @property
-    def conclusions(self) -> tuple[str, ...]:
-        """What may be concluded, and what may not, in sentences."""
+    def __str__(self) -> str:
         numbers = f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta, 3)}"
         return (
-            f"Against every feasible adversary: {numbers}, for {self.neighbours}.",
-            f"This rests on: {'; '.join(self.assumptions)}.",
-            "Feasible processing, groups and further releases keep a promise of this kind.",
-            "Against unbounded computing time nothing is promised: no ε and no δ below 1.",
+            f"Against every feasible adversary: {numbers}, for {self.bound.neighbours}.\n"
+            f"This rests on: {'; '.join(self.assumptions)}.\n"
+            "Feasible processing, groups and further releases keep a promise of this kind.\n"
+            "Against unbounded computing time nothing is promised: no ε and no δ below 1."
         )
-
-    def __str__(self) -> str:
-        return "\n".join(self.conclusions)
 
     def __repr__(self) -> str:
         return f"ComputationalDP({self.bound!r}, assumptions={self.assumptions!r})"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, assert_never
-
-from flint import arb
+from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, positive, probability, upper, working_precision
-from lastbit.privacy.guarantees import ApproxDP, Loss, ProbabilisticDP, PureDP, loss_parameter
+from lastbit.exact import Number, Real, positive, probability, refine, upper
+from lastbit.privacy.guarantees import ApproxDP, ProbabilisticDP, PureDP, loss_parameter
 
 FiniteLaw: TypeAlias = Mapping[Hashable, Number]
 """The probability of every output; what is not named has none."""
 
+_Factor: TypeAlias = Fraction | Real | None
 _REMEDY = 'pass {output: probability, ...}, say {"yes": "3/4", "no": "1/4"}, adding up to 1'
 _PRECISION = 256
 
@@ -57,13 +56,11 @@ class LawPair:
 
     def mapped(self, function: Callable[[Hashable], Hashable]) -> LawPair:
         """The laws after processing: outputs that the function makes equal are one output."""
-        laws: list[dict[Hashable, Fraction]] = []
-        for law in (self.one, self.other):
-            image: dict[Hashable, Fraction] = {}
+        images: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
+        for law, image in zip((self.one, self.other), images, strict=True):
             for output, chance in law:
-                image[function(output)] = image.get(function(output), Fraction(0)) + chance
-            laws.append(image)
-        return LawPair(*laws)
+                image[function(output)] += chance  # type: ignore[assignment]
+        return LawPair(*images)
 
     def bad_outputs(
         self, *, epsilon: Number | None = None, odds: Number | None = None
@@ -91,12 +88,12 @@ class LawPair:
     ) -> Fraction:
         """The least delta of an approximate guarantee: exact for `odds`, else rounded up."""
         factor = _factor(epsilon, odds)
-        sums = self._excesses(factor)
-        if isinstance(factor.odds, Fraction):
-            return max(a - factor.odds * b for a, b in sums)
-        with working_precision(_PRECISION):
-            worst = [(arb_of(a) - factor.ball() * arb_of(b) if b else arb_of(a)) for a, b in sums]
-            return min(Fraction(upper(Ball(worst[0].max(worst[1])))), Fraction(1))
+        if factor is None:
+            return Fraction(0)
+        if isinstance(factor, Fraction):
+            return max(a - factor * b for a, b in self._excesses(factor))
+        grown = factor.ball(_PRECISION)
+        return max(min(Fraction(upper(a - grown * b)), a) for a, b in self._excesses(factor))
 
     def satisfies(self, guarantee: PureDP | ApproxDP | ProbabilisticDP) -> bool:
         """Whether the promise holds between these two laws; nothing is rounded."""
@@ -122,59 +119,37 @@ class LawPair:
     def _excesses(self, factor: _Factor) -> list[tuple[Fraction, Fraction]]:
         """The probabilities of the bad outputs under both laws, in both directions."""
         pairs = list(self._pairs().values())
-        both = (pairs, [(q, p) for p, q in pairs])
-        return [
-            (sum((p for p, _ in bad), Fraction(0)), sum((q for _, q in bad), Fraction(0)))
-            for bad in ([(p, q) for p, q in way if _exceeds(p, q, factor)] for way in both)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Factor:
-    """exp(epsilon): a rational, infinity, or the exponential of a rational other than 0."""
-
-    odds: Loss | None
-    epsilon: Fraction
-
-    def ball(self) -> arb:
-        return arb_of(self.epsilon).exp()
+        sums = []
+        for way in (pairs, [(q, p) for p, q in pairs]):
+            bad = [(p, q) for p, q in way if _exceeds(p, q, factor)]
+            sums.append((Fraction(sum(p for p, _ in bad)), Fraction(sum(q for _, q in bad))))
+        return sums
 
 
 def _factor(epsilon: Number | None, odds: Number | None) -> _Factor:
+    """exp(epsilon): a rational, the exponential of a rational other than 0, or None: infinite."""
     if (epsilon is None) == (odds is None):
         raise InvalidParameter(
             "epsilon", problem="and odds are both given, or neither", remedy="pass one of them"
         )
-    if odds is not None:
-        exact = positive(odds, "odds")
-        if exact < 1:
-            raise InvalidParameter("odds", problem="are below 1", remedy="pass exp(epsilon)")
-        return _Factor(exact, Fraction(0))
-    loss = loss_parameter(epsilon)
-    if isinstance(loss, float):
-        return _Factor(math.inf, Fraction(0))
-    return _Factor(None if loss else Fraction(1), loss)
+    if odds is None:
+        loss = loss_parameter(epsilon)
+        if isinstance(loss, float):
+            return None
+        return Real(loss).exp() if loss else Fraction(1)
+    exact = positive(odds, "odds")
+    if exact < 1:
+        raise InvalidParameter("odds", problem="are below 1", remedy="pass exp(epsilon)")
+    return exact
 
 
 def _exceeds(p: Fraction, q: Fraction, factor: _Factor) -> bool:
-    """Whether p > exp(epsilon) q, for q >= 0."""
-    if isinstance(factor.odds, float):  # nothing is promised
-        return False
-    if p <= 0 or q == 0:
-        return p > 0
-    match factor.odds:
-        case Fraction():
-            return p > factor.odds * q
-        case None:
-            precision = 64
-            while True:  # p/q is not exp(epsilon): more bits decide
-                with working_precision(precision):
-                    gap = arb_of(p) - factor.ball() * arb_of(q)
-                    if gap > 0 or gap < 0:
-                        return bool(gap > 0)
-                precision *= 2
-        case _:
-            assert_never(factor.odds)
+    """Whether p > exp(epsilon) q, for q >= 0; nothing exceeds an infinite factor."""
+    if factor is None or p <= 0 or q == 0:
+        return factor is not None and p > 0
+    if isinstance(factor, Fraction):
+        return p > factor * q
+    return refine(lambda precision: factor.ball(precision) * q < p)  # never equal: bits decide
 
 
 def _law(law: object, name: str) -> tuple[tuple[Hashable, Fraction], ...]:

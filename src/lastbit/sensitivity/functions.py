@@ -28,9 +28,25 @@ Function: TypeAlias = Callable[[tuple[Any, ...]], Any]
 _Database: TypeAlias = tuple[int, ...]
 
 
-def is_function(statistic: object) -> TypeGuard[Function]:
-    """Whether this is a function of one's own, and not a statistic, its name, or a class."""
-    return callable(statistic) and not isinstance(statistic, type)
+def is_function(
+    statistic: object, *, bounds: tuple[object, object], domain: object
+) -> TypeGuard[Function]:
+    """Whether this is a function of one's own: it has a domain, and a statistic has bounds."""
+    if callable(statistic) and not isinstance(statistic, type):
+        if bounds != (None, None):
+            raise InvalidParameter(
+                "domain",
+                problem="takes the place of lower and upper for a function",
+                remedy="pass domain=, the list of all records, and leave lower= and upper= out",
+            )
+        return True
+    if domain is not None:
+        raise InvalidParameter(
+            "domain",
+            problem="is for a function of your own; this statistic has bounds",
+            remedy="pass lower= and upper=, and leave domain= out",
+        )
+    return False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -54,8 +70,10 @@ class Landscape:
              `sensitivity_at`: what lies within k steps of x lies within k + 1 of its neighbour
     Source   paper 004, Definitions 1.8, 1.14 and 2.2: by definition, hence exactly
     Differs  multisets, not sequences: the order of records cannot matter. All values are worked
-             out once before the data are looked at, so that a refusal tells nothing of them, and a
-             function that is not deterministic is one that was drawn once
+             out once, before the data are looked up, so that what a function does cannot make a
+             refusal depend on them; a function that is not deterministic is one that was drawn
+             once. A record outside the domain, or more records than declared, is refused, and that
+             is not private: bring every record into the domain first, one at a time
     Checked  tests/sensitivity/test_functions.py, against the definitions
     """
 
@@ -81,31 +99,27 @@ class Landscape:
 
 
 def landscape(
-    function: Function,
-    *,
-    domain: Iterable[Any] | None,
-    neighbours: Neighbours,
-    count: int | None,
-    most_records: int | None,
+    function: Function, *, domain: Iterable[Any] | None, neighbours: Neighbours, count: int | None
 ) -> Landscape:
-    """The landscape of a function: `count` records under change-one, else at most `most_records`.
+    """The landscape of a function: of `count` records, under add-remove of at most so many.
 
     >>> from lastbit.privacy import CHANGE_ONE
     >>> def spread(rows):
     ...     return max(rows) - min(rows)
-    >>> four = landscape(
-    ...     spread, domain=[0, 1, 9], neighbours=CHANGE_ONE, count=4, most_records=None
-    ... )
+    >>> four = landscape(spread, domain=[0, 1, 9], neighbours=CHANGE_ONE, count=4)
     >>> print(four.greatest, len(four.values))
     9 15
     """
     relation, values = relation_of(neighbours), records_of_domain(domain)
     change = relation == "change-one"
-    _check_sizes(relation, count, most_records)
-    size = (
-        whole(count, "count", least=1) if change else whole(most_records, "most_records", least=1)
-    )
-    check_tried(multisets(len(values), size) if change else multisets(len(values) + 1, size))
+    if count is None:
+        raise InvalidParameter(
+            "count",
+            problem="is missing",
+            remedy="pass the number of records, under add-remove the most that there may be",
+        )
+    size = whole(count, "count", least=1)
+    check_tried(multisets(len(values) + (not change), size))
     every = range(len(values))
     table = {
         database: number_of(function, tuple(values[at] for at in database))
@@ -128,38 +142,23 @@ def landscape(
 def landscape_at(
     function: Function,
     data: Iterable[Any],
+    *,
     domain: Iterable[Any] | None,
     neighbours: Neighbours,
-    most_records: int | None,
+    count: int | None,
 ) -> tuple[Landscape, _Database]:
-    """The landscape that data lie in, and where."""
+    """The landscape that data lie in, and where; their number is public under change-one."""
     relation, values = relation_of(neighbours), records_of_domain(domain)
     start = placed(data, values, relation)
-    count = len(start) if relation == "change-one" else None
-    found = landscape(
-        function, domain=values, neighbours=neighbours, count=count, most_records=most_records
-    )
+    size = len(start) if count is None and relation == "change-one" else count
+    found = landscape(function, domain=values, neighbours=neighbours, count=size)
     if start not in found.values:
         raise InvalidParameter(
-            "most_records", problem="is below the number of records", remedy="pass a larger one"
+            "count",
+            problem="does not fit the number of records",
+            remedy="leave it out under change-one, pass a larger one under add-remove",
         )
     return found, start
-
-
-def _check_sizes(relation: Relation, count: object, most_records: object) -> None:
-    """Which databases there are must be said, and by the parameter of the relation."""
-    if relation == "change-one" and (count is None or most_records is not None):
-        raise InvalidParameter(
-            "count",
-            problem="says how many records there are under change-one",
-            remedy="pass count= for a function, and leave most_records= out",
-        )
-    if relation == "add-remove" and (most_records is None or count is not None):
-        raise InvalidParameter(
-            "most_records",
-            problem="says how many records there may be under add-remove",
-            remedy="pass most_records=, the same for all data, and leave count= out",
-        )
 
 
 def local_of(
@@ -187,23 +186,3 @@ def number_of(function: Function, rows: tuple[Any, ...]) -> Fraction:
         problem="gives something that is not a finite number",
         remedy="return an int, a Fraction or a finite float",
     )
-
-
-def refuse_bounds(lower: object, upper: object) -> None:
-    """A function is asked about a domain, a statistic about a range."""
-    if lower is not None or upper is not None:
-        raise InvalidParameter(
-            "domain",
-            problem="takes the place of lower and upper for a function",
-            remedy="pass domain=, the list of all records, and leave lower= and upper= out",
-        )
-
-
-def refuse_domain(domain: object, most_records: object) -> None:
-    """The reverse of `refuse_bounds`."""
-    if domain is not None or most_records is not None:
-        raise InvalidParameter(
-            "domain",
-            problem="is for a function of your own; this statistic has bounds",
-            remedy="pass lower= and upper=, and leave domain= and most_records= out",
-        )

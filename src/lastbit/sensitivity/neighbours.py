@@ -15,15 +15,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, nonnegative, positive, whole
 from lastbit.laws import least
 from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
-from lastbit.sensitivity.functions import (
-    Function,
-    is_function,
-    landscape,
-    landscape_at,
-    local_of,
-    refuse_bounds,
-    refuse_domain,
-)
+from lastbit.sensitivity.functions import Function, is_function, landscape, local_of
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -60,14 +52,13 @@ def global_sensitivity(
     upper: Number | None = None,
     count: int | None = None,
     domain: Iterable[Any] | None = None,
-    most_records: int | None = None,
 ) -> Fraction:
     """The most by which one record can move a statistic, whatever the other records are.
 
     Law      max abs(f(x) - f(y)) over all neighbours x, y with records in [lower, upper]. `count`
              is the public number of records under change-one; without it the worst one is taken.
-             A function of your own is tried on every database of a `domain`, of `count` records
-             under change-one and of at most `most_records` under add-remove (`Landscape`)
+             A function of your own is tried on every database of a `domain`, of `count` records,
+             under add-remove of at most so many (`Landscape`)
     Theorem  W = upper - lower, n = count, per statistic:
              count: 1 add-remove, 0 change-one. Histogram, in the L1 norm: 1 add-remove, 2
              change-one, since a changed record leaves one cell and enters another.
@@ -95,16 +86,8 @@ def global_sensitivity(
         ...
     lastbit.errors.InvalidParameter: statistic is not bounded: one record can move it by any ...
     """
-    if is_function(statistic):
-        refuse_bounds(lower, upper)
-        return landscape(
-            statistic,
-            domain=domain,
-            neighbours=neighbours,
-            count=count,
-            most_records=most_records,
-        ).greatest
-    refuse_domain(domain, most_records)
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
+        return landscape(statistic, domain=domain, neighbours=neighbours, count=count).greatest
     relation = relation_of(neighbours)
     size = None if count is None else whole(count, "count", least=1)
     if size is not None and relation == "add-remove":
@@ -187,10 +170,8 @@ def local_sensitivity(
     >>> local_sensitivity(max, [0, 3, 3], domain=[0, 3, 10])
     Fraction(7, 1)
     """
-    if is_function(statistic):
-        refuse_bounds(lower, upper)
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
         return local_of(statistic, data, domain=domain, neighbours=neighbours)
-    refuse_domain(domain, None)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     return local_at(asked, rows, relation)
 
@@ -561,42 +542,24 @@ class Proposal:
 
 
 def propose(
-    statistic: str | Statistic | Function,
+    statistic: str | Statistic,
     data: Any,
     *,
     bounds: Sequence[Number],
-    lower: Number | None = None,
-    upper: Number | None = None,
+    lower: Number,
+    upper: Number,
     neighbours: Neighbours = CHANGE_ONE,
-    domain: Iterable[Any] | None = None,
-    most_records: int | None = None,
 ) -> Proposal:
     """The value of a statistic, and its distance from every bound on the local sensitivity.
 
     Theorem  each distance is 0 where the local sensitivity exceeds its bound, and moves by at most
-             1 between neighbours: see `distance_beyond`. For a function of your own the distance
-             is the true one (`Landscape`); where no database is beyond a bound it is the same for
-             all, one more than the farthest two are apart
-    Checked  tests/sensitivity/test_proposal.py, test_functions.py
+             1 between neighbours: see `distance_beyond`
+    Checked  tests/sensitivity/test_proposal.py
 
     >>> propose("median", [1, 2, 3, 4, 5], bounds=[2], lower=0, upper=10).distances
     (2,)
-    >>> propose(max, [0, 0, 3], bounds=[9], domain=[0, 3, 10]).distances
-    (1,)
     """
-    proposed = several_bounds(bounds)
-    if is_function(statistic):
-        refuse_bounds(lower, upper)
-        tried, start = landscape_at(statistic, data, domain, neighbours, most_records)
-        reach = tried.reach(start)
-        far = [
-            next((k for k, moved in enumerate(reach) if moved > bound), len(reach))
-            for bound in proposed
-        ]
-        return Proposal(tried.values[start], far, bounds=proposed, neighbours=neighbours)
-    refuse_domain(domain, most_records)
-    chosen = statistic_of(statistic)
-    lower, upper = declared_bounds(lower, upper)
+    chosen, proposed = statistic_of(statistic), several_bounds(bounds)
     clean = records(data, lower, upper)
     far = [
         distance_beyond(chosen, clean, bound=bound, lower=lower, upper=upper, neighbours=neighbours)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, assert_never
@@ -13,13 +13,7 @@ import numpy as np
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, shown, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
-from lastbit.sensitivity.functions import (
-    Function,
-    is_function,
-    landscape_at,
-    refuse_bounds,
-    refuse_domain,
-)
+from lastbit.sensitivity.functions import Function, Landscape, is_function, landscape_at
 from lastbit.sensitivity.neighbours import (
     EXACT_STEPS,
     greatest,
@@ -81,7 +75,7 @@ def smooth_sensitivity(
     upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
     domain: Iterable[Any] | None = None,
-    most_records: int | None = None,
+    count: int | None = None,
 ) -> SmoothBound:
     """A rational S with S(x) >= LS(x) and S(x) <= exp(beta) S(y) for neighbours x, y.
 
@@ -106,7 +100,8 @@ def smooth_sensitivity(
              that of the n-1 greatest, so one of them is W/2 from the other bound, U_k is at most
              4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
              A function of your own: U_k is the greatest LS within k steps itself, over every
-             database of a `domain` (`Landscape`), and its range that of its values there
+             database of a `domain` (`Landscape`), under add-remove of at most `count` records, and
+             its range is that of its values there
     Source   Nissim, Raskhodnikova, Smith 2007, Definitions 2.1 and 2.2; paper 004
     Differs  rounding is part of the theorem; a beta above 8 is treated as 8, which is safe
     Checked  tests/sensitivity/test_smooth.py, over all small databases
@@ -118,10 +113,11 @@ def smooth_sensitivity(
     >>> round(float(bound.bound), 3)               # max(7, 10/e)
     7.0
     """
-    if is_function(statistic):
-        refuse_bounds(lower, upper)
-        return _smooth_function(statistic, data, beta, neighbours, domain, most_records)
-    refuse_domain(domain, most_records)
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
+        tried, start = landscape_at(
+            statistic, data, domain=domain, neighbours=neighbours, count=count
+        )
+        return _smooth_landscape(tried, start, beta, neighbours)
     exact, rate = _beta_and_rate(beta)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     least, most = rows.low * rows.step, rows.high * rows.step
@@ -139,30 +135,19 @@ def smooth_sensitivity(
     )
 
 
-def _smooth_function(
-    function: Function,
-    data: Iterable[Any],
-    beta: Number,
-    neighbours: Neighbours,
-    domain: Iterable[Any] | None,
-    most_records: int | None,
+def _smooth_landscape(
+    tried: Landscape, start: tuple[int, ...], beta: Number, neighbours: Neighbours
 ) -> SmoothBound:
-    exact, _ = _beta_and_rate(beta)
-    tried, start = landscape_at(function, data, domain, neighbours, most_records)
-    value, low, high = tried.values[start], min(tried.values.values()), max(tried.values.values())
-    if not tried.greatest:  # one value, whatever the data are
-        bound = Fraction(0)
-    else:
-        bound = from_distance(
-            tried.reach(start),
-            value=value,
-            beta=beta,
-            neighbours=neighbours,
-            most=tried.greatest,
-        ).bound
-    return SmoothBound(
-        value=value, bound=bound, beta=exact, lower=low, upper=high, neighbours=neighbours
+    value, range_of_values = tried.values[start], tried.values.values()
+    nothing = not tried.greatest  # then there is one value, whatever the data are
+    bound = from_distance(
+        [0] if nothing else tried.reach(start),
+        value=value,
+        beta=beta,
+        neighbours=neighbours,
+        most=None if nothing else tried.greatest,
     )
+    return replace(bound, lower=min(range_of_values), upper=max(range_of_values))
 
 
 def from_distance(
