@@ -45,7 +45,7 @@ def local(table: dict[Database, Fraction], rows: Database, relation: Neighbours)
 
 
 def sizes(relation: Neighbours) -> dict[str, Any]:
-    return {"count": SIZE} if relation == ADD_REMOVE else {}
+    return {"most_records": SIZE} if relation == ADD_REMOVE else {}
 
 
 def shells(rows: Database, relation: Neighbours) -> list[set[Database]]:
@@ -69,7 +69,8 @@ def test_every_function_by_the_definitions(relation: Neighbours, data: st.DataOb
     table = data.draw(tables(relation))
     beta = Fraction(1, 2)
     moves = {rows: local(table, rows, relation) for rows in table}
-    worst = global_sensitivity(table.__getitem__, domain=VALUES, neighbours=relation, count=SIZE)
+    size = sizes(relation) or {"count": SIZE}
+    worst = global_sensitivity(table.__getitem__, domain=VALUES, neighbours=relation, **size)
     assert worst == max(moves.values())
     smooth = {}
     for rows in table:
@@ -162,7 +163,7 @@ def test_a_constant_has_no_sensitivity() -> None:
     noise = lb.SmoothNoise(noise="cauchy", epsilon=1, grid=1, neighbours=CHANGE_ONE)
     assert noise.release(smooth_sensitivity(lambda rows: 7, [0], beta="1/2", domain=[0, 1])) == 7
     assert global_sensitivity(len, neighbours=CHANGE_ONE, domain=["a"], count=5) == 0
-    assert global_sensitivity(len, neighbours=ADD_REMOVE, domain=["a"], count=5) == 1
+    assert global_sensitivity(len, neighbours=ADD_REMOVE, domain=["a"], most_records=5) == 1
 
 
 def test_records_of_any_kind_and_floats_as_they_are() -> None:
@@ -182,7 +183,9 @@ def test_the_numbers_of_databases() -> None:
         for size in range(5):
             assert multisets(kinds, size) == math.comb(kinds + size - 1, size)
             if size:
-                found = landscape(len, domain=range(kinds), neighbours=ADD_REMOVE, count=size)
+                found = landscape(
+                    len, domain=range(kinds), neighbours=ADD_REMOVE, most_records=size
+                )
                 assert len(found.values) == multisets(kinds + 1, size)
     assert multisets(10**9, 10**9) == multisets(2, 10**18) == 10**15
     for relation in RELATIONS:
@@ -202,13 +205,17 @@ def test_too_many_databases_are_counted_and_refused_whatever_the_data_are() -> N
         with pytest.raises(InvalidParameter, match=f"{number:,}.*{MOST_DATABASES:,}"):
             call()
     with pytest.raises(InvalidParameter, match="1,000,000,000,000,000 or more"):
-        global_sensitivity(len, neighbours=ADD_REMOVE, domain=range(1000), count=10**9)
+        global_sensitivity(len, neighbours=ADD_REMOVE, domain=range(1000), most_records=10**9)
     with pytest.raises(InvalidParameter, match="too many databases"):
         local_sensitivity(max, [1], domain=range(MOST_DATABASES + 1))
     far = {"domain": range(60), "neighbours": ADD_REMOVE, "most": 4}
     for data in ([], [1], [1] * 1000):
         with pytest.raises(InvalidParameter, match="too many databases"):
             distance_to_instability(len, data, **far)
+    for size in (10**12, MOST_DATABASES - 2):  # few databases, all of them huge
+        with pytest.raises(InvalidParameter, match="records, where"):
+            global_sensitivity(len, neighbours=CHANGE_ONE, domain=[0, 1], count=size)
+    assert local_sensitivity(sum, [0] * 100_000, domain=[0, 1]) == 1
     # few databases, whatever most is
     assert (
         distance_to_instability(
@@ -265,10 +272,10 @@ def raises(rows: tuple[int, ...]) -> int:
         (lambda: local_sensitivity(Fraction, [1], domain=[1]), "leave domain="),  # type: ignore[arg-type]
         (
             lambda: global_sensitivity(max, neighbours=CHANGE_ONE, domain=[1]),
-            "the most that there may be",
+            "the same for all data",
         ),
         (
-            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], count=0),
+            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], most_records=0),
             "below 1",
         ),
         (
@@ -282,14 +289,18 @@ def raises(rows: tuple[int, ...]) -> int:
         ),
         (
             lambda: smooth_sensitivity(
-                len, [1, 1], beta=1, domain=[1], neighbours=ADD_REMOVE, count=1
+                len, [1, 1], beta=1, domain=[1], neighbours=ADD_REMOVE, most_records=1
             ),
             "pass a larger one",
         ),
-        (lambda: smooth_sensitivity(max, [1], beta=1, domain=[1], count=2), "leave it out"),
+        (lambda: smooth_sensitivity(max, [1], beta=1, domain=[1], most_records=2), "no most"),
+        (
+            lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], count=2),
+            "most_records=, a bound",
+        ),
         (
             lambda: smooth_sensitivity(len, [1], beta=1, domain=[1], neighbours=ADD_REMOVE),
-            "the most that there may be",
+            "the same for all data",
         ),
         (lambda: smooth_sensitivity(max, [1], beta=math.nan, domain=[1]), "NaN"),
         (lambda: smooth_sensitivity(max, [1], beta=-1, domain=[1]), "above 0"),

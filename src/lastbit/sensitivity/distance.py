@@ -21,6 +21,9 @@ from lastbit.sensitivity.values import Records, records
 MOST_DATABASES = 250_000
 """How many databases of a finite domain are tried at most: some seconds, some 100 MB."""
 
+MOST_RECORDS = 10_000_000
+"""How many records they have at most, all of them together."""
+
 _FAR_TOO_MANY = 10**15
 _SORTABLE: tuple[type, ...] = (str, bytes, int)
 _ANY: tuple[type, ...] = ()
@@ -380,23 +383,26 @@ def multisets(kinds: int, size: int) -> int:
     return number
 
 
-def check_tried(databases: int) -> None:
-    """Refuse to try too many databases; the number does not depend on the data."""
-    if databases > MOST_DATABASES:
+def check_tried(databases: int, records: int = 1) -> None:
+    """Refuse to try too many databases, or too large ones; neither depends on the data."""
+    if databases > MOST_DATABASES or databases * records > MOST_RECORDS:
         many = f"{_FAR_TOO_MANY:,} or more" if databases >= _FAR_TOO_MANY else f"{databases:,}"
+        many += f" of {records:,} records" if records > 1 else ""
         raise InvalidParameter(
             "domain",
-            problem=f"has too many databases to try: {many}, where {MOST_DATABASES:,} are tried",
+            problem=f"has too many databases to try: {many}, where {MOST_DATABASES:,} of "
+            f"{MOST_RECORDS:,} records in all are tried",
             remedy="pass fewer values or fewer records, or a bound of your own to from_distance",
         )
 
 
 def near(database: tuple[int, ...], size: int, relation: Relation) -> Iterator[tuple[int, ...]]:
     """The neighbours of a database, as sorted positions in the domain; under change-one itself."""
-    shorter = {database[:at] + database[at + 1 :] for at in range(len(database))}
+    last = {value: at for at, value in enumerate(database)}  # equal records leave the same rest
+    shorter = [database[:at] + database[at + 1 :] for at in last.values()]
     if relation == "add-remove":
         yield from shorter
-        shorter = {database}
+        shorter = [database]
     for rest in shorter:
         for value in range(size):
             yield tuple(sorted((*rest, value)))

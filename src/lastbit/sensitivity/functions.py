@@ -99,9 +99,14 @@ class Landscape:
 
 
 def landscape(
-    function: Function, *, domain: Iterable[Any] | None, neighbours: Neighbours, count: int | None
+    function: Function,
+    *,
+    domain: Iterable[Any] | None,
+    neighbours: Neighbours,
+    count: int | None = None,
+    most_records: int | None = None,
 ) -> Landscape:
-    """The landscape of a function: of `count` records, under add-remove of at most so many.
+    """The landscape of a function: of `count` records, under add-remove of at most `most_records`.
 
     >>> from lastbit.privacy import CHANGE_ONE
     >>> def spread(rows):
@@ -112,14 +117,16 @@ def landscape(
     """
     relation, values = relation_of(neighbours), records_of_domain(domain)
     change = relation == "change-one"
-    if count is None:
+    size, other = (count, most_records) if change else (most_records, count)
+    if size is None or other is not None:
         raise InvalidParameter(
-            "count",
-            problem="is missing",
-            remedy="pass the number of records, under add-remove the most that there may be",
+            "count" if change else "most_records",
+            problem="says which databases there are",
+            remedy="under change-one pass count= to global_sensitivity, and no most_records=; "
+            "under add-remove pass most_records=, a bound that is the same for all data",
         )
-    size = whole(count, "count", least=1)
-    check_tried(multisets(len(values) + (not change), size))
+    size = whole(size, "count" if change else "most_records", least=1)
+    check_tried(multisets(len(values) + (not change), size), size)
     every = range(len(values))
     table = {
         database: number_of(function, tuple(values[at] for at in database))
@@ -145,18 +152,21 @@ def landscape_at(
     *,
     domain: Iterable[Any] | None,
     neighbours: Neighbours,
-    count: int | None,
+    most_records: int | None,
 ) -> tuple[Landscape, _Database]:
     """The landscape that data lie in, and where; their number is public under change-one."""
     relation, values = relation_of(neighbours), records_of_domain(domain)
     start = placed(data, values, relation)
-    size = len(start) if count is None and relation == "change-one" else count
-    found = landscape(function, domain=values, neighbours=neighbours, count=size)
+    found = landscape(
+        function,
+        domain=values,
+        neighbours=neighbours,
+        count=len(start) if relation == "change-one" else None,
+        most_records=most_records,
+    )
     if start not in found.values:
         raise InvalidParameter(
-            "count",
-            problem="does not fit the number of records",
-            remedy="leave it out under change-one, pass a larger one under add-remove",
+            "most_records", problem="is below the number of records", remedy="pass a larger one"
         )
     return found, start
 

@@ -52,13 +52,14 @@ def global_sensitivity(
     upper: Number | None = None,
     count: int | None = None,
     domain: Iterable[Any] | None = None,
+    most_records: int | None = None,
 ) -> Fraction:
     """The most by which one record can move a statistic, whatever the other records are.
 
     Law      max abs(f(x) - f(y)) over all neighbours x, y with records in [lower, upper]. `count`
              is the public number of records under change-one; without it the worst one is taken.
              A function of your own is tried on every database of a `domain`, of `count` records,
-             under add-remove of at most so many (`Landscape`)
+             under add-remove of at most `most_records` (`Landscape`)
     Theorem  W = upper - lower, n = count, per statistic:
              count: 1 add-remove, 0 change-one. Histogram, in the L1 norm: 1 add-remove, 2
              change-one, since a changed record leaves one cell and enters another.
@@ -87,7 +88,13 @@ def global_sensitivity(
     lastbit.errors.InvalidParameter: statistic is not bounded: one record can move it by any ...
     """
     if is_function(statistic, bounds=(lower, upper), domain=domain):
-        return landscape(statistic, domain=domain, neighbours=neighbours, count=count).greatest
+        return landscape(
+            statistic,
+            domain=domain,
+            neighbours=neighbours,
+            count=count,
+            most_records=most_records,
+        ).greatest
     relation = relation_of(neighbours)
     size = None if count is None else whole(count, "count", least=1)
     if size is not None and relation == "add-remove":

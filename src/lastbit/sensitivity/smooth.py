@@ -75,7 +75,7 @@ def smooth_sensitivity(
     upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
     domain: Iterable[Any] | None = None,
-    count: int | None = None,
+    most_records: int | None = None,
 ) -> SmoothBound:
     """A rational S with S(x) >= LS(x) and S(x) <= exp(beta) S(y) for neighbours x, y.
 
@@ -100,7 +100,7 @@ def smooth_sensitivity(
              that of the n-1 greatest, so one of them is W/2 from the other bound, U_k is at most
              4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
              A function of your own: U_k is the greatest LS within k steps itself, over every
-             database of a `domain` (`Landscape`), under add-remove of at most `count` records, and
+             database of a `domain` (`Landscape`), under add-remove of at most `most_records`, and
              its range is that of its values there
     Source   Nissim, Raskhodnikova, Smith 2007, Definitions 2.1 and 2.2; paper 004
     Differs  rounding is part of the theorem; a beta above 8 is treated as 8, which is safe
@@ -115,7 +115,7 @@ def smooth_sensitivity(
     """
     if is_function(statistic, bounds=(lower, upper), domain=domain):
         tried, start = landscape_at(
-            statistic, data, domain=domain, neighbours=neighbours, count=count
+            statistic, data, domain=domain, neighbours=neighbours, most_records=most_records
         )
         return _smooth_landscape(tried, start, beta, neighbours)
     exact, rate = _beta_and_rate(beta)
