@@ -117,6 +117,18 @@ def hockey_stick(pieces: Slopes, moved: float, width: float, epsilon: float) -> 
     )
 
 
+def straight(drawn: Slopes) -> tuple[Slopes, list[tuple[Fraction, Any]]]:
+    """Straight pieces of some lengths and slopes, one after the other."""
+    pieces: list[tuple[Fraction, Any]] = []
+    slopes: Slopes = []
+    end, level = Fraction(0), Fraction(0)
+    for length, slope in drawn:
+        pieces.append((end + length, lambda z, a=level, s=slope, e=end: a - s * (z - e)))
+        end, level = end + length, level - slope * length
+        slopes.append((end, slope))
+    return slopes, pieces
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(
@@ -131,20 +143,35 @@ def hockey_stick(pieces: Slopes, moved: float, width: float, epsilon: float) -> 
 def test_no_density_is_certified_below_what_it_costs(
     drawn: Slopes, moved: Fraction, dilated: Fraction, epsilon: Fraction
 ) -> None:
-    """Straight pieces of any lengths and slopes, one after the other."""
-    pieces: list[tuple[Fraction, Any]] = []
-    slopes: Slopes = []
-    end, level = Fraction(0), Fraction(0)
-    for length, slope in drawn:
-        pieces.append((end + length, lambda z, a=level, s=slope, e=end: a - s * (z - e)))
-        end, level = end + length, level - slope * length
-        slopes.append((end, slope))
+    slopes, pieces = straight(drawn)
     density = SymmetricDensity(pieces)
     with working_precision(192):
         found = float(density.excess(arb_of(moved), arb_of(dilated), arb_of(epsilon)))
     least = hockey_stick(slopes, float(moved), math.exp(dilated), float(epsilon))
     assert least <= found * (1 + 1e-9) + 1e-12
     assert found <= least + 0.02  # and it is no trivial bound
+
+
+@pytest.mark.parametrize(
+    "drawn", [[("1", "1/2"), ("2", "3")], [("1/2", "4"), ("3/2", "1/4")]], ids=["concave", "convex"]
+)
+def test_every_place_and_width_at_once(drawn: list[tuple[str, str]]) -> None:
+    """Slides up to alpha of the lesser width, dilations up to beta, both orders of the two laws."""
+    slopes, pieces = straight([(Fraction(length), Fraction(slope)) for length, slope in drawn])
+    found = admissibility(SymmetricDensity(pieces), alpha="1/4", beta="1/8", epsilon=1)
+    widths = [math.exp(t / 48) for t in (-6, -3, 0, 3, 6)]
+
+    def worst(alpha: float, chosen: list[float], epsilon: float) -> float:
+        places = [(part * alpha * min(1.0, w), w) for part in (0.0, 0.5, 1.0) for w in chosen]
+        return max(hockey_stick(slopes, moved, w, epsilon) for moved, w in places)
+
+    for least, certain in (
+        (worst(0.25, widths, 1.0), found.delta),
+        (worst(0.25, [1.0], 0.5), found.sliding),
+        (worst(0.0, widths, 0.5), found.dilation),
+    ):
+        assert least <= float(certain) * (1 + 1e-9) <= least + 0.01
+    assert worst(0.25, [math.exp(-0.25)], 1.0) > float(found.delta)  # a mutant: half the beta
 
 
 @pytest.mark.parametrize(

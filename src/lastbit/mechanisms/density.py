@@ -33,9 +33,9 @@ LogDensity: TypeAlias = Callable[[Any], Any]
 """ln h of z >= 0, up to a constant: + - * /, whole powers, z.exp(), z.log(), z.sqrt()."""
 
 _PRECISION = 192
-_FIRST_CELLS = 64  # a piece, before any of them is cut
+_FIRST_CELLS = 16  # a piece, before any of them is cut
 _MOST_CELLS = 2048
-_FINE = 2.0**-14  # cells on which the loss passes epsilon are cut until it moves by no more
+_FINE = 2.0**-12  # cells on which the loss passes epsilon are cut until it moves by no more
 _WIDTHS = 24
 _TERMS = 5
 _Piece: TypeAlias = tuple[Fraction, LogDensity]
