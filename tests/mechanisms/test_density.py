@@ -85,6 +85,14 @@ def test_uniform_noise_slides_at_the_price_of_its_rim() -> None:
     assert found.delta == found.sliding
 
 
+def test_a_declared_tail_is_counted_in_full() -> None:
+    flat = SymmetricDensity(lambda z: 0, reach=1, tail="1/10")
+    with working_precision(192):
+        still = flat.excess(arb(0), arb(0), arb(50))
+    assert float(still) == pytest.approx(0.1, rel=1e-9)
+    assert repr(flat) == "SymmetricDensity(reach=1, tail=1/10)"
+
+
 Slopes = list[tuple[Fraction, Fraction]]
 
 
@@ -184,6 +192,7 @@ def test_every_place_and_width_at_once(drawn: list[tuple[str, str]]) -> None:
         # a float is the dyadic that it is: three times 0.1 is more than 0.3
         ([(1, lambda z: -0.1 * z * 3), (2, lambda z: -0.3 * z)], {}, "fall from 0"),
         (lambda z: 1 / z, {"reach": 1}, "no power series"),
+        (lambda z: -(z * z) / z, {"reach": 1}, "no power series"),
         (lambda z: z.log(), {"reach": 1}, "fall from 0"),
         (lambda z: -z.sqrt(), {"reach": 1}, "fall from 0"),
         (lambda z: -z if z < 1 else -2 * z, {"reach": 3}, "give cases as pieces"),
