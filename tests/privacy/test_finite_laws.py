@@ -53,7 +53,7 @@ def test_the_definitions(p: list[Fraction], q: list[Fraction], ratio: str, merge
     assert pair.probabilistic_delta(odds=odds) == least
     assert pair.approximate_delta(odds=odds) == excess
     assert excess <= least  # Proposition 5
-    processed = pair.mapped(lambda z: min(int(str(z)), merged))
+    processed = pair.mapped(lambda z: min(z, merged))
     assert processed.approximate_delta(odds=odds) <= excess  # Proposition 7
     # a rational epsilon on either side of ln odds decides the same, or allows less
     below, above = Fraction(math.log(odds)) - Fraction(1, 10**9), math.log(odds) + 1e-9

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, Real, positive, probability, refine, upper
@@ -54,7 +54,7 @@ class LawPair:
     def __repr__(self) -> str:
         return f"LawPair({len(self._pairs())} outputs)"
 
-    def mapped(self, function: Callable[[Hashable], Hashable]) -> LawPair:
+    def mapped(self, function: Callable[[Any], Hashable]) -> LawPair:
         """The laws after processing: outputs that the function makes equal are one output."""
         images: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
         for law, image in zip((self.one, self.other), images, strict=True):
