@@ -464,3 +464,23 @@ def test_values() -> None:
     assert mechanism != RandomizedResponse(epsilon=1)
     with pytest.raises(AttributeError):
         mechanism.keep = Fraction(1)  # type: ignore[misc]
+
+
+def test_noise_on_input_against_noise_on_output() -> None:
+    """Paper 004: 0.030 and 0.0014 at n = 1000, epsilon = 1; the formula from all responses."""
+    keep, answers = Fraction(3, 4), (1, 0, 0, 1, 1)
+    coin = RandomizedResponse(keep=keep)
+    truth = coin.truth_probability
+    spread = Fraction(0)
+    for responses in product((0, 1), repeat=len(answers)):
+        chance = math.prod(
+            keep if r == a else 1 - keep for r, a in zip(responses, answers, strict=True)
+        )
+        estimate = (Fraction(sum(responses), len(answers)) - (1 - truth) / 2) / truth
+        spread += chance * (estimate - Fraction(sum(answers), len(answers))) ** 2
+    assert spread == keep * (1 - keep) / truth**2 / len(answers)
+    people, one = 1000, RandomizedResponse(epsilon=1)
+    on_input = math.sqrt(one.keep * (1 - one.keep) / one.truth_probability**2 / people)
+    ratio = math.exp(-1)  # discrete Laplace noise of scale 1 on the count
+    on_output = math.sqrt(2 * ratio) / (1 - ratio) / people
+    assert f"{on_input:.3f} {on_output:.4f}" == "0.030 0.0014"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 
 from lastbit.errors import NotCertified
+from lastbit.exact import Ball
+from lastbit.laws import DiscreteLaplace
+from lastbit.verify import Code, exact_law
 from lastbit.verify.rounding import rounding_certificate
 from tests.verify.rounding_examples import one_uniform
 
@@ -28,7 +32,7 @@ def test_the_tests_named_exist(file, name):
 def test_every_row_names_a_test():
     rows = re.findall(r"^\| (\d+) \|.*$", PAGE.read_text("utf-8"), re.M)
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert sorted(map(int, rows)) == list(range(1, 27))
+    assert sorted(map(int, rows)) == list(range(1, 31))
     assert all("::test_" in line for line in lines)
 
 
@@ -93,3 +97,58 @@ def test_16_zero_has_two_names():
     names = {str(float(np.rint(x))) for x in (-0.4, 0.4)}
     assert names == {"-0.0", "0.0"}
     assert {str(float(np.rint(x) + 0.0)) for x in (-0.4, 0.4)} == {"0.0"}
+
+
+def test_27_the_scale_of_definition_2_7_is_a_rate():
+    """exp(-b x) with the b = sensitivity/epsilon of section 5 loses sensitivity**2/epsilon."""
+    sensitivity, epsilon = 1, Fraction(1, 10)
+
+    def loss(rate: Fraction) -> Ball:
+        law = DiscreteLaplace(1 / rate)
+        return (law.probability(0) / law.probability(sensitivity)).log()
+
+    as_printed, as_a_rate = loss(sensitivity / epsilon), loss(epsilon / sensitivity)
+    assert abs(as_printed - sensitivity**2 / epsilon) < Fraction(1, 10**30)
+    assert abs(as_a_rate - epsilon) < Fraction(1, 10**30)
+    assert as_printed > 99 * epsilon
+
+
+def test_28_the_supremum_of_theorem_3_2_need_not_be_attained():
+    """f(k records) = the sum of 1 - 1/j: neighbours are less than 1 apart, by less and less."""
+    epsilon, sensitivity = Fraction(1), Fraction(1)
+    apart = [1 - Fraction(1, k) for k in range(1, 3000)]
+    assert max(apart) < sensitivity  # the pair with which the proof begins does not exist
+    rate = epsilon / sensitivity
+    assert all(rate * d <= epsilon for d in apart)
+    # (7) follows all the same, in the limit: a rate that is larger by a hair fails for some pair
+    more = rate * Fraction(1001, 1000)
+    assert all(more * d <= epsilon for d in apart[:1000])
+    assert any(more * d > epsilon for d in apart)
+
+
+def test_29_six_cases_bound_a_ratio_by_an_exponent():
+    """At epsilon = 1/2 every ratio is above what is printed for it; its logarithm is not."""
+    epsilon, eta = Fraction(1, 2), Fraction(1, 2**53)
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=0.5, bound=16.0)
+    one, other = exact_law(code, 0.3), exact_law(code, 1.3)
+    outputs = [x for x in one.outputs if x > -16.0]
+    assert len(outputs) > 10
+    for x in outputs:
+        printed = epsilon + 12 * abs(Fraction(x)) * epsilon * eta + 2 * eta
+        ratio = one.probability(x) / other.probability(x)
+        assert ratio > printed and 1 / ratio > printed
+        assert abs(Ball.of(ratio).log()) < epsilon + 1000 * eta
+
+
+def test_30_the_lowest_output_has_one_sign_and_its_edge_is_a_uniform():
+    """x = -B needs s = 1, as ln u < 0; the case ends with s = -1. And u ends at R < 1, not at b."""
+    bound, step, value = 4.0, 1.0, 0.25
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=bound)
+    uniforms = [2.0**-k for k in range(1, 60)]
+    assert any(code(value, u, 1) == -bound for u in uniforms)
+    assert all(code(value, u, -1) > value - step for u in uniforms)
+    b = bound - step  # the largest multiple of the step below B
+    edge = math.exp(-b - step / 2 - value)
+    assert code(value, edge * (1 - 1e-12), 1) == -bound != code(value, edge * (1 + 1e-12), 1)
+    assert float(exact_law(code, value).probability(-bound)) == pytest.approx(edge / 2)
+    assert b > 1 > edge

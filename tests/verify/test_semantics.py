@@ -1,6 +1,7 @@
 """Every judgement holds for real IEEE evaluation; wrong rules are caught."""
 
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -401,6 +402,35 @@ def test_the_papers_rule_fails_for_negative_operands():
             assert ours.computed[0] <= BINARY64.rounded(exact) <= ours.computed[1]
     assert right == 199  # sound for positive operands
     assert wrong > 150  # an empty interval for negative ones
+
+
+def test_the_papers_rule_fails_for_differences_and_quotients_of_positive_operands():
+    """Figure 1 takes both lower ends, then both upper ones, whatever the operation is."""
+    eta = BINARY64.unit_roundoff
+    operands = {"x": (Fraction(1), Fraction(2)), "y": (Fraction(1), Fraction(2))}
+    for operation, expression, sound in (
+        (operator.add, Add(X, Y), True),
+        (operator.mul, Multiply(X, Y), True),
+        (operator.sub, Subtract(X, Y), False),
+        (operator.truediv, Divide(X, Y), False),
+    ):
+        low = operation(operands["x"][0], operands["y"][0]) / (1 + eta)
+        high = operation(operands["x"][1], operands["y"][1]) * (1 + eta)
+        corners = [operation(x, y) for x in operands["x"] for y in operands["y"]]
+        assert (low <= min(corners) and max(corners) <= high) == sound
+        ours = analyse(expression, operands).conclusion
+        assert ours.computed[0] <= min(corners) <= max(corners) <= ours.computed[1]
+
+
+def test_section_5_turns_the_bounds_of_the_logarithm_round():
+    """Figure 1 divides the lower bound of ln by 1 + η, section 5 multiplies it: only that holds."""
+    eta = BINARY64.unit_roundoff
+    for k in range(1, 200):
+        exact = Ball.of(Fraction(k, 401)).log()  # ln u < 0
+        low, high = exact / (1 + eta), exact * (1 + eta)
+        assert low > high  # Figure 1: nothing lies between them
+        low, high = exact * (1 + eta), exact / (1 + eta)
+        assert low < exact < high  # section 5
 
 
 @example(Fraction(1, 3))

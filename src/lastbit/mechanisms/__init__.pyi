@@ -3,6 +3,11 @@ from lastbit.mechanisms.above_threshold import (
     AboveThresholdSession as AboveThresholdSession,
 )
 from lastbit.mechanisms.admissible_noise import admissible as admissible
+from lastbit.mechanisms.density import (
+    Admissibility as Admissibility,
+    SymmetricDensity as SymmetricDensity,
+    admissibility as admissibility,
+)
 from lastbit.mechanisms.exponential import ByRate as ByRate, Exponential as Exponential
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile as ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian as Gaussian
@@ -50,6 +55,7 @@ from lastbit.mechanisms.stable_value import (
 
 __all__ = [
     "AboveThreshold",
+    "Admissibility",
     "BOTTOM",
     "Bottom",
     "Exponential",
@@ -70,7 +76,9 @@ __all__ = [
     "SmoothStatistic",
     "Snapping",
     "StableValue",
+    "SymmetricDensity",
     "ThresholdedHistogram",
+    "admissibility",
     "private_median",
     "private_quantile",
     "private_trimmed_mean",

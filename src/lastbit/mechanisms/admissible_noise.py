@@ -366,9 +366,20 @@ def joint_delta(law: Ideal, alpha: Fraction, beta: Fraction, epsilon: Fraction) 
     Checked  tests/mechanisms/test_admissible.py
     """
     excess = laplace_excess if isinstance(law, IdealLaplace) else gaussian_excess
-    step = beta / _PIECES
+    return worst_excess(excess, alpha, beta, epsilon)
+
+
+def worst_excess(
+    excess: Callable[[arb, arb, arb], arb],
+    alpha: Fraction,
+    beta: Fraction,
+    epsilon: Fraction,
+    pieces: int = _PIECES,
+) -> arb:
+    """The theorem of `joint_delta`, for any density that is symmetric and falls on either side."""
+    step = beta / pieces
     less, worst = arb_of(epsilon - step), arb(0)
-    for piece in range(_PIECES):
+    for piece in range(pieces if step else 1):
         wider = arb_of(step * piece)
         worst = worst.max(excess(arb_of(alpha), wider, less))
         narrower = -arb_of(step * (piece + 1))

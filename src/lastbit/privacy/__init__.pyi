@@ -21,6 +21,10 @@ from lastbit.privacy.compose import (
     compositions as compositions,
     tight_profile as tight_profile,
 )
+from lastbit.privacy.computational import (
+    KEYSTREAM as KEYSTREAM,
+    ComputationalDP as ComputationalDP,
+)
 from lastbit.privacy.convert import (
     best_order_for_delta as best_order_for_delta,
     best_order_for_epsilon as best_order_for_epsilon,
@@ -34,6 +38,7 @@ from lastbit.privacy.filter import (
     MomentFilter as MomentFilter,
     moment_filter as moment_filter,
 )
+from lastbit.privacy.finite_laws import LawPair as LawPair
 from lastbit.privacy.gaussian_filter import (
     GaussianCost as GaussianCost,
     GaussianFilter as GaussianFilter,
@@ -70,6 +75,7 @@ __all__ = [
     "ApproxLoss",
     "BoundedRangeLoss",
     "CHANGE_ONE",
+    "ComputationalDP",
     "DiscreteGaussianLoss",
     "DiscreteGaussianVectorLoss",
     "DiscreteLaplaceLoss",
@@ -79,6 +85,7 @@ __all__ = [
     "GaussianLoss",
     "Guarantee",
     "LaplaceLoss",
+    "LawPair",
     "MetricDP",
     "MomentCost",
     "MomentFilter",

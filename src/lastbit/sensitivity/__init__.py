@@ -12,6 +12,7 @@ itself. All of it, the global sensitivity aside, is as secret as the data.
 | `neighbours.py` | global and local sensitivity, that of data near by, distances beyond a bound |
 | `windows.py`, `smooth.py` | the widest windows of sorted records; smooth bounds made of them |
 | `distance.py` | `distance_to_instability`: how far to data with another answer |
+| `functions.py` | functions of one's own over a finite domain: every database is tried |
 """
 
 from lastbit.doors import opened

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,13 @@ from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check
 from lastbit.sensitivity.statistics import Quantile, check_defined, rank, relation_of, value_of
 from lastbit.sensitivity.values import Records, records
 
+MOST_DATABASES = 250_000
+"""How many databases of a finite domain are tried at most: some seconds, some 100 MB."""
+
+MOST_RECORDS = 10_000_000
+"""How many records they have at most, all of them together."""
+
+_FAR_TOO_MANY = 10**15
 _SORTABLE: tuple[type, ...] = (str, bytes, int)
 _ANY: tuple[type, ...] = ()
 
@@ -276,32 +284,40 @@ def for_function(
     and must always answer the same for the same ones. Answers count as the same if they are equal
     and look it: True and 1, or 0.0 and -0.0, are equal, yet can be told apart. If none up
     to `most` steps away has another answer the distance is most + 1. The number of databases tried
-    grows like a power of the size of the domain: for small ones only.
+    grows like a power of the size of the domain: for small ones only. It is refused by a bound on
+    that number that does not depend on the data: of m records, at most k leave and at most k join.
 
     >>> for_function(max, [1, 1, 2], domain=[0, 1, 2], neighbours=CHANGE_ONE, most=2).distance
     1
     """
     relation, farthest = relation_of(neighbours), whole(most, "most", least=1)
-    values = _items(domain, "domain")
-    rows = _items(data, "data")
-    if not values or any(row not in values for row in rows):
-        raise InvalidParameter(
-            "domain", problem="is empty, or lacks a record of the data", remedy="declare every one"
-        )
-    _check_records(len(rows), relation)
-    start = tuple(sorted(values.index(row) for row in rows))
-    answer = function(tuple(values[at] for at in start))
+    values = records_of_domain(domain)
+    start = placed(data, values, relation)
+    check_tried(_within(farthest, len(values), len(start), relation))
+    answer = answer_of(function, tuple(values[at] for at in start))
     seen, frontier = {start}, {start}
     for distance in range(1, farthest + 1):
         frontier = {
-            near for database in frontier for near in _near(database, len(values), relation)
+            other for database in frontier for other in near(database, len(values), relation)
         } - seen
-        if not all(
-            _same(function(tuple(values[at] for at in database)), answer) for database in frontier
-        ):
+        answers = [answer_of(function, tuple(values[at] for at in rows)) for rows in frontier]
+        if not all(_same(other, answer) for other in answers):
             return Stability(answer, distance, neighbours)
+        if not frontier:
+            break
         seen |= frontier
     return Stability(answer, farthest + 1, neighbours)
+
+
+def _within(steps: int, kinds: int, records: int, relation: Relation) -> int:
+    """A bound on the databases within some steps; under add-remove whatever their number is."""
+    if relation == "add-remove":
+        return multisets(2 * kinds + 1, steps)  # k leave, l join, k + l <= steps
+    every = multisets(kinds, records)
+    tried, step = 0, 0
+    while step <= steps and tried < every and tried <= MOST_DATABASES:
+        tried, step = tried + multisets(kinds, step) ** 2, step + 1  # step leave, step join
+    return min(tried, every)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -309,12 +325,84 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other) and bool(one == other)
 
 
-def _near(database: tuple[int, ...], size: int, relation: Relation) -> Iterator[tuple[int, ...]]:
-    """The neighbours of a database, as sorted positions in the domain."""
-    shorter = {database[:at] + database[at + 1 :] for at in range(len(database))}
+def answer_of(function: Callable[[tuple[Any, ...]], Any], rows: tuple[Any, ...]) -> Any:
+    """What a function says of a database; what it raises might tell of the data."""
+    try:
+        return function(rows)
+    except Exception:
+        pass
+    raise InvalidParameter(
+        "function",
+        problem="fails on a database of the domain",
+        remedy="make it answer for every one, under add-remove for no records too",
+    )
+
+
+def records_of_domain(domain: Iterable[Any] | None) -> list[Any]:
+    """Every record that there can be, once."""
+    remedy = "pass domain=, the list of all values that a record can have"
+    if domain is None:
+        raise InvalidParameter("domain", problem="is missing", remedy=remedy)
+    given = [v.item() if isinstance(v, np.generic) else v for v in _items(domain, "domain")]
+    if not given:
+        raise InvalidParameter("domain", problem="is empty", remedy=remedy)
+    if any(isinstance(value, float) and not isfinite(value) for value in given):
+        raise InvalidParameter("domain", problem="holds a float that is not finite", remedy=remedy)
+    check_tried(len(given))
+    try:
+        return list(dict.fromkeys(given))
+    except TypeError:  # they cannot be hashed
+        return [value for at, value in enumerate(given) if value not in given[:at]]
+
+
+def placed(data: Iterable[Any], values: list[Any], relation: Relation) -> tuple[int, ...]:
+    """A database as sorted positions in the domain."""
+    rows = _items(data, "data")
+    _check_records(len(rows), relation)
+    try:
+        places = {value: at for at, value in enumerate(values)}
+        return tuple(sorted(places[row] for row in rows))
+    except KeyError:
+        pass
+    except TypeError:  # they cannot be hashed
+        if all(row in values for row in rows):
+            return tuple(sorted(values.index(row) for row in rows))
+    raise InvalidParameter(
+        "domain", problem="lacks a record of the data", remedy="declare every one"
+    )
+
+
+def multisets(kinds: int, size: int) -> int:
+    """How many multisets of a size there are of some kinds, or a number far beyond the limit."""
+    few = min(kinds - 1, size)
+    number = 1
+    for at in range(1, few + 1):  # C(kinds + size - 1, few), which grows with every step
+        number = number * (kinds + size - 1 - few + at) // at
+        if number > _FAR_TOO_MANY:
+            return _FAR_TOO_MANY
+    return number
+
+
+def check_tried(databases: int, records: int = 1) -> None:
+    """Refuse to try too many databases, or too large ones; neither depends on the data."""
+    if databases > MOST_DATABASES or databases * records > MOST_RECORDS:
+        many = f"{_FAR_TOO_MANY:,} or more" if databases >= _FAR_TOO_MANY else f"{databases:,}"
+        many += f" of {records:,} records" if records > 1 else ""
+        raise InvalidParameter(
+            "domain",
+            problem=f"has too many databases to try: {many}, where {MOST_DATABASES:,} of "
+            f"{MOST_RECORDS:,} records in all are tried",
+            remedy="pass fewer values or fewer records, or a bound of your own to from_distance",
+        )
+
+
+def near(database: tuple[int, ...], size: int, relation: Relation) -> Iterator[tuple[int, ...]]:
+    """The neighbours of a database, as sorted positions in the domain; under change-one itself."""
+    last = {value: at for at, value in enumerate(database)}  # equal records leave the same rest
+    shorter = [database[:at] + database[at + 1 :] for at in last.values()]
     if relation == "add-remove":
         yield from shorter
-        shorter = {database}
+        shorter = [database]
     for rest in shorter:
         for value in range(size):
             yield tuple(sorted((*rest, value)))

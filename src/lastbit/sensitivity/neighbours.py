@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -15,6 +15,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, nonnegative, positive, whole
 from lastbit.laws import least
 from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
+from lastbit.sensitivity.functions import Function, is_function, landscape, local_of
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -25,6 +26,7 @@ from lastbit.sensitivity.statistics import (
     TrimmedMean,
     Variance,
     check_defined,
+    declared_bounds,
     exact_total,
     quartiles,
     question,
@@ -43,17 +45,21 @@ EXACT_STEPS = 1024
 
 
 def global_sensitivity(
-    statistic: Statistic | str | Literal["histogram"],
+    statistic: Statistic | str | Literal["histogram"] | Function,
     *,
     neighbours: Neighbours,
     lower: Number | None = None,
     upper: Number | None = None,
     count: int | None = None,
+    domain: Iterable[Any] | None = None,
+    most_records: int | None = None,
 ) -> Fraction:
     """The most by which one record can move a statistic, whatever the other records are.
 
     Law      max abs(f(x) - f(y)) over all neighbours x, y with records in [lower, upper]. `count`
-             is the public number of records under change-one; without it the worst one is taken
+             is the public number of records under change-one; without it the worst one is taken.
+             A function of your own is tried on every database of a `domain`, of `count` records,
+             under add-remove of at most `most_records` (`Landscape`)
     Theorem  W = upper - lower, n = count, per statistic:
              count: 1 add-remove, 0 change-one. Histogram, in the L1 norm: 1 add-remove, 2
              change-one, since a changed record leaves one cell and enters another.
@@ -74,11 +80,21 @@ def global_sensitivity(
     >>> from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
     >>> global_sensitivity("mean", neighbours=CHANGE_ONE, lower=0, upper=10, count=100)
     Fraction(1, 10)
+    >>> global_sensitivity(max, neighbours=CHANGE_ONE, domain=[0, 3, 10], count=4)
+    Fraction(10, 1)
     >>> global_sensitivity("median", neighbours=ADD_REMOVE)
     Traceback (most recent call last):
         ...
     lastbit.errors.InvalidParameter: statistic is not bounded: one record can move it by any ...
     """
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
+        return landscape(
+            statistic,
+            domain=domain,
+            neighbours=neighbours,
+            count=count,
+            most_records=most_records,
+        ).greatest
     relation = relation_of(neighbours)
     size = None if count is None else whole(count, "count", least=1)
     if size is not None and relation == "add-remove":
@@ -93,13 +109,7 @@ def global_sensitivity(
     check_defined(asked, relation)
     if isinstance(asked, Count):
         return Fraction(1 if relation == "add-remove" else 0)
-    if lower is None or upper is None:
-        raise InvalidParameter(
-            "statistic",
-            problem="is not bounded: one record can move it by any amount",
-            remedy="declare lower= and upper=, here or in smooth_sensitivity",
-        )
-    return greatest(asked, relation, *bounds_of(lower, upper), size)
+    return greatest(asked, relation, *bounds_of(*declared_bounds(lower, upper)), size)
 
 
 def greatest(
@@ -129,17 +139,19 @@ def greatest(
 
 
 def local_sensitivity(
-    statistic: Statistic | str,
-    data: object,
+    statistic: Statistic | str | Function,
+    data: Any,
     *,
-    lower: Number,
-    upper: Number,
+    lower: Number | None = None,
+    upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
+    domain: Iterable[Any] | None = None,
 ) -> Fraction:
     """The most by which one record can move the statistic of these very data.
 
     Law      max abs(f(x) - f(y)) over the neighbours y of x, x on its grid (`records`); for the
-             variance the record that moves may take any real value between the bounds
+             variance the record that moves may take any real value between the bounds. For a
+             function of your own the records are those of a `domain`
     Theorem  x_0 = lo, x_(n+1) = hi stand for the bounds.
              Order statistics: changing x_i to v >= x_i moves the r-th one, for r >= i, from x_r to
              the nearest point to v of [x_r, x_(r+1)], and leaves the others; downwards likewise. So
@@ -162,7 +174,11 @@ def local_sensitivity(
 
     >>> local_sensitivity("median", [1, 2, 3, 3, 9], lower=0, upper=10)
     Fraction(1, 1)
+    >>> local_sensitivity(max, [0, 3, 3], domain=[0, 3, 10])
+    Fraction(7, 1)
     """
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
+        return local_of(statistic, data, domain=domain, neighbours=neighbours)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     return local_at(asked, rows, relation)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, shown, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
+from lastbit.sensitivity.functions import Function, Landscape, is_function, landscape_at
 from lastbit.sensitivity.neighbours import (
     EXACT_STEPS,
     greatest,
@@ -66,13 +67,15 @@ class SmoothBound:
 
 
 def smooth_sensitivity(
-    statistic: Statistic | str,
-    data: object,
+    statistic: Statistic | str | Function,
+    data: Any,
     *,
     beta: Number,
-    lower: Number,
-    upper: Number,
+    lower: Number | None = None,
+    upper: Number | None = None,
     neighbours: Neighbours = CHANGE_ONE,
+    domain: Iterable[Any] | None = None,
+    most_records: int | None = None,
 ) -> SmoothBound:
     """A rational S with S(x) >= LS(x) and S(x) <= exp(beta) S(y) for neighbours x, y.
 
@@ -96,6 +99,9 @@ def smooth_sensitivity(
              log-convex in k: k = 0 or n-1. Variance: the mean of the n-1 least records is at most
              that of the n-1 greatest, so one of them is W/2 from the other bound, U_k is at most
              4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
+             A function of your own: U_k is the greatest LS within k steps itself, over every
+             database of a `domain` (`Landscape`), under add-remove of at most `most_records`, and
+             its range is that of its values there
     Source   Nissim, Raskhodnikova, Smith 2007, Definitions 2.1 and 2.2; paper 004
     Differs  rounding is part of the theorem; a beta above 8 is treated as 8, which is safe
     Checked  tests/sensitivity/test_smooth.py, over all small databases
@@ -103,7 +109,15 @@ def smooth_sensitivity(
     >>> bound = smooth_sensitivity("median", [1, 2, 3, 4, 5], beta=1, lower=0, upper=100)
     >>> round(float(bound.bound), 3)               # max(1, 97/e**2, 99/e**5, ...)
     13.128
+    >>> bound = smooth_sensitivity(max, [0, 0, 3], beta=1, domain=[0, 3, 10])
+    >>> round(float(bound.bound), 3)               # max(7, 10/e)
+    7.0
     """
+    if is_function(statistic, bounds=(lower, upper), domain=domain):
+        tried, start = landscape_at(
+            statistic, data, domain=domain, neighbours=neighbours, most_records=most_records
+        )
+        return _smooth_landscape(tried, start, beta, neighbours)
     exact, rate = _beta_and_rate(beta)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     least, most = rows.low * rows.step, rows.high * rows.step
@@ -119,6 +133,21 @@ def smooth_sensitivity(
         upper=public[1],
         neighbours=neighbours,
     )
+
+
+def _smooth_landscape(
+    tried: Landscape, start: tuple[int, ...], beta: Number, neighbours: Neighbours
+) -> SmoothBound:
+    value, range_of_values = tried.values[start], tried.values.values()
+    nothing = not tried.greatest  # then there is one value, whatever the data are
+    bound = from_distance(
+        [0] if nothing else tried.reach(start),
+        value=value,
+        beta=beta,
+        neighbours=neighbours,
+        most=None if nothing else tried.greatest,
+    )
+    return replace(bound, lower=min(range_of_values), upper=max(range_of_values))
 
 
 def from_distance(

@@ -204,13 +204,28 @@ def check_defined(statistic: Statistic, relation: Relation, rows: Records | None
         )
 
 
+def declared_bounds(lower: Number | None, upper: Number | None) -> tuple[Number, Number]:
+    """Both bounds, refused if one is missing."""
+    if lower is None or upper is None:
+        raise InvalidParameter(
+            "statistic",
+            problem="is not bounded: one record can move it by any amount",
+            remedy="declare lower= and upper=, here or in smooth_sensitivity",
+        )
+    return lower, upper
+
+
 def question(
-    statistic: object, data: object, lower: Number, upper: Number, neighbours: Neighbours
+    statistic: object,
+    data: object,
+    lower: Number | None,
+    upper: Number | None,
+    neighbours: Neighbours,
 ) -> tuple[Statistic, Records, Relation]:
     """What is asked, of which records, under which relation; all of it checked."""
     asked, relation = statistic_of(statistic), relation_of(neighbours)
     check_defined(asked, relation)
-    rows = records(data, lower, upper)
+    rows = records(data, *declared_bounds(lower, upper))
     check_defined(asked, relation, rows)
     return asked, rows, relation
 
