@@ -17,7 +17,6 @@ from lastbit.exact.fixed_point import (
     Pair,
     complement,
     exp_between,
-    gaussian_weights,
     ln_between,
     mills_between,
     pi_between,
@@ -26,8 +25,8 @@ from lastbit.exact.fixed_point import (
     root_two_pi_between,
     share,
     shorter,
-    theta_between,
 )
+from lastbit.exact.theta import gaussian_weights, theta_between
 from lastbit.laws import theta
 
 PLACES = st.sampled_from([1, 2, 8, 53, 62, 126, 192, 256, 1000])

@@ -13,7 +13,8 @@ from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.blocks import Sampler
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.gaussian import Cells, gaussian_sampler as gaussian
+from lastbit.sampling.gaussian import Rejection, rejection
+from lastbit.sampling.gaussian_tables import Cells, gaussian_sampler as gaussian
 from lastbit.sampling.inversion import Inversion
 from lastbit.sampling.laplace import Digits, digits
 from lastbit.sampling.planar import Shells, planar_sampler
@@ -35,6 +36,8 @@ SAMPLERS: dict[str, Sampler] = {
     "gaussian 127": gaussian(Fraction(127**2)),
     "gaussian 1000": gaussian(Fraction(1000**2)),
     "gaussian 2**40": gaussian(Fraction(2**80)),
+    "rejection 1/10": rejection(Fraction(1, 10)),
+    "rejection 2**40": rejection(Fraction(2**80)),
     "choice": wheel([1, 2, 3, "1/7"]),
     "choice_exp": majorant(np.linspace(-3, 3, 1000), Fraction(1)),
     "planar 1": planar_sampler(Fraction(1)),
@@ -91,6 +94,8 @@ def tables(sampler: Sampler) -> Iterator[Inversion]:
     match sampler:
         case Digits():
             yield from (table for table, _ in sampler.places)
+        case Rejection():
+            yield from (table for table, _ in sampler.proposed.places)
         case Cells():
             yield from (sampler.body, sampler.remainder)
         case Shells():

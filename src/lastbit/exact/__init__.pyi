@@ -27,7 +27,6 @@ from lastbit.exact.fixed_point import (
     Pair as Pair,
     complement as complement,
     exp_between as exp_between,
-    gaussian_weights as gaussian_weights,
     ln_between as ln_between,
     mills_between as mills_between,
     product as product,
@@ -35,7 +34,6 @@ from lastbit.exact.fixed_point import (
     root_two_pi_between as root_two_pi_between,
     share as share,
     shorter as shorter,
-    theta_between as theta_between,
 )
 from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
@@ -62,6 +60,10 @@ from lastbit.exact.rounding import (
     rounded_near as rounded_near,
     rounded_up as rounded_up,
     upper as upper,
+)
+from lastbit.exact.theta import (
+    gaussian_weights as gaussian_weights,
+    theta_between as theta_between,
 )
 from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn
 

@@ -66,48 +66,19 @@ class Digits:
 
     places: tuple[tuple[Inversion, int], ...]
 
-    @property
-    def wide(self) -> bool:
-        """Whether values beyond int64 have a chance worth a table cell."""
-        top, shift = self.places[-1]
-        return int(top.symbols.max()).bit_length() + shift > 62
-
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        out = np.empty(size, np.int64)
-        wide = self.into(bits, out, np.empty_like(out))
-        return out if wide is None else wide
-
-    def into(
-        self, bits: Bits, out: NDArray[np.int64], digit: NDArray[np.int64]
-    ) -> NDArray[Any] | None:
-        """Overwrite `out` with draws, or return them where int64 cannot hold them."""
-        if self.wide:
-            return self._wide(bits, out.size)
+        """`size` independent draws, in Python integers where int64 cannot hold all of them."""
         (lowest, _), *others = self.places
-        lowest.fill(bits, out)
-        for i, (place, shift) in enumerate(others):
+        total: NDArray[Any] = np.empty(size, np.int64)
+        lowest.fill(bits, total)
+        for place, shift in others:
+            digit: NDArray[Any] = np.empty(size, np.int64)
             place.fill(bits, digit)
-            if i == len(others) - 1 and out.size and int(digit.max()) >> (62 - shift):
-                return _xor(out, digit, shift)
+            if int(digit.max(initial=0)).bit_length() + shift > 62:
+                total, digit = total.astype(np.object_), digit.astype(np.object_)
             digit <<= shift
-            out ^= digit
-        return None
-
-    def _wide(self, bits: Bits, size: int) -> NDArray[Any]:
-        total = np.zeros(size, np.object_)
-        digit = np.empty(size, np.int64)
-        for place, shift in self.places:
-            place.fill(bits, digit)
-            total = _xor(total, digit, shift)
+            total ^= digit
         return total
-
-
-def _xor(out: NDArray[Any], digit: NDArray[np.int64], shift: int) -> NDArray[Any]:
-    """The same assembly in Python integers."""
-    values = [a ^ (b << shift) for a, b in zip(out.tolist(), digit.tolist(), strict=True)]
-    wide = np.empty(len(values), np.object_)
-    wide[:] = values
-    return wide
 
 
 def digits(

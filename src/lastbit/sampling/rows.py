@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import LARGEST_ARGUMENT, Pair, exp_between, exp_negative
+from lastbit.exact import LARGEST_ARGUMENT, exp_negative
 from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.inversion import check_parameter
-from lastbit.sampling.lazy import LazyUniform
+from lastbit.sampling.lazy import falls_below
 
 MOST_BITS = 61
 _ENTRIES = 1 << 20
@@ -65,8 +65,11 @@ class RowChoices:
              i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
              running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
              U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
+             *Again*: W_i - 2**b v_i is below 1 plus (16 d + 48) 2**-53 of 2**b v_i; of n candidates
+             the mean of d is at most ln n, and 2**b >= 2**60/n. So a row is drawn again with
+             probability below n**2 2**-60 + 2**-44, for n <= 2**20
     Source   rejection from a majorant: von Neumann 1951
-    Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
+    Differs  sums of a row stay below 2**62
     Checked  tests/sampling/test_choice_rows.py
     """
 
@@ -133,18 +136,6 @@ def _below(bits: Bits, totals: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
-def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
-    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
-
-    def bound(places: int) -> Pair:
-        low, high = exp_between(distance, places)
-        return low * share.numerator // share.denominator, -(
-            -high * share.numerator // share.denominator
-        )
-
-    return LazyUniform(bits, word, 53).below(bound)
-
-
 def weights_above(
     distance: NDArray[np.float64], scale: NDArray[np.float64] | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -154,8 +145,9 @@ def weights_above(
              roundings and that of the rate, so it is off by at most 4u d, and y, the float of
              scale * exp(-d), relatively by at most s = (8 d + 16) u (`exp_negative`: 8u). So W =
              ceil(y (1+s)(1+8u)) is large enough, and the acceptance is at least
-             y (1-s)(1-8u) / W. What that leaves to balls is a share of about 2 (8 d + 16) u + 1/y.
-             Where d > 512, W is that of 512, which is larger, and nothing is accepted at once
+             y (1-s)(1-8u) / W. The share of about 2 (8 d + 16) u + 1/y that this leaves open is
+             decided by integers. Where d > 512, W is that of 512, which is larger, and nothing is
+             accepted at once
     """
     near = np.minimum(distance, LARGEST_ARGUMENT)
     slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
