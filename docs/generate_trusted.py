@@ -4,8 +4,9 @@ A file is trusted if the kernel imports it, or a trusted file does: wherever in 
 function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
 own file. What is loaded by name is listed here (the engine's file and dialect, the storage of the
 ledger, and what only some sources need: `duckdb/files.py` has the table), unless it only words a
-refusal (`ledger/words.py`, `privacy/remaining.py`) or chooses among numbers that are all sound
-(`privacy/best_order.py`).
+refusal (`ledger/words.py`, `privacy/remaining.py`), chooses among numbers that are all sound
+(`privacy/best_order.py`), or reads what people write before there is a certificate
+(`exact/written.py`).
 """
 
 from __future__ import annotations
