@@ -102,7 +102,9 @@ def plan_of(question, stage):
     plan = planned(question.query, question.card, epsilon=1)
 
     def run(session):
-        actual = engine._shown(session, engine._asked(session, question.query, question.card))
+        actual = engine.show_tables(
+            session, engine.asked_tables(session, question.query, question.card)
+        )
         given = question.query, question.card, plan.measures
         sql = statement(*given, secret=SECRET, dialect=SPARK, actual=actual).sql
         return getattr(session.sql(sql)._jdf.queryExecution(), stage)().toString()
@@ -451,7 +453,7 @@ def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
 
 
 def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
-    real = engine._ran
+    real = engine.run_sql
 
     def changing(session, sql):
         found = real(session, sql)
@@ -459,7 +461,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
         return found
 
     question = asked(private(f"spark:{visits}"))
-    monkeypatch.setattr(engine, "_ran", changing)
+    monkeypatch.setattr(engine, "run_sql", changing)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         raw(question)
 
@@ -478,7 +480,7 @@ def test_an_interrupt_cancels_the_job(spark):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(1000000000000)"))
+            guarded(lambda s: engine.run_sql(s, "SELECT sum(hash(id)) FROM range(1000000000000)"))
     assert seen.is_set()
     assert not session.sparkContext.statusTracker().getActiveJobsIds()
 
@@ -486,7 +488,7 @@ def test_an_interrupt_cancels_the_job(spark):
 def test_progress_is_told(spark):
     shares = []
     with progress(lambda share, words: shares.append((share, words))):
-        guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(9000000)"))
+        guarded(lambda s: engine.run_sql(s, "SELECT sum(hash(id)) FROM range(9000000)"))
     assert shares and all(0 <= share <= 1 and words == "asking Spark" for share, words in shares)
 
 

@@ -40,6 +40,7 @@ from lastbit.tables import (
     Session,
     consistent_variances,
     planned_marginals,
+    rehearse_marginals,
     to_json,
     unit_name,
     weight_one,
@@ -144,7 +145,7 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 def _check_runnable(plan: MarginalsPlan, session: Session) -> None:
     check_certified(plan, session)
     with without_source(plan.card) as card:
-        session.rehearse_marginals(plan.query, card, plan.scanned)
+        rehearse_marginals(session, plan.query, card, plan.scanned)
 
 
 def marginals_record(

@@ -22,6 +22,10 @@ from lastbit.tables.backends.printed import (
 )
 from lastbit.tables.backends.progress import progress as progress, told as told
 from lastbit.tables.backends.raw_rows import RawRows as RawRows
+from lastbit.tables.backends.rehearsal import (
+    rehearse as rehearse,
+    rehearse_marginals as rehearse_marginals,
+)
 from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,
     spark_snapshot as spark_snapshot,

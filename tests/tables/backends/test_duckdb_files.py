@@ -10,8 +10,10 @@ import pytest
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
+from lastbit.tables.backends.duckdb.engine import EngineSession
+from lastbit.tables.backends.duckdb.rehearsal import prepared
 from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.rehearsal import rehearse
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
@@ -239,7 +241,7 @@ def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monk
             polars.DataFrame({"id": range(rows)}).write_parquet(plain)
             fingerprints = [session.fingerprint(card) for card in cards]
             for card, number in zip(cards, (rows, rows, 2), strict=True):
-                session.rehearse(count, card, measures)
+                rehearse(session, count, card, measures)
                 raw = session.aggregates(count, card, measures, secret=None)
                 assert opened(count, measures, raw).entries == {"m1": [number]}
             assert [session.fingerprint(card) for card in cards] == fingerprints

@@ -252,7 +252,8 @@ def _invalid(bits: Bytes) -> Places:
     escaped = (letters & 0xFFFFFF80) == 0xDC80
     sizes = 1 + (letters >= 0x80) + (letters >= 0x800) + (letters >= 0x10000)
     sizes[escaped] = 1
-    return high[np.repeat(escaped, sizes)[places]]
+    wrong: Places = high[np.repeat(escaped, sizes)[places]]
+    return wrong
 
 
 _CONTROL = np.arange(256) < 32

@@ -1,7 +1,8 @@
 """Which engine runs a question: the one that its sources are on; each is loaded when it is needed.
 
 Every engine's folder has the same files: `engine.py`, with its `Session`; `sources.py`, with the
-columns and types that it finds; and `columns.py`, for those who draft cards.
+columns and types that it finds; `rehearsal.py`, which runs a statement without rows before it is
+paid for; and `columns.py`, for those who draft cards.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from lastbit.tables.query.scan import Marginal, Scan
 _DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
 
 _MOST_STATES = 64
-_NO_SECRET = "0" * 64
 
 Opened = TypeVar("Opened")
 Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
@@ -70,17 +70,6 @@ class Session(ABC):
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data do. Refuses what no question could be answered from."""
 
-    def rehearse(self, query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
-        spelled = partial(statement, query, card, measures, secret=_NO_SECRET)
-        self.run_without_rows(query, card, spelled)
-
-    def rehearse_marginals(
-        self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
-    ) -> None:
-        """The same for all marginals of a question."""
-        self.run_without_rows(query, card, partial(marginals_statement, query, card, marginals))
-
     def aggregates(
         self, query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
     ) -> RawRows:
@@ -92,10 +81,6 @@ class Session(ABC):
     ) -> RawRows:
         """The marginals of the query, raw, by the names m1, m2 ..."""
         return self.run(query, card, partial(marginals_statement, query, card, marginals))
-
-    @abstractmethod
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        """Run the statement, but on protected tables without rows; nothing depends on one."""
 
     @abstractmethod
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:

@@ -4,12 +4,6 @@ Every call is a connection to a database in memory, which the calls of a session
 knows nothing of the connection before. Nothing is installed, loaded or
 fetched; what does not fit into memory is spilled to a folder that only this user can read, and that
 is removed. A file that changes while it is read is noticed, and nothing is released.
-
-`rehearse` runs the statement on a table without rows: what must fail, fails before it is paid for.
-
-Theorem  whether `rehearse` raises does not depend on a row of the table: it reads the names and
-         types of its columns, and runs the statement on an empty table of those types
-Checked  tests/release/test_reserving.py
 """
 
 from __future__ import annotations
@@ -57,7 +51,6 @@ from lastbit.tables.backends.engines import (
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches, matches
 from lastbit.tables.limits import sealed
@@ -94,17 +87,6 @@ class EngineSession(Session):
         del card
         return duckdb.__version__
 
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        sql = spelled(dialect=DUCKDB).sql
-
-        def run() -> None:
-            with self.connected(card.engine_limits) as connection:
-                prepared(connection, query, card)
-                connection.execute(sql).fetchall()
-
-        words = "the source could not be read, or the database cannot run this statement"
-        sealed(run, words=f"{words}; check the source; nothing was charged")
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         kept = self.units is not None and card.engine_limits.index
         indexed = kept and card.source.kind in _INDEXED
@@ -114,12 +96,12 @@ class EngineSession(Session):
         def run(connection: Any) -> RawRows:
             begun = time.time_ns()
             with ExitStack() as held:
-                asked = _asked(query, card, held)
+                asked = asked_tables(query, card, held)
                 for name, there, columns in asked:
                     shown(connection, there, name, columns)
                     if there.source.kind != "csv":  # which is checked where it is copied
                         _check_whole(connection, name, there, columns, card.engine_limits)
-                _check_matches(connection, query, card)
+                check_joins(connection, query, card)
                 index = None
                 if counting is not None:
                     files = asked[0][1:]
@@ -201,22 +183,7 @@ class EngineSession(Session):
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
 
 
-def prepared(connection: Any, query: Scan, card: DataCard) -> None:
-    """Private tables without rows, joined public ones with theirs; refuses missing columns.
-
-    Of private tables only names and types are looked at.
-    """
-    protected = {relation(), *map(private_relation, card.private)}
-    with ExitStack() as held:
-        for name, there, columns in _asked(query, card, held):
-            show, limit = (shown_columns, " LIMIT 0") if name in protected else (shown, "")
-            show(connection, there, f"{name} whole", columns)
-            whole = f"SELECT * FROM {identifier(f'{name} whole')}{limit}"
-            connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
-    _check_matches(connection, query, card)
-
-
-def _asked(
+def asked_tables(
     query: Scan, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
@@ -230,7 +197,7 @@ def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[
     return tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
 
 
-def _check_matches(connection: Any, query: Scan, card: DataCard) -> None:
+def check_joins(connection: Any, query: Scan, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
     counts = matches(query, card, dialect=DUCKDB)
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in counts)

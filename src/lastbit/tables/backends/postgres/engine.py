@@ -3,10 +3,6 @@
 Every call is in a transaction that reads one state and writes nothing; the calls of a session share
 one, so that what is fingerprinted is what is answered, whatever others write in between. Ctrl-C
 ends the statement on the server too. An error of the server keeps its words here.
-
-Theorem  whether `rehearse` raises does not depend on a row of a private table: it stands in the
-         statement as SELECT ... WHERE FALSE
-Checked  tests/engines/test_postgres.py
 """
 
 from __future__ import annotations
@@ -47,17 +43,9 @@ class EngineSession(Session):
         number = self.guarded(card.source, lambda connection: connection.info.server_version)
         return f"{number // 10_000}.{number % 10_000}"
 
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        def run(connection: Any) -> None:
-            actual = _actual(connection, query, card, empty=True)
-            wanted = spelled(dialect=POSTGRES, actual=actual)
-            connection.execute(wanted.sql, prepare=False)
-
-        self.guarded(card.source, run)
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         def run(connection: Any) -> RawRows:
-            actual = _actual(connection, query, card)
+            actual = actual_tables(connection, query, card)
             wanted = spelled(dialect=POSTGRES, actual=actual)
             return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
 
@@ -112,7 +100,7 @@ class EngineSession(Session):
         return sealed(told, words=_told("", lost=False))
 
 
-def _actual(
+def actual_tables(
     connection: Any, query: Scan, card: DataCard, *, empty: bool = False
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
