@@ -162,7 +162,6 @@ from lastbit.tables.query.expression import (
     Constant as Constant,
     Expression as Expression,
     Value as Value,
-    call as call,
     check_parts as check_parts,
     from_json as from_json,
     value_type as value_type,
@@ -174,6 +173,7 @@ from lastbit.tables.query.query import (
     Query as Query,
     all_of as all_of,
 )
+from lastbit.tables.query.rules import call as call
 from lastbit.tables.query.scan import (
     GroupKey as GroupKey,
     Marginal as Marginal,

@@ -125,7 +125,7 @@ def test_the_same_integers(tmp_path, folder, counted, kind, unit):
 
 
 def test_a_path_of_the_index_is_no_pattern(tmp_path, monkeypatch, folder, counted):
-    """Where files cannot be read by their descriptors: u[a] is not ua, which nobody has verified."""
+    """Where files cannot be read by their descriptors: u[a] is not ua, which none verified."""
     monkeypatch.setattr(index, "DESCRIPTORS", str(tmp_path / "nowhere"))
     card = card_of(source_in(tmp_path, "parquet"))
     without = ask(card)

@@ -40,7 +40,7 @@ from lastbit.tables.query.expression import (
     value_type,
 )
 from lastbit.tables.query.scan import GroupKey, Scan
-from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin, check_unit_join
+from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -305,8 +305,6 @@ class CompiledRows:
 
     def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""
-        if isinstance(join, UnitJoin):
-            check_unit_join(join, self.card)
         conditions, columns = [], []
         for own, other in join.on:
             left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
@@ -326,11 +324,7 @@ class CompiledRows:
 
 def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, ColumnType]:
     """The unit, the keys and the columns of a sub-query, with their types."""
-    card = rows.card
-    if card.unit is None:
-        problem = "groups by the unit, and each row is one"
-        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
-    unit = card.column(card.unit)
+    unit = rows.card.column(rows.card.unit or "")
     found: list[tuple[str, ColumnType]] = [(unit.name, unit.type)]
     for key, typed in zip(inner.keys, rows.keys, strict=True):
         if typed.type is None or typed.type == "number":
@@ -338,9 +332,6 @@ def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, Colum
             raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
         found.append((key.name, typed.type))
     found += [(part.name, _column_type(part, rows)) for part in inner.columns]
-    if len({name.lower() for name, _ in found}) < len(found):
-        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
-        raise refused("a sub-query", problem, "rename it with AS")
     return dict(found)
 
 

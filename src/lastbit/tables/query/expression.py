@@ -19,7 +19,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.limits import (
     DEEPEST,
@@ -112,56 +112,12 @@ class Call:
 Expression: TypeAlias = ColumnName | Constant | Call
 
 
-FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
-    {
-        **dict.fromkeys(("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike"), (2, 2)),
-        **dict.fromkeys(("power", "starts_with", "contains", "days_between"), (2, 2)),
-        **dict.fromkeys(("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt"), (1, 1)),
-        **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
-        **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
-        **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
-        **dict.fromkeys(("minute", "second", "week", "day_of_year", "iso_weekday"), (1, 1)),
-        **dict.fromkeys(("iso_year", "start_of_year", "start_of_quarter"), (1, 1)),
-        **dict.fromkeys(("start_of_week", "start_of_hour", "start_of_minute"), (1, 1)),
-        **dict.fromkeys(("+", "*", "and", "or", "least", "greatest"), (2, None)),
-        **dict.fromkeys(("coalesce", "concat"), (1, None)),
-        "in": (2, None),  # the value, then the constants
-        "case": (2, None),  # condition, value, condition, value ... and perhaps the value otherwise
-        "bin": (3, None),  # value, then rising edges: the lower edge of its bin [e_i, e_i+1)
-        "clamp": (3, 3),  # value, low, high
-        "substring": (2, 3),
-        "round": (1, 2),
-        "start_of_month": (1, 1),
-        "strftime": (2, 2),  # a date or time, and a constant of the codes of DATE_CODES
-    }
-)
-"""Each function with the least and the greatest number of its arguments (None: any)."""
-
-
 def _too_large(problem: str) -> QueryRefused:
     return refused(
         "expression",
         problem,
         "simplify it, or ask several questions (derived columns count where they are named)",
     )
-
-
-def call(function: str, *arguments: Expression) -> Call:
-    """The function applied, checked to exist and to take that many arguments.
-
-    >>> call("+", ColumnName("age"), Constant(1))
-    Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
-    """
-    if function not in FUNCTIONS:
-        problem = f"uses a function that is not known: {function[:40]}"
-        remedy = f"use one of {', '.join(sorted(FUNCTIONS))}"
-        raise InvalidParameter("expression", problem=problem, remedy=remedy)
-    least, most = FUNCTIONS[function]
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        problem = f"gives {function} the wrong number of arguments"
-        remedy = f"give it {least}" + ("" if most == least else " or more")
-        raise InvalidParameter("expression", problem=problem, remedy=remedy)
-    return Call(function, arguments)
 
 
 def starts_of_times(expression: Expression) -> bool:
@@ -200,15 +156,10 @@ def values_to_json(values: Iterable[Value]) -> list[Any]:
     ]
 
 
-def from_json(data: Any, *, total: bool = False) -> Expression:
-    """The expression that `writing.to_json` wrote; everything is checked again.
-
-    `total` lets the sum of a released column over all rows be one, for formulas.
+def from_json(data: Any, depth: int = 0) -> Expression:
+    """The expression that `writing.to_json` wrote; which functions there are is judged elsewhere:
+    by the checker of a certificate, and by `rules.py` for a question as it is made.
     """
-    return _from_json(data, 0, total)
-
-
-def _from_json(data: Any, depth: int, total: bool) -> Expression:
     match data:
         case {"column": str(name), "table": str(table)}:
             return ColumnName(name, table)
@@ -217,8 +168,7 @@ def _from_json(data: Any, depth: int, total: bool) -> Expression:
         case {"type": str(kind), "value": value}:
             return Constant(_read(kind, value))
         case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
-            parts = tuple(_from_json(part, depth + 1, total) for part in arguments)
-            return Call("total", parts) if total and function == "total" else call(function, *parts)
+            return Call(function, tuple(from_json(part, depth + 1) for part in arguments))
         case [str(_), *_]:
             raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
@@ -282,7 +232,7 @@ _CASTS = ("to_boolean", "to_date", "to_integer", "to_number", "to_text")
 
 def check_expression(expression: Expression) -> None:
     """That patterns are short constants, with few signs that cost more than one step a letter."""
-    for part in _calls([expression]):
+    for part in calls_in([expression]):
         if part.function in _PATTERNS:
             _check_pattern(part)
         if part.function == "strftime":
@@ -318,7 +268,7 @@ def check_parts(
     if nodes > MOST_NODES or sum(isinstance(p, Call) and p.calls for p in found) > MOST_CALLS:
         problem = f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions in all at most"
         raise refused("query", problem, "ask several questions")
-    texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in _calls(found))
+    texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in calls_in(found))
     if texts > limits.MOST_TEXT_FUNCTIONS:
         raise refused(
             "query",
@@ -329,7 +279,8 @@ def check_parts(
         check_expression(expression)
 
 
-def _calls(expressions: Iterable[Expression]) -> Iterator[Call]:
+def calls_in(expressions: Iterable[Expression]) -> Iterator[Call]:
+    """Every call in them, inner ones too."""
     waiting = list(expressions)
     while waiting:
         part = waiting.pop()

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter
 from lastbit.tables.query.expression import Constant, Expression, Value, from_json
 from lastbit.tables.query.units import Join, PerUnit, join_from_json
 
@@ -26,12 +25,6 @@ class GroupKey:
     name: str
     expression: Expression
     values: tuple[Value, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.values is not None and len(set(self.values)) != len(self.values):
-            raise InvalidParameter(
-                f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
-            )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GroupKey:
