@@ -149,7 +149,7 @@ class CompiledRows:
                 # only rows whose join columns occur once: a row of t meets at most one of them
                 same = f"PARTITION BY {', '.join(self.joins[place - 1][1])}"
                 body = f"SELECT *, count(*) OVER ({same}) AS copies FROM {nested(body)}"
-                kept = self.dialect.without("copies", [typed.sql for _, typed in columns.values()])
+                kept = ", ".join(typed.sql for _, typed in columns.values())
                 body = f"SELECT {kept} FROM {nested(body)} WHERE copies = 1"
             yield part(name, body, "step")
 
@@ -198,7 +198,8 @@ class CompiledRows:
         assert isinstance(self.query, Scan)
         for name, key in zip(self.names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
-        where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
+        every = self.dialect.condition.format(tests=" AND ".join(tests))
+        where = f" WHERE {every}" if tests else ""
         body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
         if self.unit is None:
             return body

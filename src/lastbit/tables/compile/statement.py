@@ -175,7 +175,7 @@ def weights(
         return
     if dialect.bounding == "window":  # rows are read once, and meet once
         counted = dialect.nested("SELECT r.*, count(*) OVER (PARTITION BY u) AS n FROM r")
-        share = dialect.share(most * one, "n")
+        share = dialect.share.format(total=most * one, count="n")
         weight = f"CASE WHEN n > {most} THEN {share} ELSE {whole} END AS w"
         yield part("s", f"SELECT *, {weight} FROM {counted}")
         return
@@ -183,7 +183,7 @@ def weights(
     many = f" GROUP BY u HAVING {number} > {most}"
     if indexed:
         source, number, many = COUNTED_UNITS, "n", ""
-    share = dialect.share(most * one, number)
+    share = dialect.share.format(total=most * one, count=number)
     yield part("h", f"SELECT u, {share} AS w FROM {source}{many}", "free")
     weight = f"coalesce(h.w, {whole}) AS w"
     yield part("s", f"SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u")

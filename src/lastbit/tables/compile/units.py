@@ -104,12 +104,12 @@ def _total(part: UnitColumn, value: Typed, on_grid: OnGrid, dialect: Dialect) ->
         raise refused(
             part.name, problem, "declare bounds on the card, or write clamp(x, low, high)"
         )
-    total = dialect.unit_total(integer)
+    total = dialect.unit_total.format(x=integer)
     if part.function == "sum" and whole and step == 1:
         return dialect.total_as(total, "integer")
     number = dialect.total_as(total, "number")
     if part.function == "mean":
-        number = dialect.mean_of(number, f"count({value.sql})")
+        number = dialect.mean_of.format(total=number, count=f"count({value.sql})")
     return number if step == 1 else dialect.scaled(number, step)
 
 

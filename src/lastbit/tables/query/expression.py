@@ -2,7 +2,7 @@
 
 A row's expression is a function of that row alone (and of public tables): it cannot see another
 row, so it cannot carry one person's data into another's. The language is closed: a function that
-is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
+is not in `rules.FUNCTIONS` does not exist. Every function is total: where SQL would stop with an
 error (a division by 0, a text that is not a number, an overflow) the value is missing, since an
 error would tell about somebody's row. What one expression may be is decided where it is made
 (`Call`); what a whole question may be, by `check_parts`, however it was made: in SQL, in Python,
@@ -80,7 +80,7 @@ _RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `FUNCTIONS`, applied. One that would be too large cannot be made at all.
+    """A function, applied. One that would be too large cannot be made at all.
 
     Sizes are counted as if every part were written out, so that a part that occurs twice in a
     part that occurs twice is seen here, before anything walks it.
