@@ -164,6 +164,7 @@ from lastbit.tables.query.expression import (
     Value as Value,
     check_parts as check_parts,
     from_json as from_json,
+    value_from_json as value_from_json,
     value_type as value_type,
     values_to_json as values_to_json,
 )

@@ -165,8 +165,8 @@ def from_json(data: Any, depth: int = 0) -> Expression:
             return ColumnName(name, table)
         case {"column": str(name)}:
             return ColumnName(name)
-        case {"type": str(kind), "value": value}:
-            return Constant(_read(kind, value))
+        case {"type": str(), "value": _}:
+            return Constant(value_from_json(data))
         case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
             return Call(function, tuple(from_json(part, depth + 1) for part in arguments))
         case [str(_), *_]:
@@ -200,7 +200,9 @@ def value_type(value: Value) -> ColumnType | None:
     )
 
 
-def _read(kind: str, value: Any) -> Value:
+def value_from_json(data: Mapping[str, Any]) -> Value:
+    """The value that `value_to_json` wrote."""
+    kind, value = data["type"], data["value"]
     read: Value = None
     try:
         match kind:
@@ -216,7 +218,7 @@ def _read(kind: str, value: Any) -> Value:
         pass
     if (value_type(read) or "missing") != kind:
         raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
-    return read
+    return Constant(read).value  # if it is short
 
 
 DATE_CODES = frozenset("ABGHIMSVYabdjmpuwy")
