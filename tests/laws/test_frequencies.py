@@ -28,7 +28,8 @@ from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.gaussian import rejection
 from lastbit.sampling.gaussian_tables import gaussian_sampler as gaussian
-from lastbit.sampling.laplace import digits
+from lastbit.sampling.laplace import signed_digits
+from lastbit.sampling.laplace_tables import digits
 from lastbit.sampling.uniform import UniformBelow
 from tests.laws.frequency import assert_frequency, suspicious
 
@@ -43,6 +44,8 @@ CASES: dict[str, tuple[Sampler, Law]] = {
     "laplace 40": (digits(Fraction(40), signed=True), DiscreteLaplace(40)),
     "gaussian 2": (gaussian(Fraction(4)), DiscreteGaussian(4)),
     "gaussian 130": (gaussian(Fraction(130**2)), DiscreteGaussian(130**2)),
+    "digits 1/2": (signed_digits(Fraction(1, 2)), DiscreteLaplace("1/2")),
+    "digits 40": (signed_digits(Fraction(40)), DiscreteLaplace(40)),
     "rejection 1/3": (rejection(Fraction(1, 9)), DiscreteGaussian("1/9")),
     "rejection 2": (rejection(Fraction(4)), DiscreteGaussian(4)),
     "rejection 130": (rejection(Fraction(130**2)), DiscreteGaussian(130**2)),

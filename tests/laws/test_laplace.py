@@ -16,7 +16,7 @@ from lastbit.sampling.blocks import BLOCK, drawn_with
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.integers import discrete_laplace
 from lastbit.sampling.inversion import Inversion
-from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.laplace_tables import Digits, digits
 from tests.evidence import late
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, laplace_pmf
 

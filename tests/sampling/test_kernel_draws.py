@@ -14,10 +14,10 @@ from lastbit.sampling import bits, gaussian, laplace
 from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.gaussian import draw_discrete_gaussian, rejection
-from lastbit.sampling.laplace import draw_discrete_laplace, laplace_sampler
+from lastbit.sampling.laplace import draw_discrete_laplace, signed_digits
 
 DRAWS = [
-    (draw_discrete_laplace, laplace_sampler, laplace),
+    (draw_discrete_laplace, signed_digits, laplace),
     (draw_discrete_gaussian, rejection, gaussian),
 ]
 

@@ -25,14 +25,12 @@ from lastbit.exact.elementary import (
 from lastbit.exact.fixed_point import (
     Enclosure as Enclosure,
     Pair as Pair,
-    complement as complement,
     exp_between as exp_between,
     ln_between as ln_between,
     mills_between as mills_between,
     product as product,
     rational_between as rational_between,
     root_two_pi_between as root_two_pi_between,
-    share as share,
     shorter as shorter,
 )
 from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
@@ -62,7 +60,9 @@ from lastbit.exact.rounding import (
     upper as upper,
 )
 from lastbit.exact.theta import (
+    complement as complement,
     gaussian_weights as gaussian_weights,
+    share as share,
     theta_between as theta_between,
 )
 from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn

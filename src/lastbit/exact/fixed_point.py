@@ -35,19 +35,6 @@ def product(left: Pair, right: Pair, places: int) -> Pair:
     return left[0] * right[0] >> places, -(-left[1] * right[1] >> places)
 
 
-def share(part: Pair, whole: Pair, places: int) -> Pair:
-    """The enclosure of part/whole, where 0 <= part <= whole and whole > 0."""
-    one = 1 << places
-    low = (max(part[0], 0) << places) // whole[1]
-    high = -(-(part[1] << places) // whole[0]) if whole[0] > 0 else one
-    return min(low, one), min(high, one)
-
-
-def complement(part: Pair, places: int) -> Pair:
-    """The enclosure of 1 - part."""
-    return (1 << places) - part[1], (1 << places) - part[0]
-
-
 def shorter(pair: Pair, spare: int) -> Pair:
     """The enclosure of the same number to `spare` places fewer."""
     return pair[0] >> spare, -(-pair[1] >> spare)

@@ -1,4 +1,4 @@
-"""Weights of the discrete Gaussian law and their sum, between integers."""
+"""Weights of the discrete Gaussian law and their sum, shares and complements, between integers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from fractions import Fraction
 from math import isqrt
 
 from lastbit.exact.fixed_point import GUARD, Pair, exp_between, pi_between, product, shorter
+
+
+def share(part: Pair, whole: Pair, places: int) -> Pair:
+    """The enclosure of part/whole, where 0 <= part <= whole and whole > 0."""
+    one = 1 << places
+    low = (max(part[0], 0) << places) // whole[1]
+    high = -(-(part[1] << places) // whole[0]) if whole[0] > 0 else one
+    return min(low, one), min(high, one)
+
+
+def complement(part: Pair, places: int) -> Pair:
+    """The enclosure of 1 - part."""
+    return (1 << places) - part[1], (1 << places) - part[0]
 
 
 def gaussian_weights(variance: Fraction, places: int) -> Iterator[Pair]:

@@ -28,10 +28,9 @@ from lastbit.sampling.integers import (
 from lastbit.sampling.inversion import GUIDE_BITS as GUIDE_BITS, WORD_BITS as WORD_BITS
 from lastbit.sampling.laplace import (
     MOST_SCALE as MOST_SCALE,
-    digits as digits,
     draw_discrete_laplace as draw_discrete_laplace,
-    laplace_sampler as laplace_sampler,
 )
+from lastbit.sampling.laplace_tables import digits as digits, laplace_sampler as laplace_sampler
 from lastbit.sampling.planar import (
     MOST_STEPS as MOST_STEPS,
     PLACES as PLACES,

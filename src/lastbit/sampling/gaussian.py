@@ -15,9 +15,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import LARGEST_ARGUMENT, exp_negative
 from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.blocks import drawn_with
-from lastbit.sampling.inversion import check_parameter, proposals
-from lastbit.sampling.laplace import MOST_SCALE, Digits, laplace_sampler
-from lastbit.sampling.lazy import accepted, falls_below
+from lastbit.sampling.laplace import MOST_SCALE, SignedDigits, signed_digits
+from lastbit.sampling.lazy import accepted, check_parameter, falls_below, proposals
 
 MOST_VARIANCE = MOST_SCALE**2
 _ACCEPTANCE = 0.44  # of the proposals, at least: the least, 0.445, is at a variance of 0.09
@@ -57,7 +56,7 @@ class Rejection:
 
     variance: Fraction
     scale: int
-    proposed: Digits
+    proposed: SignedDigits
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
@@ -101,4 +100,4 @@ def rejection(variance: Fraction) -> Rejection:
         problem, remedy = "is above 2**1024", "measure in a larger unit"
         raise InvalidParameter("variance", problem=problem, remedy=remedy)
     scale = min(isqrt(int(variance)) + 1, MOST_SCALE)
-    return Rejection(variance, scale, laplace_sampler(Fraction(scale)))
+    return Rejection(variance, scale, signed_digits(Fraction(scale)))

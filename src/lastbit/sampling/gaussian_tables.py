@@ -30,11 +30,9 @@ from lastbit.sampling.inversion import (
     WORD_BITS,
     Inversion,
     capacity,
-    check_parameter,
     inversion,
-    proposals,
 )
-from lastbit.sampling.lazy import LazyUniform, accepted
+from lastbit.sampling.lazy import LazyUniform, accepted, check_parameter, proposals
 from lastbit.sampling.uniform import random_bits
 
 # Up to this standard deviation one table holds the whole law, beyond it cells of 2**b values.

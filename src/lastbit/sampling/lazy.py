@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import PrecisionExhausted
+from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
 from lastbit.exact import Enclosure, Pair, exp_between
 from lastbit.sampling.bits import Bits, words
 
@@ -81,3 +81,22 @@ def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fra
         )
 
     return LazyUniform(bits, word, 53).below(bound)
+
+
+def proposals(size: int, acceptance: float) -> int:
+    """How many proposals to draw so that, accepted at least this often, `size` of them surely are.
+
+    Theorem  P[Bin(m, a) < size] <= exp(-2 (a m - size)**2 / m) (Hoeffding), here below 2**-48; then
+             another batch is drawn
+    """
+    margin = 17.0  # > 48 ln 2 / 2
+    root = (margin**0.5 + (margin + 4 * acceptance * size) ** 0.5) / (2 * acceptance)
+    return int(root * root) + 1
+
+
+def check_parameter(number: Fraction, name: str) -> None:
+    """Refuse a parameter of a law that is not an exact rational above 0."""
+    if not isinstance(number, Fraction):
+        raise WrongType(name, problem="is no Fraction", remedy="pass an exact rational")
+    if number <= 0:
+        raise InvalidParameter(name, problem="is not above 0", remedy="pass a number above 0")
