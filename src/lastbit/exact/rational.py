@@ -153,21 +153,3 @@ def root_below(number: Fraction, bits: int = 64) -> Fraction:
 def root_above(number: Fraction, bits: int = 64) -> Fraction:
     """A rational not below the square root, and beyond it by less than a part in 2**bits."""
     return root_bounds(number, bits)[1]
-
-
-def shown(number: Fraction) -> str:
-    """A rational as a person would write it, and so that `rational(eval(...))` gives it back.
-
-    >>> shown(Fraction(1, 10)), shown(Fraction(0.1)), shown(Fraction(1, 3)), shown(Fraction(7))
-    ("'0.1'", '0.1', "'1/3'", '7')
-    """
-    if number.denominator == 1 and abs(number) < 10**21:
-        return str(number.numerator)
-    try:
-        nearest = number.numerator / number.denominator
-    except OverflowError:
-        return f"'{number}'"
-    decimal = f"{nearest:.15g}"
-    if decimal != "0" and Fraction(decimal) == number:
-        return f"'{decimal}'"
-    return repr(nearest) if Fraction(nearest) == number else f"'{number}'"

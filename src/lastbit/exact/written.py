@@ -1,4 +1,4 @@
-"""What people write, as exact rationals.
+"""What people write, as exact rationals; and rationals as people would write them.
 
 Nothing that an answer about a table rests on passes through here: certificates and the books hold
 fractions as such.
@@ -69,6 +69,24 @@ def _exact(value: object, name: str) -> Fraction:
     except (ValueError, OverflowError):
         raise InvalidParameter(name, problem="is not finite", remedy=_REMEDY) from None
     return Fraction(int(numerator), int(denominator))
+
+
+def shown(number: Fraction) -> str:
+    """A rational as a person would write it, and so that `rational(eval(...))` gives it back.
+
+    >>> shown(Fraction(1, 10)), shown(Fraction(0.1)), shown(Fraction(1, 3)), shown(Fraction(7))
+    ("'0.1'", '0.1', "'1/3'", '7')
+    """
+    if number.denominator == 1 and abs(number) < 10**21:
+        return str(number.numerator)
+    try:
+        nearest = number.numerator / number.denominator
+    except OverflowError:
+        return f"'{number}'"
+    decimal = f"{nearest:.15g}"
+    if decimal != "0" and Fraction(decimal) == number:
+        return f"'{decimal}'"
+    return repr(nearest) if Fraction(nearest) == number else f"'{number}'"
 
 
 def _not_finite(name: str, *, nan: bool) -> InvalidParameter:

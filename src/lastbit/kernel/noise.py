@@ -29,7 +29,7 @@ from lastbit.errors import EngineFailed, LastbitError
 from lastbit.kernel.program import KeySelection, Noise, PairDraws, Program, RankDraw, TreeNoise
 from lastbit.kernel.sealed import Aggregates
 from lastbit.sampling import choice_exp_rows, draw_discrete_gaussian, draw_discrete_laplace
-from lastbit.tables import Marginal, value_from_json, values_to_json
+from lastbit.tables import Marginal, value_from_json, value_to_json
 
 _CUT = 1 << 12
 _WIDE = 1 << 62
@@ -56,7 +56,7 @@ class Noisy:
 
     def to_text(self) -> str:
         """All of it, for the books."""
-        columns = [values_to_json(column) for column in zip(*self.keys, strict=True)]
+        columns = [list(map(value_to_json, column)) for column in zip(*self.keys, strict=True)]
         return json.dumps(
             {
                 "count": len(self.keys),

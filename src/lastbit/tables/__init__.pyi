@@ -165,8 +165,8 @@ from lastbit.tables.query.expression import (
     check_parts as check_parts,
     from_json as from_json,
     value_from_json as value_from_json,
+    value_to_json as value_to_json,
     value_type as value_type,
-    values_to_json as values_to_json,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
@@ -193,7 +193,7 @@ from lastbit.tables.query.units import (
     UnitJoin as UnitJoin,
     UnitKey as UnitKey,
 )
-from lastbit.tables.query.writing import to_json as to_json
+from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
     numbers_in_statement as numbers_in_statement,

@@ -168,8 +168,9 @@ class CompiledRows:
                 self.last = f"l{number}"
 
     def matches(self) -> Iterator[str]:
-        """For every join, how many rows one row can meet at most: a statement."""
+        """For every join, in the sub-query too, how many rows one row can meet: a statement."""
         nested = self.dialect.nested
+        yield from () if self.within is None else self.within.matches()
         for place, table in enumerate(self.tables):
             if table is None or self.card.unit is None:
                 continue

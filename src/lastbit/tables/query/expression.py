@@ -74,7 +74,6 @@ class Constant:
 
 
 _MOST_BITS = 4_096
-_SHORT = 1 << 63
 _RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
 
 
@@ -138,22 +137,6 @@ def value_to_json(value: Value) -> dict[str, Any]:
     written: Any = value.isoformat() if isinstance(value, date) else value
     written = str(value) if isinstance(value, Fraction) else written
     return {"type": value_type(value) or "missing", "value": written}
-
-
-def values_to_json(values: Iterable[Value]) -> list[Any]:
-    """`value_to_json` of each as a constant, quickly where they are short integers or texts.
-
-    >>> values_to_json([1, "1", None]) == [value_to_json(one) for one in (1, "1", None)]
-    True
-    """
-    return [
-        {"type": "integer", "value": value}
-        if type(value) is int and -_SHORT < value < _SHORT
-        else {"type": "text", "value": value}
-        if type(value) is str and len(value) < LONGEST_CONSTANT // 4  # at most 4 bytes a letter
-        else value_to_json(Constant(value).value)
-        for value in values
-    ]
 
 
 def from_json(data: Any, depth: int = 0) -> Expression:

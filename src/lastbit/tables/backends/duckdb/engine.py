@@ -51,8 +51,9 @@ from lastbit.tables.backends.engines import (
 from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.steps import REARRANGING, identifier
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -157,27 +158,24 @@ class EngineSession(Session):
         There is one connection at a time, under the lock: what it finds at its end is its own.
         """
         with self.lock:
-            yield from self._connection(limits)
-
-    def _connection(self, limits: EngineLimits) -> Iterator[Any]:
-        if limits not in self._databases:
-            self._databases[limits] = self.held.enter_context(_database(limits))
-            self.held.callback(self._databases.clear)
-        database, folder = self._databases[limits]
-        connection = database.cursor()
-        try:
-            yield connection
-        finally:
-            connection.close()
+            if limits not in self._databases:
+                self._databases[limits] = self.held.enter_context(_database(limits))
+                self.held.callback(self._databases.clear)
+            database, folder = self._databases[limits]
+            connection = database.cursor()
             try:
-                for copy in glob(os.path.join(escape(folder), f"{COPY}*")):
-                    with suppress(FileNotFoundError):
-                        os.unlink(copy)
-                for (name,) in database.execute(_ATTACHED).fetchall():
-                    # it may be another file next time
-                    database.execute(f"DETACH {identifier(name)}")
-            except duckdb.Error:  # the engine has died: the reason is on its way already
-                self._databases.clear()
+                yield connection
+            finally:
+                connection.close()
+                try:
+                    for copy in glob(os.path.join(escape(folder), f"{COPY}*")):
+                        with suppress(FileNotFoundError):
+                            os.unlink(copy)
+                    for (name,) in database.execute(_ATTACHED).fetchall():
+                        # it may be another file next time
+                        database.execute(f"DETACH {identifier(name)}")
+                except duckdb.Error:  # the engine has died: the reason is on its way already
+                    self._databases.clear()
 
 
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
@@ -199,7 +197,7 @@ def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[
 
 def check_joins(connection: Any, query: Scan, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    counts = matches(query, card, dialect=DUCKDB)
+    counts = CompiledRows(query, card, dialect=DUCKDB).matches()
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in counts)
     check_matches(query, card, most)
 

@@ -22,8 +22,8 @@ from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.postgres import POSTGRES
-from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.rows import CompiledRows, private_relation, relation
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -113,7 +113,7 @@ def actual_tables(
         for name, there in found_tables.items()
         if name is None or name in joined
     }
-    counts = matches(query, card, dialect=POSTGRES, actual=actual)
+    counts = CompiledRows(query, card, dialect=POSTGRES, actual=actual).matches()
     most = prod(connection.execute(sql, prepare=False).fetchone()[0] for sql in counts)
     check_matches(query, card, most)
     return actual

@@ -53,8 +53,9 @@ from lastbit.tables.backends.spark.sources import (
 )
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Shown
+from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.spark import SPARK
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -218,7 +219,7 @@ def _read(session: Any, asked: Asked, sql: str) -> list[tuple[Any, ...]]:
 
 def check_joins(session: Any, query: Scan, card: DataCard, actual: dict[str, Shown]) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    wanted = matches(query, card, dialect=SPARK, actual=actual)
+    wanted = CompiledRows(query, card, dialect=SPARK, actual=actual).matches()
     check_matches(query, card, prod(run_sql(session, sql)[0][0] for sql in wanted))
 
 
