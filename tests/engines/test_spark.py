@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import printed
 from lastbit.tables.backends.columns import columns_of, public_values
 from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
@@ -143,7 +143,7 @@ def test_types_of_columns(spark, tmp_path):
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
     }  # fmt: skip
-    engines.fingerprint(card_of(source, money="number", long="number", utc="date"))
+    printed.fingerprint(card_of(source, money="number", long="number", utc="date"))
     for name, kind, words in (
         ("wide", "number", "more than 18 digits"),
         ("bytes", "text", "cannot be read row by row"),
@@ -151,7 +151,7 @@ def test_types_of_columns(spark, tmp_path):
         ("absent", "text", "is not in the source"),
     ):
         with pytest.raises(InvalidParameter, match=words):
-            engines.fingerprint(card_of(source, **{name: kind}))
+            printed.fingerprint(card_of(source, **{name: kind}))
 
 
 def test_what_another_session_writes_to_a_table_is_seen(spark):
@@ -164,10 +164,10 @@ def test_what_another_session_writes_to_a_table_is_seen(spark):
         ("DROP TABLE growing", 0),
         ("CREATE TABLE growing USING parquet AS SELECT id AS user_id FROM range(7)", 7),
     ):
-        before = engines.fingerprint(question.card) if "CREATE" not in sql else b""
+        before = printed.fingerprint(question.card) if "CREATE" not in sql else b""
         spark.sql(sql)
         if count:
-            assert engines.fingerprint(question.card) != before
+            assert printed.fingerprint(question.card) != before
             assert list(raw(question)[1].values()) == [[count << 20]]  # in fixed point
 
 
@@ -227,7 +227,7 @@ def test_char_and_collations(spark):
     (counts,) = entries.values()
     assert counts[0] == counts[1] > 0  # two letters, whatever the column holds equal
     with pytest.raises(InvalidParameter, match="fills with blanks"):
-        engines.fingerprint(card_of(source_of("spark:letters"), fixed="text"))
+        printed.fingerprint(card_of(source_of("spark:letters"), fixed="text"))
 
 
 def test_folders_say_columns_as_text(spark, tmp_path):
@@ -259,7 +259,7 @@ def test_a_public_table_that_is_the_table_itself(spark, visits):
         public = PublicTable(name="p", source=source_of(other), columns={"region": "text"})
         card = replace(card_of(source_of(one), region="text"), public={"p": public})
         with pytest.raises(InvalidParameter, match="is the table itself"):
-            engines.fingerprint(card)
+            printed.fingerprint(card)
 
 
 # ---------------------------------------------------------------- snapshots
@@ -313,7 +313,7 @@ def test_values_at_which_the_reader_of_spark_stops_are_refused_before_the_charge
         parquet.write_table(pyarrow.table({"user_id": [1, 2], "x": column}), place)
         table = lb.table(f"spark:{place}", unit="user_id", max_rows=1)
         with pytest.raises(InvalidParameter, match="out of range"):  # whatever is asked
-            engines.fingerprint(table.card)
+            printed.fingerprint(table.card)
         with pytest.raises(InvalidParameter, match="out of range"):
             table.agg(n=lb.count()).release(epsilon=1)
 
@@ -333,7 +333,7 @@ def test_a_frame_is_run_once(spark, visits):
     """Asked again and again, a snapshot has one fingerprint; another run of the recipe has not."""
 
     def print_of(table):
-        return engines.fingerprint(card_of(table.card.source, cost="number"))
+        return printed.fingerprint(card_of(table.card.source, cost="number"))
 
     taken = private(spark.read.parquet(str(visits)))
     assert repr(taken.card.source.frame) == "<SparkSnapshot>"

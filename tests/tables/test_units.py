@@ -16,7 +16,7 @@ from lastbit.errors import CardRefused, InvalidParameter, NotCertified, QueryRef
 from lastbit.release.certifying import program_of
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import question_of_plan
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import PrivateTable, Source

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -72,24 +73,18 @@ class Noisy:
     @classmethod
     def from_text(cls, text: str) -> Noisy:
         """The numbers that `to_text` wrote; any other text is refused."""
-        try:
-            return cls._read(json.loads(text))
-        except (KeyError, LastbitError, TypeError, ValueError):
-            pass
+        with suppress(KeyError, LastbitError, TypeError, ValueError):
+            found = json.loads(text)
+            columns = [map(value_from_json, column) for column in found["keys"]]
+            return cls(
+                keys=list(zip(*columns, strict=True)) if columns else [()] * found["count"],
+                entries=found["entries"],
+                bins=found["bins"],
+                ranks={(name, role): places for name, role, places in found["ranks"]},
+                trees=found["trees"],
+                tables={tuple(one): table for one, table in found["tables"]},
+            )
         raise EngineFailed("the numbers that were drawn cannot be used: too many, or not ours")
-
-    @classmethod
-    def _read(cls, found: Mapping[str, Any]) -> Noisy:
-        columns = [map(value_from_json, column) for column in found["keys"]]
-        keys = list(zip(*columns, strict=True)) if columns else [()] * found["count"]
-        return cls(
-            keys=keys,
-            entries=found["entries"],
-            bins=found["bins"],
-            ranks={(name, role): places for name, role, places in found["ranks"]},
-            trees=found["trees"],
-            tables={tuple(one): table for one, table in found["tables"]},
-        )
 
 
 def noisy_numbers(program: Program, raw: Aggregates) -> Noisy:

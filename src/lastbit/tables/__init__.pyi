@@ -12,12 +12,12 @@ from lastbit.tables.backends.duckdb.snapshot import (
 )
 from lastbit.tables.backends.engines import (
     Session as Session,
-    fingerprint as fingerprint,
     open_session as open_session,
     session_for as session_for,
 )
 from lastbit.tables.backends.printed import (
     engine_record as engine_record,
+    fingerprint as fingerprint,
     printed_statement as printed_statement,
 )
 from lastbit.tables.backends.progress import progress as progress, told as told

@@ -19,7 +19,7 @@ from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of

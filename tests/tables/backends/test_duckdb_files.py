@@ -14,7 +14,7 @@ from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.duckdb.rehearsal import prepared
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of

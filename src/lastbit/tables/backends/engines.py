@@ -63,10 +63,6 @@ class Session(ABC):
         self.held.close()
 
     @abstractmethod
-    def version(self, card: DataCard) -> str:
-        """Of the program that runs the statement, as it says itself."""
-
-    @abstractmethod
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data do. Refuses what no question could be answered from."""
 
@@ -188,9 +184,3 @@ def session_for(
         return
     with open_session(card, units_beside=units_beside) as own:
         yield own
-
-
-def fingerprint(card: DataCard, session: Session | None = None) -> bytes:
-    """Differs if the data do. Refuses what no question could be answered from."""
-    with session_for(card, session) as engine:
-        return engine.fingerprint(card)

@@ -21,10 +21,8 @@ Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter", "gaussian"]
 _MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pure": ("epsilon",),
-        "approx": ("epsilon", "delta"),
         "zcdp": ("rho",),
-        "filter": ("epsilon", "delta"),
-        "gaussian": ("epsilon", "delta"),
+        **dict.fromkeys(("approx", "filter", "gaussian"), ("epsilon", "delta")),
     }
 )
 FILTERS = ("filter", "gaussian")

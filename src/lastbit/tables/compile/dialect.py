@@ -78,6 +78,9 @@ class Dialect(ABC):
     days_between: ClassVar[str]  # from the date {a} to the date {b}, below 0 if that is earlier
     bytes_of: ClassVar[str]  # of the text {x} in UTF-8
     condition: ClassVar[str]  # what a row must pass to be counted, {tests}, as WHERE has it
+    # the rows of {body}, for engines that else compute their values after sorting them by unit;
+    # {nothing} is NULL for each column, and {place} the table
+    computed_early: ClassVar[str]
     share: ClassVar[str]  # floor({total} / {count}) of whole numbers above 0
     unit_total: ClassVar[str]  # the exact sum of whole numbers {x} of 64 bits over 2**40 rows
     mean_of: ClassVar[str]  # a double {total} by a {count}, which is 0 only where that is missing
@@ -245,10 +248,6 @@ class Dialect(ABC):
     @abstractmethod
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         """A part of WITH."""
-
-    @abstractmethod
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        """The same rows, for engines that else compute values after rows were sorted by unit."""
 
     @abstractmethod
     def nested(self, body: str) -> str:

@@ -69,6 +69,7 @@ class DuckDBDialect(Dialect):
     days_between: ClassVar[str] = "CAST(date_diff('day', {a}, {b}) AS BIGINT)"
     bytes_of: ClassVar[str] = "strlen({x})"
     condition: ClassVar[str] = "{tests}"
+    computed_early: ClassVar[str] = "{body}"
     share: ClassVar[str] = "CAST({total} AS BIGINT) // {count}"
     unit_total: ClassVar[str] = "sum(CAST({x} AS HUGEINT))"
     mean_of: ClassVar[str] = "{total} / CAST({count} AS DOUBLE)"
@@ -181,10 +182,6 @@ class DuckDBDialect(Dialect):
 
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         return materialized(name, body, how)
-
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        del place, columns
-        return body
 
     def nested(self, body: str) -> str:
         return f"({body})"

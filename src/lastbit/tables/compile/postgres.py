@@ -92,6 +92,9 @@ class Postgres(Dialect):
     bytes_of: ClassVar[str] = "octet_length({x})"
     # of a CASE the planner expects half of the rows, of tests on a cast column one in 200
     condition: ClassVar[str] = "CASE WHEN {tests} THEN TRUE ELSE FALSE END"
+    # The values of a union's part are computed where its rows are read, so by all workers, and not
+    # by the one that counts the units' rows. This other part is empty, and is not run.
+    computed_early: ClassVar[str] = "{body}\n  UNION ALL SELECT {nothing} FROM {place} WHERE FALSE"
     share: ClassVar[str] = "CAST({total} AS BIGINT) / {count}"
     unit_total: ClassVar[str] = "sum(({x})::bigint)"
     mean_of: ClassVar[str] = "{total} / ({count})::double precision"
@@ -374,12 +377,6 @@ class Postgres(Dialect):
         if step and int(step[1]) % _PLANNED == 0:
             how = "kept"
         return materialized(name, f"{body} OFFSET 0" if step else body, how)
-
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        # The values of a union's part are computed where its rows are read, so by all workers, and
-        # not by the one that counts the units' rows. This other part is empty, and is not run.
-        nothing = ", ".join(["NULL"] * columns)
-        return f"{body}\n  UNION ALL SELECT {nothing} FROM {place} WHERE FALSE"
 
     def nested(self, body: str) -> str:
         return f"({body}) AS nested"

@@ -204,7 +204,9 @@ class CompiledRows:
         body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
         if self.unit is None:
             return body
-        return self.dialect.computed_early(body, self._place(None), len(wanted))
+        nothing = ", ".join(["NULL"] * len(wanted))
+        early = self.dialect.computed_early
+        return early.format(body=body, nothing=nothing, place=self._place(None))
 
     def key_types(self) -> tuple[ColumnType, ...]:
         """The types of the keys, each one that few rows have their own value of."""

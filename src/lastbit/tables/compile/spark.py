@@ -69,6 +69,7 @@ class SparkDialect(Dialect):
     days_between: ClassVar[str] = "CAST(datediff({b}, {a}) AS BIGINT)"
     bytes_of: ClassVar[str] = "octet_length({x})"
     condition: ClassVar[str] = "{tests}"
+    computed_early: ClassVar[str] = "{body}"
     share: ClassVar[str] = "CAST({total} AS BIGINT) div {count}"
     unit_total: ClassVar[str] = "sum(CAST({x} AS DECIMAL(38,0)))"
     mean_of: ClassVar[str] = "try_divide({total}, CAST({count} AS DOUBLE))"
@@ -282,10 +283,6 @@ class SparkDialect(Dialect):
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         del how
         return f"{name} AS (\n  {body})"
-
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        del place, columns
-        return body
 
     def nested(self, body: str) -> str:
         return f"({body})"

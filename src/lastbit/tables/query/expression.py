@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import QueryRefused, WrongType
@@ -61,9 +60,7 @@ class Constant:
 
     def __post_init__(self) -> None:
         value, size, bits = self.value, 0, 0
-        if type(value) is int:  # as most keys are: the quick way
-            bits = value.bit_length()
-        elif isinstance(value, int | Fraction):
+        if isinstance(value, int | Fraction):
             bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         elif isinstance(value, str):  # cut first: a long one need not be encoded
             start = value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")
@@ -131,12 +128,10 @@ def value_to_json(value: Value) -> dict[str, Any]:
     >>> value_to_json(Fraction(1, 2))
     {'type': 'number', 'value': '1/2'}
     """
-    plain = _PLAIN.get(type(value))
-    if plain is not None:
-        return {"type": plain, "value": value}
-    written: Any = value.isoformat() if isinstance(value, date) else value
-    written = str(value) if isinstance(value, Fraction) else written
-    return {"type": value_type(value) or "missing", "value": written}
+    kind, written = value_type(value) or "missing", value
+    if isinstance(value, date | Fraction):
+        written = value.isoformat() if isinstance(value, date) else str(value)
+    return {"type": kind, "value": written}
 
 
 def from_json(data: Any, depth: int = 0) -> Expression:
@@ -150,37 +145,28 @@ def from_json(data: Any, depth: int = 0) -> Expression:
             return ColumnName(name)
         case {"type": str(), "value": _}:
             return Constant(value_from_json(data))
-        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
+        case [str(function), *arguments]:
+            if depth > DEEPEST:
+                raise _too_large("is nested too deeply")
             return Call(function, tuple(from_json(part, depth + 1) for part in arguments))
-        case [str(_), *_]:
-            raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 
-_PLAIN: Mapping[type, ColumnType] = MappingProxyType({bool: "boolean", int: "integer", str: "text"})
-"""Types of values that JSON writes as they are; `value_type` says the same of them."""
+_TYPES: tuple[tuple[type, ColumnType], ...] = (
+    *((bool, "boolean"), (int, "integer"), (Fraction, "number"), (str, "text")),
+    *((datetime, "timestamp"), (date, "date")),  # a datetime is a date too
+)
 
 
 def value_type(value: Value) -> ColumnType | None:
     """The type of a constant; None for a missing one."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case Fraction():
-            return "number"
-        case str():
-            return "text"
-        case datetime():
-            return "timestamp"
-        case date():
-            return "date"
-    raise WrongType(
-        "constant", problem="is of a kind that has no meaning here", remedy="pass text or a number"
-    )
+    if value is None:
+        return None
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    problem = "is of a kind that has no meaning here"
+    raise WrongType("constant", problem=problem, remedy="pass text or a number")
 
 
 def value_from_json(data: Mapping[str, Any]) -> Value:

@@ -84,10 +84,6 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
-    def version(self, card: DataCard) -> str:
-        del card
-        return duckdb.__version__
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         kept = self.units is not None and card.engine_limits.index
         indexed = kept and card.source.kind in _INDEXED

@@ -38,11 +38,6 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._transactions: dict[str, Any] = {}
 
-    def version(self, card: DataCard) -> str:
-        """Of the server, as it says itself: 16.4, say."""
-        number = self.guarded(card.source, lambda connection: connection.info.server_version)
-        return f"{number // 10_000}.{number % 10_000}"
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         def run(connection: Any) -> RawRows:
             actual = actual_tables(connection, query, card)

@@ -116,11 +116,6 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._own: Any = None
 
-    def version(self, card: DataCard) -> str:
-        """Of Spark, as it says itself."""
-        del card
-        return self.guarded(lambda session: str(session.version))
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         def run(session: Any) -> RawRows:
             asked = asked_tables(session, query, card)
