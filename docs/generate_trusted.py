@@ -2,11 +2,15 @@
 
 A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a
 function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
-own file. What is loaded by name is listed here (the engine's file and dialect, the storage of the
-ledger, and what only some sources need: `duckdb/files.py` has the table), unless it only words a
-refusal (`ledger/words.py`, `privacy/remaining.py`), chooses among numbers that are all sound
-(`privacy/best_order.py`), or reads what people write before there is a certificate
-(`exact/written.py`).
+own file. The lists themselves are not counted: `door_of` follows the very lines that `doors.opened`
+follows when it runs, so a wrong line shows here as another file, and most lines are of names that
+no trusted file asks for.
+
+What is loaded by name is listed here (the engine's file and dialect, the storage of the ledger, and
+what only some sources need: `duckdb/files.py` has the table), unless it only words a refusal
+(`ledger/words.py`, `privacy/remaining.py`, `duckdb/words.py`, `drivers.py`), chooses among numbers
+that are all sound (`privacy/best_order.py`), or reads what people write before there is a
+certificate, and writes numbers for them (`exact/written.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 14_100
+MOST = 12_930
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000."""
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent
@@ -39,8 +43,8 @@ What must be right for an answer to be private: {total} lines in {files} files, 
 files that DuckDB reads, and a ledger in a file. Everything else (the planner, the SQL parser,
 intervals, formulas, reports, tuning, the server) can spoil an answer, and never privacy: it hands
 the kernel a certificate, and gets noisy integers back. This page is written by `make trusted`, from
-what the kernel imports. Not counted is what only words a refusal, or chooses an order of the
-filter, all of which are sound.
+what the kernel imports. Not counted is what only words a refusal, chooses an order of the filter,
+all of which are sound, or reads numbers that people write, before there is a certificate.
 
 ![Lines of the trusted base, by part](trusted-base.svg)
 

@@ -14,6 +14,8 @@ BY_NAME = {
     "lastbit.tables.backends.duckdb.stored_tables",
 }
 NO_CHARGE_NEEDS = {  # the files that name these say so: they are for stewards, auditors and people
+    "lastbit.tables.backends.drivers",  # words
+    "lastbit.tables.backends.duckdb.words",
     "lastbit.exact.written",  # what people write, before there is a certificate
     "lastbit.ledger.deciding",
     "lastbit.ledger.ledger",

@@ -14,8 +14,6 @@ from these.
 
 Folders: `card/` (what is declared), `query/` (questions as values), `sql/` (SQL in), `plan/` (noise
 for a price), `compile/` (SQL out), `backends/` (engines).
-`limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
-out (`sealed`).
 """
 
 from lastbit.doors import opened

@@ -11,6 +11,7 @@ from lastbit.tables.backends.duckdb.snapshot import (
     snapshot as snapshot,
 )
 from lastbit.tables.backends.engines import (
+    RawRows as RawRows,
     Session as Session,
     open_session as open_session,
     session_for as session_for,
@@ -21,7 +22,6 @@ from lastbit.tables.backends.printed import (
     printed_statement as printed_statement,
 )
 from lastbit.tables.backends.progress import progress as progress, told as told
-from lastbit.tables.backends.raw_rows import RawRows as RawRows
 from lastbit.tables.backends.rehearsal import (
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,

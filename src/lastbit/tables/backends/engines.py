@@ -8,17 +8,14 @@ paid for; and `columns.py`, for those who draft cards.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
-from types import MappingProxyType
-from typing import Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
-from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
@@ -28,14 +25,25 @@ from lastbit.tables.measures import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Marginal, Scan
 
-_DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
-
 _MOST_STATES = 64
 
 Opened = TypeVar("Opened")
 Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
 Spelled: TypeAlias = Callable[..., Statement]
 """The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
+
+
+class RawRows:
+    """What a statement gave. Only `kernel/sealed.py` reads it; it shows itself to nobody."""
+
+    __slots__ = ("statement", "unsealed_rows")
+
+    def __init__(self, statement: Statement, rows: Iterable[tuple[Any, ...]]) -> None:
+        self.statement = statement
+        self.unsealed_rows = list(rows)
+
+    def __repr__(self) -> str:
+        return "<RawRows: not private, not shown>"
 
 
 class Session(ABC):
@@ -154,19 +162,12 @@ def open_session(card: DataCard, *, units_beside: object = None) -> Session:
 
 def session_on(source: Source, *, units: str | None = None) -> Session:
     """A session on the engine of this source; refused where its driver is not installed."""
-    name = source.engine
     try:
-        engine = import_module(f"lastbit.tables.backends.{name}.engine")
-        return cast(Session, engine.EngineSession(units=units))
+        engine = import_module(f"lastbit.tables.backends.{source.engine}.engine")
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if _DRIVERS.get(missing) != name:
-            raise
-    raise InvalidParameter(
-        "source",
-        problem=f"is on {dialect_of(name).title}, and {missing} is not installed",
-        remedy=f"pip install 'lastbit[{name}]'",
-    )
+        import_module("lastbit.tables.backends.drivers").refuse_missing(source.engine, error)
+        raise
+    return cast(Session, engine.EngineSession(units=units))
 
 
 def dialect_of(name: EngineName) -> Dialect:

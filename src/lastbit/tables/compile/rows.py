@@ -104,6 +104,14 @@ class CompiledRows:
         if self.where is not None and self.where.type not in ("boolean", None):
             raise refused("WHERE", "is neither true nor false", "write a comparison")
 
+    @property
+    def drawn_secret(self) -> str:
+        """What decides which rows and keys a unit keeps."""
+        if not self.secret:
+            problem = "is missing, and units must choose"
+            raise InvalidParameter("secret", problem=problem, remedy="draw one afresh")
+        return self.secret
+
     def column(self, column: ColumnName) -> Typed:
         """The column in `t` or `p1`, `p2` ...: an alias, so that no name of a source is code."""
         if column.table not in self.tables:
@@ -273,14 +281,10 @@ class CompiledRows:
         private = self.card.private[table]
         columns = {lower: typed for lower, (_, typed) in sorted(self.tables[table].items())}
         unit, most = columns[private.unit.lower()].sql, private.max_rows
-        if not self.secret:
-            raise InvalidParameter(
-                "secret", problem="is missing, and rows must be chosen", remedy="draw one afresh"
-            )
         part, nested = self.dialect.part, self.dialect.nested
         hashed = [(typed.sql, typed.type or "text") for typed in columns.values()]
         listed = ", ".join(typed.sql for typed in columns.values())
-        order = f"{self.dialect.keyed_hash(hashed, self.secret)}, {listed}"
+        order = f"{self.dialect.keyed_hash(hashed, self.drawn_secret)}, {listed}"
         place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
         window, owned = self.dialect.bounding == "window", f"{unit} IS NOT NULL"
         those = owned if window else f"{unit} IN (SELECT u FROM {name}_many)"

@@ -55,7 +55,6 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
 
-from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows
@@ -129,13 +128,9 @@ def statement(
     chosen = selection_keys(card, measures, groups=groups)
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
-    if choosing and not secret:
-        raise InvalidParameter(
-            "secret", problem="is missing, and units must choose", remedy="draw one afresh"
-        )
     unit_type = "integer" if card.unit is None else card.column(card.unit).type
     own = zip(["u", *names], [unit_type, *keys], strict=True)
-    choice = _Choice(tuple(own), secret or "", dialect)
+    choice = _Choice(tuple(own), rows.drawn_secret if choosing else "", dialect)
     parts = [
         *unit_rows(rows.within, grid_integer),
         *bounded_rows(rows, blocks.columns),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,13 +41,13 @@ from lastbit.tables.backends.duckdb.sources import (
 )
 from lastbit.tables.backends.engines import (
     LookedThrough,
+    RawRows,
     Session,
     Spelled,
     Tables,
     names_in_statement,
     tables_of,
 )
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import CompiledRows
@@ -62,8 +61,8 @@ Result = TypeVar("Result")
 
 _NO_LIMITS = EngineLimits()
 _A_MOMENT = 0.1
-_SCRATCH, _LOST = "lastbit-scratch-", 60.0
-"""How names of folders for copies and for what is spilled begin; seconds for one to be locked."""
+SCRATCH = "lastbit-scratch-"
+"""How names of folders for copies and for what is spilled begin."""
 _CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
@@ -133,6 +132,7 @@ class EngineSession(Session):
 
     def guarded(self, run: Callable[[Any], Result], limits: EngineLimits = _NO_LIMITS) -> Result:
         """What `run` gives; of the engine's own errors no word, of any other no frame."""
+        words_of: Callable[[str], str] = part("words").words_of
 
         def caught() -> Result:
             try:
@@ -142,9 +142,9 @@ class EngineSession(Session):
                 raise
             except Exception as error:  # its text may hold values, so it must not be a cause
                 kind = type(error).__name__
-            raise EngineFailed(_told(kind))
+            raise EngineFailed(words_of(kind))
 
-        return sealed(caught, words=_told(""))
+        return sealed(caught, words=words_of(""))
 
     @contextmanager
     def connected(self, limits: EngineLimits = _NO_LIMITS) -> Iterator[Any]:
@@ -277,11 +277,10 @@ def _database(limits: EngineLimits) -> Iterator[tuple[Any, str]]:
 def _scratch(folder: str | None) -> Iterator[str]:
     """A folder in this one that only this user can read, gone at the end.
 
-    That of a process that was killed holds rows: the next one that works here removes it.
+    That of a process that was killed holds rows: `leftovers.py` removes it, where it is not locked.
     """
-    _remove_lost(folder or tempfile.gettempdir())
     try:
-        made = tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder, ignore_cleanup_errors=True)
+        made = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder, ignore_cleanup_errors=True)
     except OSError:
         problem = "is not a folder that can be written to"
         remedy = "make it, or name another under [engine] on the card"
@@ -292,21 +291,6 @@ def _scratch(folder: str | None) -> Iterator[str]:
         with suppress(OSError):  # where there are no locks, nothing is removed either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield path
-
-
-def _remove_lost(folder: str) -> None:
-    """Remove what killed processes have left here: of this user, and locked by nobody."""
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(_SCRATCH):
-                with suppress(OSError), ExitStack() as held:
-                    place = os.path.join(folder, name)
-                    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-                    held.callback(os.close, descriptor)
-                    found = os.fstat(descriptor)
-                    if found.st_uid == os.geteuid() and found.st_mtime < time.time() - _LOST:
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        shutil.rmtree(place, ignore_errors=True)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -320,16 +304,3 @@ def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
             connection.interrupt()
             raise
         return waiting.result()
-
-
-def _told(kind: str) -> str:
-    match kind:
-        case "OutOfMemoryException" | "MemoryError":
-            return (
-                "the database ran out of memory or disk; free some, raise max_memory or max_spill "
-                "under [engine] on the card, or ask for fewer groups"
-            )
-        case "IOException" | "PermissionError" | "FileNotFoundError":
-            return "a file of the source could not be read; check that it is whole and readable"
-        case _:
-            return "the database could not run the statement; nothing was released"

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from lastbit.tables.backends.duckdb.engine import EngineSession, asked_tables, check_joins
+from lastbit.tables.backends.duckdb.leftovers import remove_leftovers
 from lastbit.tables.backends.duckdb.sources import shown, shown_columns
 from lastbit.tables.backends.engines import Spelled
 from lastbit.tables.card.schema import DataCard
@@ -28,6 +29,7 @@ def run_without_rows(session: EngineSession, query: Scan, card: DataCard, spelle
     sql = spelled(dialect=DUCKDB).sql
 
     def run() -> None:
+        remove_leftovers(card.engine_limits.spill_folder)
         with session.connected(card.engine_limits) as connection:
             prepared(connection, query, card)
             connection.execute(sql).fetchall()

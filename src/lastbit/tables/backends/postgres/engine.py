@@ -16,9 +16,8 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.engines import Session, Spelled
+from lastbit.tables.backends.engines import RawRows, Session, Spelled
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.postgres import POSTGRES

@@ -39,9 +39,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.engines import Session, Spelled, Tables, names_in_statement, tables_of
+from lastbit.tables.backends.engines import (
+    RawRows,
+    Session,
+    Spelled,
+    Tables,
+    names_in_statement,
+    tables_of,
+)
 from lastbit.tables.backends.progress import told
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
