@@ -54,8 +54,8 @@ FORMULAS: Known = MappingProxyType({**FUNCTIONS, "total": (1, 1)})
 def call(function: str, *arguments: Expression) -> Call:
     """The function applied, checked to exist and to take that many arguments.
 
-    >>> call("+", ColumnName("age"), Constant(1))
-    Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
+    >>> call("is_missing", ColumnName("age"))
+    Call(function='is_missing', arguments=(ColumnName(name='age', table=None),))
     """
     _check_call(function, len(arguments), FUNCTIONS)
     return Call(function, arguments)
