@@ -2,11 +2,17 @@
 
 A file is trusted if the kernel imports it, or a trusted file does: wherever in it, also in a
 function, but for types alone. Names that come through a room's door (`__init__.pyi`) lead to their
-own file. What is loaded by name is listed here (the engine's file and dialect, the storage of the
-ledger, and what only some sources need: `duckdb/files.py` has the table), unless it only words a
-refusal (`ledger/words.py`, `privacy/remaining.py`), only refuses a charge (`ledger/principals.py`),
-shows again what is in the books (`ledger/answers.py`), or chooses among numbers that are all sound
-(`privacy/best_order.py`). tests/architecture/test_trusted.py has the list.
+own file. The lists themselves are not counted: `door_of` follows the very lines that `doors.opened`
+follows when it runs, so a wrong line shows here as another file, and most lines are of names that
+no trusted file asks for.
+
+What is loaded by name is listed here (the engine's file and dialect, the storage of the ledger, and
+what only some sources need: `duckdb/files.py` has the table), unless it only words a refusal
+(`ledger/words.py`, `privacy/remaining.py`, `duckdb/words.py`, `drivers.py`), only refuses a charge
+(`ledger/principals.py`), shows again what is in the books (`ledger/answers.py`), chooses among
+numbers that are all sound (`privacy/best_order.py`), or reads what people write before there is a
+certificate, and writes numbers for them (`exact/written.py`). tests/architecture/test_trusted.py
+has the list.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 13_092
+MOST = 12_000
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000."""
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent
@@ -41,7 +47,8 @@ intervals, formulas, reports, tuning, the server) can spoil an answer, and never
 the kernel a certificate, and gets noisy integers back. This page is written by `make trusted`, from
 what the kernel imports. Not counted is what only words a refusal; who may ask, and how much of an
 allowance is left, which refuses charges and adds none; which recorded answer is shown again, at no
-charge; and what chooses an order of the filter, all of which are sound.
+charge; what chooses an order of the filter, all of which are sound; and what reads numbers that
+people write, before there is a certificate.
 
 ![Lines of the trusted base, by part](trusted-base.svg)
 

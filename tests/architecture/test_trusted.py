@@ -15,6 +15,9 @@ BY_NAME = {
 }
 NO_CHARGE_NEEDS = {  # the files that name these say so: they are for stewards, auditors and people
     "lastbit.ledger.answers",  # which record is shown again, at no charge
+    "lastbit.tables.backends.drivers",  # words
+    "lastbit.tables.backends.duckdb.words",
+    "lastbit.exact.written",  # what people write, before there is a certificate
     "lastbit.ledger.deciding",
     "lastbit.ledger.ledger",
     "lastbit.ledger.principals",  # rules that refuse charges, and add none

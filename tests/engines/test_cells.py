@@ -14,8 +14,9 @@ import pytest
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.derived import columns_in
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.rules import FUNCTIONS
 from lastbit.tables.query.scan import GroupKey
 from tests.engines.batches import plain
 from tests.engines.running import card_of

@@ -32,23 +32,25 @@ def half_added(own, function, x, second=None):
     return f"floor({x} + {half})" if function == "round" else own(function, x, second)
 
 
-def cut_off(own, function, x):
+def cut_off(own, function, x, second=None):
     if function != "floor":
-        return own(function, x)
+        return own(function, x, second)
     return f"CASE WHEN {x} < 0 THEN {own('ceil', x)} ELSE {own('floor', x)} END"
 
 
-def unguarded(own, function, a, b):
-    return f"({a} {function} {b})"
+def unguarded(own, function, a, b=None):
+    return own(function, a) if b is None else f"({a} {function} {b})"
 
 
-def by_the_divisor(own, function, a, b):
+def by_the_divisor(own, function, a, b=None):
     if function != "%":
         return own(function, a, b)
     return own("%", own("+", own("%", a, b), b), b)
 
 
-def overflowing(own, function, x):
+def overflowing(own, function, x, second=None):
+    if second is not None:
+        return own(function, x, second)
     return f"{'-' if function == 'negate' else function}({x})"
 
 
@@ -56,12 +58,14 @@ def not_checked(*kinds):
     return lambda own, name, kind: name if kind in kinds else own(name, kind)
 
 
-def characters(own, x):
-    return own.__self__.length(x)
+def characters(dialect):
+    return dialect.of_text("length", ["{x}"])
 
 
-def bytes_counted(own, x):
-    return own.__self__.bytes_of(x)
+def bytes_counted(own, function, values):
+    if function != "length":
+        return own(function, values)
+    return own.__self__.bytes_of.format(x=values[0])
 
 
 def escaped(own, x, pattern, **how):
@@ -73,8 +77,10 @@ def to_the_last_line(own, x, pattern, **how):
     return f"rlike({x}, {own.__self__.text(java_pattern(pattern).removesuffix(END) + '$')})"
 
 
-def matched(own, function, x, y):
-    return f"({x} LIKE concat('%', {y}, '%'))"
+def matched(own, function, values):
+    if function not in ("contains", "starts_with"):
+        return own(function, values)
+    return f"({values[0]} LIKE concat('%', {values[1]}, '%'))"
 
 
 def quoted(own, value):
@@ -99,8 +105,8 @@ def from_sunday(own, part, x):
     return f"({own(part, x)} - {int(part == 'week')})"
 
 
-def backwards(own, a, b):
-    return own(b, a)
+def backwards(dialect):
+    return dialect.days_between.format(a="{b}", b="{a}")
 
 
 def downwards(own, sql, kind, origin):
@@ -108,22 +114,22 @@ def downwards(own, sql, kind, origin):
 
 
 CELLS = [
-    ("real", ties_to_even, {"round"}, BOTH),
-    ("real", half_added, {"round"}, BOTH),
-    ("number_of_one", cut_off, {"floor"}, BOTH),
+    ("number", ties_to_even, {"round"}, BOTH),
+    ("number", half_added, {"round"}, BOTH),
+    ("number", cut_off, {"floor"}, BOTH),
     ("whole", unguarded, {"+", "-", "*"}, BOTH),
     ("whole", by_the_divisor, {"%"}, BOTH),
-    ("whole_of_one", overflowing, {"negate", "abs"}, BOTH),
+    ("whole", overflowing, {"negate", "abs"}, BOTH),
     ("number", unguarded, {"*"}, ONLY_POSTGRES),
     ("number", unguarded, {"/"}, BOTH),
     ("checked", not_checked("number"), {"=", "<", "least"}, BOTH),
     ("checked", not_checked("date", "timestamp"), {"is_missing", "year"}, BOTH),
     ("checked", not_checked("text"), {"length"}, BOTH),
     ("bytes_of", characters, {"length", "concat"}, BOTH),
-    ("length", bytes_counted, {"length"}, BOTH),
+    ("of_text", bytes_counted, {"length"}, BOTH),
     ("like", escaped, {"like"}, BOTH),
     ("like", to_the_last_line, {"like"}, ONLY_SPARK),
-    ("contains", matched, {"contains", "starts_with"}, BOTH),
+    ("of_text", matched, {"contains", "starts_with"}, BOTH),
     ("text", quoted, {"=", "contains"}, ONLY_SPARK),
     ("date_part", weekday_from_1, {"weekday"}, BOTH),
     ("date_part", calendar_year, {"iso_year"}, BOTH),
@@ -135,8 +141,10 @@ CELLS = [
 
 
 def mutated(engine, method, wrong):
-    """The engine's dialect with one method written otherwise."""
+    """The engine's dialect with one method, or text, written otherwise."""
     own = getattr(engine.dialect, method)
+    if isinstance(own, str):
+        return type("Mutant", (type(engine.dialect),), {method: wrong(engine.dialect)})()
     changed = {method: lambda self, *given, **how: wrong(own, *given, **how)}
     return type("Mutant", (type(engine.dialect),), changed)()
 

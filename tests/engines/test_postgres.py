@@ -13,7 +13,7 @@ import lastbit as lb
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import engines, printed
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import examined, read_card
@@ -297,8 +297,8 @@ def test_no_cast_that_somebody_made_is_run(clinic):
 def test_a_fingerprint_differs_if_a_row_does(clinic):
     clinic.run("CREATE TABLE moving AS SELECT * FROM visits")
     card = private(clinic, "moving").card
-    seen = [engines.fingerprint(card)]
-    assert engines.fingerprint(card) == seen[0]
+    seen = [printed.fingerprint(card)]
+    assert printed.fingerprint(card) == seen[0]
     for change in (
         "INSERT INTO moving SELECT * FROM visits LIMIT 1",
         "UPDATE moving SET cost = cost + 1 WHERE user_id = 3",
@@ -313,12 +313,12 @@ def test_a_fingerprint_differs_if_a_row_does(clinic):
         "ALTER TYPE moods RENAME VALUE 'sad' TO 'glad'",
     ):
         clinic.run(change)
-        seen.append(engines.fingerprint(card))
+        seen.append(printed.fingerprint(card))
     clinic.run("ANALYZE moving; CREATE ROLE narrow LOGIN")
     clinic.run("GRANT SELECT (user_id, region, cost, ctid, tableoid, xmin) ON moving TO narrow")
     narrow = private(by_role(clinic, "narrow"), "moving").card
-    assert engines.fingerprint(narrow) == seen[-1]
-    assert engines.fingerprint(card) == seen[-1]
+    assert printed.fingerprint(narrow) == seen[-1]
+    assert printed.fingerprint(card) == seen[-1]
     assert len(set(seen)) == len(seen)
 
 
@@ -329,7 +329,7 @@ def test_others_may_write_while_a_question_is_answered(card, clinic):
         before = session.fingerprint(answer)
         clinic.run("INSERT INTO visits VALUES (98, 'r0', 1, '2024-01-01')")
         assert session.fingerprint(answer) == before
-    assert engines.fingerprint(answer) != before
+    assert printed.fingerprint(answer) != before
     clinic.run("DELETE FROM visits WHERE user_id > 90")
 
 

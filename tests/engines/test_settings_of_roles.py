@@ -12,7 +12,7 @@ import pytest
 from lastbit.errors import LastbitError
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import Connections
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import printed
 from tests.engines import servers
 from tests.engines.test_postgres import VISITS, asked, private, raw
 from tests.evidence import Extent
@@ -86,7 +86,7 @@ class Place:
 
     def data(self) -> Any:
         question = asked(private(self))
-        return raw(question), engines.fingerprint(question.card)
+        return raw(question), printed.fingerprint(question.card)
 
     def new_ledger(self) -> Any:
         return small_ledger(f"{self.address}&schema=new_{next(self.numbers)}").problems()

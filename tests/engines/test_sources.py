@@ -11,7 +11,6 @@ from pyarrow import parquet
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.engines import Session
 from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
@@ -154,6 +153,6 @@ def test_what_the_engine_says_of_a_value_is_not_heard(
         return replace(found, sql=f"SELECT {words} FROM {place}")
 
     monkeypatch.setattr(engines, "statement", stumbling)
-    monkeypatch.setattr(Session, "rehearse", lambda *_: None)
+    monkeypatch.setattr("lastbit.release.release.rehearse", lambda *_: None)
     fails(ask, capfd, caplog)
     assert Path("visits.ledger").exists()

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import printed
 from lastbit.tables.backends.columns import columns_of, public_values
 from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
@@ -102,7 +102,9 @@ def plan_of(question, stage):
     plan = planned(question.query, question.card, epsilon=1)
 
     def run(session):
-        actual = engine._shown(session, engine._asked(session, question.query, question.card))
+        actual = engine.show_tables(
+            session, engine.asked_tables(session, question.query, question.card)
+        )
         given = question.query, question.card, plan.measures
         sql = statement(*given, secret=SECRET, dialect=SPARK, actual=actual).sql
         return getattr(session.sql(sql)._jdf.queryExecution(), stage)().toString()
@@ -141,7 +143,7 @@ def test_types_of_columns(spark, tmp_path):
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
     }  # fmt: skip
-    engines.fingerprint(card_of(source, money="number", long="number", utc="date"))
+    printed.fingerprint(card_of(source, money="number", long="number", utc="date"))
     for name, kind, words in (
         ("wide", "number", "more than 18 digits"),
         ("bytes", "text", "cannot be read row by row"),
@@ -149,7 +151,7 @@ def test_types_of_columns(spark, tmp_path):
         ("absent", "text", "is not in the source"),
     ):
         with pytest.raises(InvalidParameter, match=words):
-            engines.fingerprint(card_of(source, **{name: kind}))
+            printed.fingerprint(card_of(source, **{name: kind}))
 
 
 def test_what_another_session_writes_to_a_table_is_seen(spark):
@@ -162,10 +164,10 @@ def test_what_another_session_writes_to_a_table_is_seen(spark):
         ("DROP TABLE growing", 0),
         ("CREATE TABLE growing USING parquet AS SELECT id AS user_id FROM range(7)", 7),
     ):
-        before = engines.fingerprint(question.card) if "CREATE" not in sql else b""
+        before = printed.fingerprint(question.card) if "CREATE" not in sql else b""
         spark.sql(sql)
         if count:
-            assert engines.fingerprint(question.card) != before
+            assert printed.fingerprint(question.card) != before
             assert list(raw(question)[1].values()) == [[count << 20]]  # in fixed point
 
 
@@ -225,7 +227,7 @@ def test_char_and_collations(spark):
     (counts,) = entries.values()
     assert counts[0] == counts[1] > 0  # two letters, whatever the column holds equal
     with pytest.raises(InvalidParameter, match="fills with blanks"):
-        engines.fingerprint(card_of(source_of("spark:letters"), fixed="text"))
+        printed.fingerprint(card_of(source_of("spark:letters"), fixed="text"))
 
 
 def test_folders_say_columns_as_text(spark, tmp_path):
@@ -257,7 +259,7 @@ def test_a_public_table_that_is_the_table_itself(spark, visits):
         public = PublicTable(name="p", source=source_of(other), columns={"region": "text"})
         card = replace(card_of(source_of(one), region="text"), public={"p": public})
         with pytest.raises(InvalidParameter, match="is the table itself"):
-            engines.fingerprint(card)
+            printed.fingerprint(card)
 
 
 # ---------------------------------------------------------------- snapshots
@@ -311,7 +313,7 @@ def test_values_at_which_the_reader_of_spark_stops_are_refused_before_the_charge
         parquet.write_table(pyarrow.table({"user_id": [1, 2], "x": column}), place)
         table = lb.table(f"spark:{place}", unit="user_id", max_rows=1)
         with pytest.raises(InvalidParameter, match="out of range"):  # whatever is asked
-            engines.fingerprint(table.card)
+            printed.fingerprint(table.card)
         with pytest.raises(InvalidParameter, match="out of range"):
             table.agg(n=lb.count()).release(epsilon=1)
 
@@ -331,7 +333,7 @@ def test_a_frame_is_run_once(spark, visits):
     """Asked again and again, a snapshot has one fingerprint; another run of the recipe has not."""
 
     def print_of(table):
-        return engines.fingerprint(card_of(table.card.source, cost="number"))
+        return printed.fingerprint(card_of(table.card.source, cost="number"))
 
     taken = private(spark.read.parquet(str(visits)))
     assert repr(taken.card.source.frame) == "<SparkSnapshot>"
@@ -451,7 +453,7 @@ def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
 
 
 def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
-    real = engine._ran
+    real = engine.run_sql
 
     def changing(session, sql):
         found = real(session, sql)
@@ -459,7 +461,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
         return found
 
     question = asked(private(f"spark:{visits}"))
-    monkeypatch.setattr(engine, "_ran", changing)
+    monkeypatch.setattr(engine, "run_sql", changing)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         raw(question)
 
@@ -478,7 +480,7 @@ def test_an_interrupt_cancels_the_job(spark):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(1000000000000)"))
+            guarded(lambda s: engine.run_sql(s, "SELECT sum(hash(id)) FROM range(1000000000000)"))
     assert seen.is_set()
     assert not session.sparkContext.statusTracker().getActiveJobsIds()
 
@@ -486,7 +488,7 @@ def test_an_interrupt_cancels_the_job(spark):
 def test_progress_is_told(spark):
     shares = []
     with progress(lambda share, words: shares.append((share, words))):
-        guarded(lambda s: engine._ran(s, "SELECT sum(hash(id)) FROM range(9000000)"))
+        guarded(lambda s: engine.run_sql(s, "SELECT sum(hash(id)) FROM range(9000000)"))
     assert shares and all(0 <= share <= 1 and words == "asking Spark" for share, words in shares)
 
 

@@ -19,7 +19,8 @@ from itertools import product
 from typing import Any
 
 from lastbit.errors import LastbitError
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, check_expression
+from lastbit.tables.query.expression import Call, ColumnName, Constant, check_expression
+from lastbit.tables.query.rules import FUNCTIONS
 from lastbit.tables.query.types import type_of
 from tests.tables.test_values import LEAST, MOST, REFERENCE
 

@@ -15,19 +15,16 @@ from hypothesis import example, given, strategies as st
 from lastbit.exact.ball import arb_of, enclosure_of, working_precision
 from lastbit.exact.fixed_point import (
     Pair,
-    complement,
     exp_between,
-    gaussian_weights,
     ln_between,
     mills_between,
     pi_between,
     product,
     rational_between,
     root_two_pi_between,
-    share,
     shorter,
-    theta_between,
 )
+from lastbit.exact.theta import complement, gaussian_weights, share, theta_between
 from lastbit.laws import theta
 
 PLACES = st.sampled_from([1, 2, 8, 53, 62, 126, 192, 256, 1000])

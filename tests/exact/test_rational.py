@@ -12,7 +12,6 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import (
-    LARGEST_EXPONENT,
     Number,
     floor_log2,
     nonnegative,
@@ -22,9 +21,9 @@ from lastbit.exact.rational import (
     root_above,
     root_below,
     root_bounds,
-    shown,
     whole,
 )
+from lastbit.exact.written import LARGEST_EXPONENT, shown
 
 # The double 0.1, written out by hand: 0x1.999999999999ap-4.
 TENTH = Fraction(0x1999999999999A, 1 << 56)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, NotAllowed, WrongType
+from lastbit.exact import written
 from lastbit.kernel import Noisy, Program, answer, answer_unrecorded, answering, reserve
 from lastbit.kernel.answering import data_fingerprint
 from lastbit.ledger import Entry, Ledger, neighbours_of
@@ -46,7 +47,7 @@ def fingerprinted(card: DataCard, books: Ledger) -> str:
 class Case:
     """A plan with so much noise that two draws are never equal by chance (below 1e-8 a pair)."""
 
-    def __init__(self, books: Ledger, how: str = "count") -> None:
+    def __init__(self, books: Ledger, how: str = "count", budget: Budget | None = None) -> None:
         self.books = books
         if how == "pairs":
             self.plan: Any = (
@@ -57,7 +58,7 @@ class Case:
             self.plan = planned(asked.query, asked.card, epsilon="1/1000")
         self.program = program_of(self.plan)
         self.card = self.program.card
-        self.books.account(self.card.account_name, None, neighbours_of(self.card))
+        self.books.account(self.card.account_name, budget, neighbours_of(self.card))
         self.seen: list[Any] = []
 
     @property
@@ -100,6 +101,19 @@ class Stopped(Exception):
 @pytest.fixture(params=["count", "pairs"])
 def case(request: pytest.FixtureRequest, books: Ledger) -> Case:
     return Case(books, request.param)
+
+
+@pytest.mark.parametrize("kind", ["pure", "filter", "gaussian"])
+def test_no_number_that_people_write_is_read(books: Ledger, kind: Any, monkeypatch: Any) -> None:
+    """From the charge to the answer all numbers are fractions, or integers, already."""
+    delta = Fraction(0) if kind == "pure" else Fraction(1, 10**6)
+    budget = Budget(kind=kind, epsilon=Fraction(3), delta=delta)
+    case = Case(books, budget=budget)
+    case.books = Ledger.open(books.path)
+    monkeypatch.setattr(written, "read_number", lambda value, name: pytest.fail(name))
+    with pytest.raises(pytest.fail.Exception):
+        Budget(epsilon="3")
+    case.answer(case.reserve(), lambda noisy: {"n": noisy.entries})
 
 
 def test_an_answer_is_one_draw_at_one_price(case: Case) -> None:

@@ -13,9 +13,11 @@ from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.blocks import Sampler
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.gaussian import Cells, gaussian_sampler as gaussian
+from lastbit.sampling.gaussian import Rejection, rejection
+from lastbit.sampling.gaussian_tables import Cells, gaussian_sampler as gaussian
 from lastbit.sampling.inversion import Inversion
-from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.laplace import SignedDigits, signed_digits
+from lastbit.sampling.laplace_tables import Digits, digits
 from lastbit.sampling.planar import Shells, planar_sampler
 from lastbit.sampling.rounded import RoundedSampler, rounded_sampler
 from lastbit.sampling.uniform import UniformBelow
@@ -35,6 +37,10 @@ SAMPLERS: dict[str, Sampler] = {
     "gaussian 127": gaussian(Fraction(127**2)),
     "gaussian 1000": gaussian(Fraction(1000**2)),
     "gaussian 2**40": gaussian(Fraction(2**80)),
+    "digits 1/1000": signed_digits(Fraction(1, 1000)),
+    "digits 2**40": signed_digits(Fraction(2**40)),
+    "rejection 1/10": rejection(Fraction(1, 10)),
+    "rejection 2**40": rejection(Fraction(2**80)),
     "choice": wheel([1, 2, 3, "1/7"]),
     "choice_exp": majorant(np.linspace(-3, 3, 1000), Fraction(1)),
     "planar 1": planar_sampler(Fraction(1)),
@@ -96,7 +102,7 @@ def tables(sampler: Sampler) -> Iterator[Inversion]:
         case Shells():
             yield from (table for table, _ in sampler.digits.places)
             yield sampler.centre.table
-        case UniformBelow() | RoundedSampler():
+        case UniformBelow() | RoundedSampler() | Rejection() | SignedDigits():
             return
         case _ if hasattr(sampler, "table"):
             yield sampler.table

@@ -26,8 +26,10 @@ from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.blocks import Sampler, drawn_with
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.gaussian import gaussian_sampler as gaussian
-from lastbit.sampling.laplace import digits
+from lastbit.sampling.gaussian import rejection
+from lastbit.sampling.gaussian_tables import gaussian_sampler as gaussian
+from lastbit.sampling.laplace import signed_digits
+from lastbit.sampling.laplace_tables import digits
 from lastbit.sampling.uniform import UniformBelow
 from tests.laws.frequency import assert_frequency, suspicious
 
@@ -42,6 +44,11 @@ CASES: dict[str, tuple[Sampler, Law]] = {
     "laplace 40": (digits(Fraction(40), signed=True), DiscreteLaplace(40)),
     "gaussian 2": (gaussian(Fraction(4)), DiscreteGaussian(4)),
     "gaussian 130": (gaussian(Fraction(130**2)), DiscreteGaussian(130**2)),
+    "digits 1/2": (signed_digits(Fraction(1, 2)), DiscreteLaplace("1/2")),
+    "digits 40": (signed_digits(Fraction(40)), DiscreteLaplace(40)),
+    "rejection 1/3": (rejection(Fraction(1, 9)), DiscreteGaussian("1/9")),
+    "rejection 2": (rejection(Fraction(4)), DiscreteGaussian(4)),
+    "rejection 130": (rejection(Fraction(130**2)), DiscreteGaussian(130**2)),
     "choice": (wheel([1, "1/3", 2, 0.25]), Weighted([1, "1/3", 2, 0.25])),
     "choice_exp": (
         majorant([0, "1/3", -2, 1.5], Fraction(1)),

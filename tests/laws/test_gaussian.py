@@ -13,8 +13,8 @@ import pytest
 
 from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.gaussian import Cells, cells, direct, gaussian_sampler as gaussian
-from lastbit.sampling.inversion import proposals
+from lastbit.sampling.gaussian_tables import Cells, cells, direct, gaussian_sampler as gaussian
+from lastbit.sampling.lazy import proposals
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, gaussian_pmf
 
 RESIDUAL = 32767

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.lazy import random_bits
-from lastbit.sampling.uniform import UniformBelow
+from lastbit.sampling.uniform import UniformBelow, random_bits
 
 LIMB = 4
 

@@ -17,7 +17,7 @@ from lastbit.mechanisms.laplace import Laplace
 from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.laplace import laplace_sampler
+from lastbit.sampling.laplace_tables import laplace_sampler
 from tests.laws.oracle import decimals, exp
 from tests.mechanisms.divergence import worst_ratio
 

@@ -21,7 +21,7 @@ from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.laplace import digits
+from lastbit.sampling.laplace_tables import digits
 from tests.laws.oracle import decimals, exp
 from tests.mechanisms.divergence import mass
 from tests.mechanisms.selection import (

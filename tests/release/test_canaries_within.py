@@ -215,7 +215,7 @@ ROOMS = (
     "release.paying",
     "ledger.ledger", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",
-    "tables.backends.duckdb.engine", "tables.backends.raw_rows", "ledger.ledger", "ledger.chain",
+    "tables.backends.duckdb.engine", "tables.backends.engines", "ledger.ledger", "ledger.chain",
     "sampling.choice", "sampling.draw", "checker.dispatch",
 )  # fmt: skip
 

@@ -20,8 +20,9 @@ from lastbit.release.certifying import certificate_of
 from lastbit.release.release import released
 from lastbit.report.claims import claim_of
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.rules import call
 from tests.cli.running import lastbit
 from tests.release.pretend import ONE, RawNumbers, card_of, part, plug_in, query_of
 

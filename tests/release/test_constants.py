@@ -8,7 +8,8 @@ import pytest
 import lastbit as lb
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import QueryRefused
-from lastbit.tables.query.expression import ColumnName, Constant, Value, call
+from lastbit.tables.query.expression import ColumnName, Constant, Value
+from lastbit.tables.query.rules import call
 
 pd = pytest.importorskip("pandas")
 NAMES = ["true"] * 200 + ["1"] * 70 + ["1.0"] * 30

@@ -19,8 +19,9 @@ from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import ColumnName, call
+from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from tests.evidence import Extent
 from tests.laws.frequency import assert_frequency, suspicious

@@ -22,7 +22,8 @@ from lastbit.release import paying, release as releasing
 from lastbit.release.recorded import question_of_plan
 from lastbit.release.release import released
 from lastbit.release.table import table
-from lastbit.tables.backends.engines import Session, fingerprint
+from lastbit.tables.backends.engines import Session
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.read import read_card
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.statement import statement

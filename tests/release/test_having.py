@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.release.formulas import EXACT, evaluate, shown_rows
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
+from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.rules import FUNCTIONS, call
 from lastbit.tables.query.scan import GroupKey
 
 ROW = {"n": 12, "mean": 2.5, "name": "Ab", "day": date(2024, 2, 29), "none": None, "yes": True}

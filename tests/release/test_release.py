@@ -22,8 +22,9 @@ from lastbit.release.release import released
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.rules import call
 from tests.release.pretend import Engine, RawNumbers, card_of, part, plug_in, query_of
 
 BUDGET = Budget(kind="pure", epsilon=Fraction(2))

@@ -19,7 +19,7 @@ from lastbit.release.answer import Answer
 from lastbit.release.paying import Paid, accept_data, answered, checked, reserved
 from lastbit.release.release import released
 from lastbit.release.table import table
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import engines, rehearsal
 from lastbit.tables.backends.duckdb import files
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.engines import Session
@@ -143,7 +143,8 @@ def test_what_must_fail_fails_before_it_is_charged(
         sql = "SELECT nonsense FROM lastbit_table"
 
     with monkeypatch.context() as patch:
-        patch.setattr(engines, "statement", lambda *_, **__: Broken)
+        for module in (engines, rehearsal):
+            patch.setattr(module, "statement", lambda *_, **__: Broken)
         with pytest.raises(EngineFailed, match="nothing was charged"):
             ask(fresh=True)
     Path("visits.csv").rename("gone.csv")
@@ -234,8 +235,9 @@ class Told:
         for name in ("recorded", "reserve", "draw", "settle", "holds"):
             self.note(monkeypatch, Ledger, name)
         self.note(monkeypatch, EngineSession, "fingerprint")
-        self.note(monkeypatch, Session, "rehearse")
-        self.note(monkeypatch, Session, "rehearse_marginals", "rehearse")
+        self.note(monkeypatch, import_module("lastbit.release.release"), "rehearse")
+        of_marginals = import_module("lastbit.release.marginals")
+        self.note(monkeypatch, of_marginals, "rehearse_marginals", "rehearse")
         self.note(monkeypatch, Session, "aggregates")
         self.note(monkeypatch, Session, "marginal_counts", "aggregates")
         self.note(monkeypatch, answering, "noisy_numbers", "noised")

@@ -19,8 +19,9 @@ from lastbit.release.answer import consistent
 from lastbit.release.formulas import EXACT, evaluate
 from lastbit.release.release import released
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
+from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.rules import FUNCTIONS, call
 from lastbit.tables.query.writing import to_json
 from tests.cli.running import lastbit
 from tests.compatibility.kept import KEPT

@@ -224,7 +224,7 @@ def test_both_programs_name_a_unit_alike(unit: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_both_programs_write_a_number_alike() -> None:
-    from lastbit.exact.rational import shown
+    from lastbit.exact.written import shown
 
     several = [Fraction(1, d) for d in range(1, 200)] + [Fraction(x) for x in (0.1, 1e-9, 2**70)]
     several += [Fraction(10) ** e for e in range(-40, 30)] + [Fraction(1, 10**400), Fraction(0)]

@@ -8,8 +8,9 @@ from typing import Any
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.writing import to_json
 

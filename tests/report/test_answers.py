@@ -19,8 +19,9 @@ from lastbit.report import account_json
 from lastbit.report.answer import MOST_ROWS, answer_in_notebook, page
 from lastbit.report.plan import natural_unit
 from lastbit.tables import Budget, Cost, Measure
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from tests.report.answer_records import (
     HOSTILE,

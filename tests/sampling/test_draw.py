@@ -15,7 +15,7 @@ import lastbit
 from lastbit.errors import InvalidParameter
 from lastbit.sampling import bits, blocks, draw
 from lastbit.sampling.bits import Bits, KeyStream, words
-from lastbit.sampling.blocks import BLOCK, SMALL_BLOCK, drawn_with
+from lastbit.sampling.blocks import BLOCK, drawn_with
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.sampling.draw import cached, drawn, drawn_fresh, stream
 
@@ -130,12 +130,12 @@ class Ramp:
     [
         0,
         1,
-        SMALL_BLOCK - 1,
-        SMALL_BLOCK,
-        SMALL_BLOCK + 1,
-        2 * SMALL_BLOCK,
-        2 * SMALL_BLOCK + 1,
-        3 * SMALL_BLOCK + 5,
+        BLOCK - 1,
+        BLOCK,
+        BLOCK + 1,
+        2 * BLOCK,
+        2 * BLOCK + 1,
+        3 * BLOCK + 5,
     ],
 )
 def test_blocks_make_up_the_whole(count):
@@ -144,13 +144,11 @@ def test_blocks_make_up_the_whole(count):
     assert (out == np.arange(count)).all()
     assert out.size == count
     assert sum(ramp.asked) == count
-    assert max(ramp.asked) <= SMALL_BLOCK
-    assert len(ramp.asked) == max(1, -(-count // SMALL_BLOCK))
+    assert max(ramp.asked) <= BLOCK
+    assert len(ramp.asked) == max(1, -(-count // BLOCK))
 
 
-@pytest.mark.parametrize(
-    "count", [SMALL_BLOCK - 1, SMALL_BLOCK, SMALL_BLOCK + 1, 3 * SMALL_BLOCK + 5]
-)
+@pytest.mark.parametrize("count", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
 def test_every_place_of_every_block_is_filled(count):
     """A place left out would hold what memory held; 64 bits repeat with probability < 2**-28."""
     out = lastbit.uniform_below(2**62, size=count)
@@ -161,8 +159,8 @@ def test_every_place_of_every_block_is_filled(count):
 
 def test_many_dimensions_over_many_blocks():
     ramp = Ramp()
-    out = drawn(ramp, (3, SMALL_BLOCK // 2, 2))
-    assert (out == np.arange(3 * SMALL_BLOCK).reshape(3, SMALL_BLOCK // 2, 2)).all()
+    out = drawn(ramp, (3, BLOCK // 2, 2))
+    assert (out == np.arange(3 * BLOCK).reshape(3, BLOCK // 2, 2)).all()
 
 
 class Widening:
@@ -183,7 +181,7 @@ class Widening:
 
 @pytest.mark.parametrize("wide_from", [0, 1, 2, 3])
 def test_a_block_beyond_int64_widens_the_whole(monkeypatch, wide_from):
-    monkeypatch.setattr(blocks, "SMALL_BLOCK", 4)
+    monkeypatch.setattr(blocks, "BLOCK", 4)
     out = drawn_with(Widening(wide_from), Seeded(1), 14)
     calls = [1] * 4 + [2] * 4 + [3] * 4 + [4] * 2
     assert out.tolist() == [call if call <= wide_from else 2**70 + call for call in calls]
@@ -191,7 +189,7 @@ def test_a_block_beyond_int64_widens_the_whole(monkeypatch, wide_from):
 
 
 def test_a_wide_block_then_a_narrow_one(monkeypatch):
-    monkeypatch.setattr(blocks, "SMALL_BLOCK", 2)
+    monkeypatch.setattr(blocks, "BLOCK", 2)
 
     class Narrowing:
         calls = 0
@@ -203,25 +201,6 @@ def test_a_wide_block_then_a_narrow_one(monkeypatch):
     out = drawn_with(Narrowing(), Seeded(1), 5)
     assert out.tolist() == [1, 1, 2, 2, 3]
     assert all(type(number) is int for number in out.tolist())
-
-
-class Filling(Ramp):
-    """The same straight into an array; its second block does not fit int64."""
-
-    def into(
-        self, source: Bits, out: NDArray[np.int64], scratch: NDArray[np.int64]
-    ) -> NDArray[Any] | None:
-        assert scratch.shape == out.shape
-        out[:] = self.draw(source, out.size)
-        return out.astype(np.object_) + 2**63 if len(self.asked) == 2 else None
-
-
-def test_blocks_go_straight_into_the_result(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 4)
-    out = drawn_with(Filling(), Seeded(1), 11)
-    assert out.dtype == np.object_
-    expected = [0, 1, 2, 3] + [2**63 + k for k in (4, 5, 6, 7)] + [8, 9, 10]
-    assert out.tolist() == expected
 
 
 # -- pools --

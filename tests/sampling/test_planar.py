@@ -17,7 +17,7 @@ from lastbit.laws.planar import DiscretePlanarLaplace
 from lastbit.sampling import planar
 from lastbit.sampling.blocks import drawn_with
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.inversion import proposals
+from lastbit.sampling.lazy import proposals
 from lastbit.sampling.planar import Shells, coordinates, planar_laplace, shells, turned
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals, exp

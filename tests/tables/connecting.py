@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from lastbit.tables.backends import rehearsal
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.engines import open_session
 from lastbit.tables.card.schema import EngineLimits
@@ -31,4 +32,4 @@ def marginal_counts(query: Any, card: Any, marginals: Any) -> Any:
 def rehearse(query: Any, card: Any, measures: Any) -> None:
     """Run the statement on a table without rows, in a session of its own."""
     with open_session(card) as session:
-        session.rehearse(query, card, measures)
+        rehearsal.rehearse(session, query, card, measures)

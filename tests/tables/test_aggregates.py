@@ -8,8 +8,9 @@ import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables.query import aggregates as lb
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import Aggregate
+from lastbit.tables.query.rules import call
 from lastbit.tables.sql.rows import rows_of
 from tests.tables.asked import CARD, card_with
 

@@ -29,8 +29,9 @@ from lastbit.tables.compile.steps import (
 )
 from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.plan.sensitivity import measures_of
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.rules import FUNCTIONS
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import PublicJoin
 from tests.tables.connecting import connected

@@ -10,8 +10,15 @@ import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.compile.dialect import regular_expression
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call, from_json
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    Constant,
+    Expression,
+    from_json,
+)
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import PublicJoin
 from lastbit.tables.query.writing import to_json

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.limits import DEEPEST_SQL, LONGEST_SQL, MOST_TOKENS
+from lastbit.tables.sql.limits import DEEPEST_SQL, LONGEST_SQL, MOST_TOKENS
 from lastbit.tables.sql.parse import statement_tree
 from lastbit.tables.sql.rows import rows_of
 from lastbit.tables.sql.statement import expression_of, parsed, released_condition

@@ -20,8 +20,9 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.parts import GaussianPart, GaussianSelection, TreePart
 from lastbit.tables.plan.plan import Plan, planned
-from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from tests.evidence import Extent
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.units import PublicJoin
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD, printed

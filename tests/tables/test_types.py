@@ -14,14 +14,13 @@ from lastbit.errors import QueryRefused
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.query.expression import (
-    FUNCTIONS,
     Call,
     ColumnName,
     Constant,
     Expression,
-    call,
     value_type,
 )
+from lastbit.tables.query.rules import FUNCTIONS, call
 from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, dated, type_of, typed
@@ -197,8 +196,11 @@ def test_a_statement_types_the_columns_of_a_sub_query_as_the_planner_does(functi
             assert rows.sub_query == {name: one.type for name, one in wanted.items()}
 
 
-def test_a_statement_refuses_a_sub_query_without_its_unit() -> None:
-    """Whoever planned it: a column in place of the unit, no unit at all, a column that is not."""
+def test_a_sub_query_without_its_unit_is_refused() -> None:
+    """A column in place of the unit, no unit at all, a column that is not.
+
+    The planner refuses it, and whoever planned it, the checker (tests/verify/test_check_units.py).
+    """
     counted = PerUnit(columns=(UnitColumn(name="n", function="count"),))
     hidden = PerUnit(columns=(UnitColumn(name="PID", function="count"),))
     alone = card_with(unit=None, max_rows=1, max_groups=None)
@@ -209,7 +211,7 @@ def test_a_statement_refuses_a_sub_query_without_its_unit() -> None:
         (counted, alone, "each row is one"),
     ):
         with pytest.raises(QueryRefused, match=problem):
-            CompiledRows(Scan(table="visits", per_unit=inner), card, dialect=DUCKDB)
+            derived_card(card, inner)
     rows = CompiledRows(Scan(table="visits", per_unit=counted), CARD, dialect=DUCKDB)
     with pytest.raises(QueryRefused, match="is not a column of the sub-query"):
         rows.value(AGE)

@@ -17,7 +17,8 @@ import pytest
 
 from lastbit.release.formulas import EXACT, evaluate
 from lastbit.tables.limits import LONGEST_TEXT
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.rules import FUNCTIONS
 from tests.tables.connecting import connected
 from tests.tables.stepping import stepped
 

@@ -31,8 +31,9 @@ from lastbit.tables.plan.ranks import rank_sensitivity
 from lastbit.tables.plan.selection import least_threshold, shares_of
 from lastbit.tables.plan.sensitivity import measures_of, sensitivity_of
 from lastbit.tables.plan.tree import tree_over
-from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
+from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.rules import FUNCTIONS, call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import PublicJoin
 from tests.cli.certificates import leaves, sealed

@@ -25,17 +25,13 @@ from lastbit.exact.elementary import (
 from lastbit.exact.fixed_point import (
     Enclosure as Enclosure,
     Pair as Pair,
-    complement as complement,
     exp_between as exp_between,
-    gaussian_weights as gaussian_weights,
     ln_between as ln_between,
     mills_between as mills_between,
     product as product,
     rational_between as rational_between,
     root_two_pi_between as root_two_pi_between,
-    share as share,
     shorter as shorter,
-    theta_between as theta_between,
 )
 from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
@@ -48,7 +44,6 @@ from lastbit.exact.rational import (
     root_above as root_above,
     root_below as root_below,
     root_bounds as root_bounds,
-    shown as shown,
     whole as whole,
 )
 from lastbit.exact.rounding import (
@@ -63,7 +58,14 @@ from lastbit.exact.rounding import (
     rounded_up as rounded_up,
     upper as upper,
 )
+from lastbit.exact.theta import (
+    complement as complement,
+    gaussian_weights as gaussian_weights,
+    share as share,
+    theta_between as theta_between,
+)
 from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn
+from lastbit.exact.written import shown as shown
 
 __all__ = [
     "Ball",

@@ -7,7 +7,7 @@ no working precision that another thread could change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[int, int]
 Enclosure: TypeAlias = Callable[[int], Pair]
 """A real number, enclosed to as many places as one asks for."""
 
-_GUARD = 64  # bits beyond the places asked for, against the errors of some thousand steps
+GUARD = 64  # bits beyond the places asked for, against the errors of some thousand steps
 
 
 def rational_between(number: Fraction, places: int) -> Pair:
@@ -33,19 +33,6 @@ def rational_between(number: Fraction, places: int) -> Pair:
 def product(left: Pair, right: Pair, places: int) -> Pair:
     """The enclosure of a product of two numbers from 0 up."""
     return left[0] * right[0] >> places, -(-left[1] * right[1] >> places)
-
-
-def share(part: Pair, whole: Pair, places: int) -> Pair:
-    """The enclosure of part/whole, where 0 <= part <= whole and whole > 0."""
-    one = 1 << places
-    low = (max(part[0], 0) << places) // whole[1]
-    high = -(-(part[1] << places) // whole[0]) if whole[0] > 0 else one
-    return min(low, one), min(high, one)
-
-
-def complement(part: Pair, places: int) -> Pair:
-    """The enclosure of 1 - part."""
-    return (1 << places) - part[1], (1 << places) - part[0]
 
 
 def shorter(pair: Pair, spare: int) -> Pair:
@@ -93,49 +80,6 @@ def exp_between(exponent: Fraction, places: int) -> Pair:
     return shorter((low, high), working - places)
 
 
-def gaussian_weights(variance: Fraction, places: int) -> Iterator[Pair]:
-    """Enclosures of exp(-k**2 / (2 variance)) for k = 0, 1, 2, ...
-
-    Theorem  w_(k+1) = w_k r_k with r_k = exp(-(2k+1)/(2 variance)), and r_(k+1) = r_k r,
-             r = exp(-1/variance)
-    """
-    weight = 1 << places, 1 << places
-    ratio = exp_between(1 / (2 * variance), places)
-    shrink = exp_between(1 / variance, places)
-    while True:
-        yield weight
-        weight = product(weight, ratio, places)
-        ratio = product(ratio, shrink, places)
-
-
-def theta_between(variance: Fraction, places: int) -> Pair:
-    """Integers around 2**places times the sum of exp(-k**2 / (2 variance)) over all integers k.
-
-    Theorem  By Poisson summation the sum is root (1 + e) with root = sqrt(2 pi variance) and
-             e = 2 sum over k >= 1 of exp(-2 pi**2 variance k**2) < 2.001 exp(-19.7 variance)
-             < 2**-(27 variance) for a variance from 1 up, as exp(-19.7) < 2**-28.4. Where that is
-             below 2**-places the root alone is taken, and enlarged by it.
-             Elsewhere terms are added until one, of number k >= 1, is at most 2**-places. If the
-             variance is below 1, the next is smaller by exp(-(2k+1)/(2 variance)) < exp(-3/2) or
-             more; else 27 variance < places, so k**2 > 1.38 places variance > 37 variance**2, and
-             it is smaller still. Those left out on both sides add up to less than 2**-places
-    Checked  tests/exact/test_fixed_point.py
-    """
-    if variance >= 1 and 27 * variance >= places:
-        around_pi = pi_between(places)
-        twice, below = 2 * variance.numerator << places, variance.denominator
-        low = isqrt(around_pi[0] * twice // below)
-        high = isqrt(around_pi[1] * twice // below) + 1
-        return low, high + (high >> places) + 1
-    working = places + _GUARD
-    low, high = -1 << working, -1 << working  # the term of 0 counts once
-    for below, above in gaussian_weights(variance, working):
-        low, high = low + 2 * below, high + 2 * above
-        if above <= 1 << _GUARD:
-            break
-    return shorter((low, high + (2 << _GUARD)), _GUARD)
-
-
 @lru_cache(maxsize=8)
 def pi_between(places: int) -> Pair:
     """Integers around 2**places pi.
@@ -149,7 +93,7 @@ def pi_between(places: int) -> Pair:
     >>> pi_between(4)
     (50, 51)
     """
-    working = places + _GUARD
+    working = places + GUARD
     total = error = 0
     for factor, n in ((16, 5), (-4, 239)):
         power, odd, sign = (1 << working) // n, 1, 1
@@ -157,7 +101,7 @@ def pi_between(places: int) -> Pair:
             total += sign * factor * (power // odd)
             error += 3 * abs(factor)
             power, odd, sign = power // (n * n), odd + 2, -sign
-    return shorter((total - error, total + error), _GUARD)
+    return shorter((total - error, total + error), GUARD)
 
 
 def ln_between(number: Fraction, places: int) -> Pair:
@@ -176,7 +120,7 @@ def ln_between(number: Fraction, places: int) -> Pair:
         low, high = ln_between(1 / number, places)
         return -high, -low
     halvings = (number.numerator // number.denominator).bit_length() - 1
-    working = places + _GUARD + halvings.bit_length()
+    working = places + GUARD + halvings.bit_length()
     rest, two = Fraction(number.numerator, number.denominator << halvings), Fraction(1, 3)
     around_rest, around_two = (_artanh(z, working) for z in ((rest - 1) / (rest + 1), two))
     low, high = (2 * (a + halvings * b) for a, b in zip(around_rest, around_two, strict=True))
@@ -233,10 +177,10 @@ def mills_between(place: Fraction, places: int) -> Pair:
     if place < 0:
         raise ValueError("mills_between is proved for places from 0 up only")
     if place <= _SERIES_UP_TO:
-        working = places + 3 * _GUARD  # exp(8**2) is below 2**93, and it is squared
+        working = places + 3 * GUARD  # exp(8**2) is below 2**93, and it is squared
         low, high = _mills_by_series(place, working)
     else:
-        working = places + _GUARD
+        working = places + GUARD
         low, high = _mills_by_fractions(place, working)
     return shorter((low, high), working - places)
 
@@ -257,7 +201,7 @@ def _mills_by_series(place: Fraction, places: int) -> Pair:
 
 def _mills_by_fractions(place: Fraction, places: int) -> Pair:
     around, one = rational_between(place, places), 1 << 2 * places
-    count = _GUARD + int((places / (2 * place)) ** 2)
+    count = GUARD + int((places / (2 * place)) ** 2)
     low, high = around[0], around[1] - (-(count + 1) * one // around[0])
     for n in range(count, 0, -1):
         low, high = around[0] + n * one // high, around[1] - (-n * one // low)

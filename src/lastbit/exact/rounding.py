@@ -19,7 +19,8 @@ from flint import arb
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball
-from lastbit.exact.rational import rational, shown
+from lastbit.exact.rational import rational
+from lastbit.exact.written import shown
 
 _LARGEST = Fraction(math.ldexp(1 - 2.0**-53, 1024))
 _FAR = 5000

@@ -142,12 +142,7 @@ def _check_kinds(program: Program, books: ChargingLedger) -> None:
         raise InvalidParameter("ledger", problem=problem, remedy=remedy)
 
 
-def _run(
-    program: Program,
-    books: ChargingLedger,
-    entry: Entry,
-    session: Session,
-) -> Noisy:
+def _run(program: Program, books: ChargingLedger, entry: Entry, session: Session) -> Noisy:
     """The noisy integers of a reservation, if the data are its own while they are read."""
     card = program.card
     if card.accepted_data and data_fingerprint(card, books, session) != entry.fingerprint:

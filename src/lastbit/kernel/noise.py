@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -26,17 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import EngineFailed, LastbitError
-from lastbit.kernel.program import (
-    KeySelection,
-    Noise,
-    PairDraws,
-    Program,
-    RankDraw,
-    TreeNoise,
-)
+from lastbit.kernel.program import KeySelection, Noise, PairDraws, Program, RankDraw, TreeNoise
 from lastbit.kernel.sealed import Aggregates
 from lastbit.sampling import choice_exp_rows, draw_discrete_gaussian, draw_discrete_laplace
-from lastbit.tables import Constant, Marginal, from_json, values_to_json
+from lastbit.tables import Marginal, value_from_json, value_to_json
 
 _CUT = 1 << 12
 _WIDE = 1 << 62
@@ -63,7 +57,7 @@ class Noisy:
 
     def to_text(self) -> str:
         """All of it, for the books."""
-        columns = [values_to_json(column) for column in zip(*self.keys, strict=True)]
+        columns = [list(map(value_to_json, column)) for column in zip(*self.keys, strict=True)]
         return json.dumps(
             {
                 "count": len(self.keys),
@@ -79,30 +73,18 @@ class Noisy:
     @classmethod
     def from_text(cls, text: str) -> Noisy:
         """The numbers that `to_text` wrote; any other text is refused."""
-        try:
-            return cls._read(json.loads(text))
-        except (AssertionError, KeyError, LastbitError, TypeError, ValueError):
-            pass
+        with suppress(KeyError, LastbitError, TypeError, ValueError):
+            found = json.loads(text)
+            columns = [map(value_from_json, column) for column in found["keys"]]
+            return cls(
+                keys=list(zip(*columns, strict=True)) if columns else [()] * found["count"],
+                entries=found["entries"],
+                bins=found["bins"],
+                ranks={(name, role): places for name, role, places in found["ranks"]},
+                trees=found["trees"],
+                tables={tuple(one): table for one, table in found["tables"]},
+            )
         raise EngineFailed("the numbers that were drawn cannot be used: too many, or not ours")
-
-    @classmethod
-    def _read(cls, found: Mapping[str, Any]) -> Noisy:
-        columns = [[_value(one) for one in column] for column in found["keys"]]
-        keys = list(zip(*columns, strict=True)) if columns else [()] * found["count"]
-        return cls(
-            keys=keys,
-            entries=found["entries"],
-            bins=found["bins"],
-            ranks={(name, role): places for name, role, places in found["ranks"]},
-            trees=found["trees"],
-            tables={tuple(one): table for one, table in found["tables"]},
-        )
-
-
-def _value(data: Any) -> Any:
-    constant = from_json(data)
-    assert isinstance(constant, Constant)
-    return constant.value
 
 
 def noisy_numbers(program: Program, raw: Aggregates) -> Noisy:
@@ -124,8 +106,10 @@ def noisy_numbers(program: Program, raw: Aggregates) -> Noisy:
                 groups = [raw.bins[name][i] for i in shown]
                 noisy.ranks[step.aggregate, step.role] = _draw_candidates(step, groups)
             case TreeNoise(noise=Noise(measure=str(name))):
-                trees = [node_sums(step, raw.bins[name][i]) for i in shown]
-                noisy.trees[name] = _with_noise(step.noise, trees)
+                nodes = [level for i in shown for level in node_sums(step, raw.bins[name][i])]
+                levels = _with_noise(step.noise, nodes)
+                starts = range(0, len(levels), step.levels)
+                noisy.trees[name] = [levels[i : i + step.levels] for i in starts]
     return noisy
 
 
@@ -136,24 +120,10 @@ def add_noise(noise: Noise, exact: Sequence[int]) -> list[int]:
     return [a + b for a, b in zip(exact, draw(noise.parameter, len(exact)), strict=True)]
 
 
-def _with_noise(noise: Noise, nested: Any) -> Any:
-    """Lists of lists of integers, every integer with noise of its own, drawn all at once."""
-    flat: list[int] = []
-
-    def flatten(part: Any) -> None:
-        if isinstance(part, int):
-            flat.append(part)
-        else:
-            for inner in part:
-                flatten(inner)
-
-    flatten(nested)
-    noisy = iter(add_noise(noise, flat))
-
-    def rebuild(part: Any) -> Any:
-        return next(noisy) if isinstance(part, int) else [rebuild(inner) for inner in part]
-
-    return rebuild(nested)
+def _with_noise(noise: Noise, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Rows of integers, every integer with noise of its own, drawn all at once."""
+    noisy = iter(add_noise(noise, [number for row in rows for number in row]))
+    return [[next(noisy) for _ in row] for row in rows]
 
 
 def _shown_keys(

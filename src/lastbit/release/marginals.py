@@ -41,6 +41,7 @@ from lastbit.tables import (
     Session,
     consistent_variances,
     planned_marginals,
+    rehearse_marginals,
     to_json,
     unit_name,
     weight_one,
@@ -145,7 +146,7 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 def _runnable(plan: MarginalsPlan, session: Session, program: Program | None) -> Program:
     accepted = certified_program(plan, session, program)
     with without_source(plan.card) as card:
-        session.rehearse_marginals(plan.query, card, plan.scanned)
+        rehearse_marginals(session, plan.query, card, plan.scanned)
     return accepted
 
 

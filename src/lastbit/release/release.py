@@ -31,6 +31,7 @@ from lastbit.tables import (
     Session,
     counted_card,
     distinct_values,
+    rehearse,
     sealed,
     unit_name,
     values_to_json,
@@ -110,7 +111,7 @@ def _runnable(plan: Plan, session: Session, program: Program | None) -> Program:
     _check_columns(plan)
     accepted = certified_program(plan, session, program)
     with without_source(plan.card) as card:
-        session.rehearse(plan.query, card, plan.measures)
+        rehearse(session, plan.query, card, plan.measures)
     return accepted
 
 

@@ -9,15 +9,18 @@ int64, and Python integers (an object array) where the law reaches beyond int64:
 
 How it is done. A draw is an inversion, X = least j with U < F(j), of a uniform real U whose bits
 are revealed only as far as the answer needs them: sixteen nearly always do (`inversion.py`). Large
-scales are drawn digit by digit (`laplace.py`) or cell by cell (`gaussian.py`). Candidates with
-exponential weights are drawn from integer weights a trace too large, and corrected (`rows.py`,
-`choice.py`). All this rests on whole numbers alone (`exact/fixed_point.py`), and not on Arb.
+scales are drawn digit by digit (`laplace_tables.py`) or cell by cell (`gaussian_tables.py`).
+Candidates with exponential weights are drawn from integer weights a trace too large, and corrected
+(`rows.py`, `choice.py`). An answer about a table needs few draws, and takes all by such weights:
+digits of Laplace noise (`laplace.py`), some of which are Gaussian noise (`gaussian.py`).
+All this rests on whole numbers alone (`exact/fixed_point.py`), and not on Arb.
 Real-valued laws are drawn with certified polynomials, and by balls where those do not decide
 (`pieces.py`, `rounded.py`).
 
 What a clock can see. The number of random words and of rounds depends on the parameters and the
 size alone, except on refinement paths taken with probability below 2**-39 a draw; a test counts.
-`rounded` takes such a path with about 2**-17, since its location and scale may be anything.
+`rounded` takes such a path with about 2**-17, since its location and scale may be anything, and a
+choice among n candidates of many rows with n 2**-59.
 Memory access does depend on what is drawn (table look-ups), and so may the time of a cache miss:
 see docs/known-limits.md. Scalar draws come from a pool made ahead, before any data was seen.
 """

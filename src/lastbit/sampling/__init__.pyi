@@ -18,10 +18,8 @@ from lastbit.sampling.draw import (
     drawn_fresh as drawn_fresh,
     stream as stream,
 )
-from lastbit.sampling.gaussian import (
-    draw_discrete_gaussian as draw_discrete_gaussian,
-    gaussian_sampler as gaussian_sampler,
-)
+from lastbit.sampling.gaussian import draw_discrete_gaussian as draw_discrete_gaussian
+from lastbit.sampling.gaussian_tables import gaussian_sampler as gaussian_sampler
 from lastbit.sampling.integers import (
     discrete_gaussian as discrete_gaussian,
     discrete_laplace as discrete_laplace,
@@ -30,10 +28,9 @@ from lastbit.sampling.integers import (
 from lastbit.sampling.inversion import GUIDE_BITS as GUIDE_BITS, WORD_BITS as WORD_BITS
 from lastbit.sampling.laplace import (
     MOST_SCALE as MOST_SCALE,
-    digits as digits,
     draw_discrete_laplace as draw_discrete_laplace,
-    laplace_sampler as laplace_sampler,
 )
+from lastbit.sampling.laplace_tables import digits as digits, laplace_sampler as laplace_sampler
 from lastbit.sampling.planar import (
     MOST_STEPS as MOST_STEPS,
     PLACES as PLACES,

@@ -27,7 +27,7 @@ from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.choice import Exponents, distances_below
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
-from lastbit.sampling.rows import falls_below
+from lastbit.sampling.lazy import falls_below
 from lastbit.sampling.uniform import below_each
 
 
@@ -138,7 +138,7 @@ class Flips:
              the bounds themselves, 2**53 y (1 - s) <= 2**53 p_i <= 2**53 y (1 + s) as floats,
              s = (8 d_i + 24) u. So w < sure = floor(2**53 y (1-s)) is heads and w >= never =
              ceil(2**53 y (1+s)) is tails. The words between, at most 2 (8 d + 24) exp(-d) + 2 <= 50
-             of 2**53, a share below 2**-47, are decided by more bits of U and balls.
+             of 2**53, a share below 2**-47, are decided by more bits of U.
              Where d_i > 512, 512 stands for it: sure is 0 then, and never is 1 and above 2**53 p_i.
              Among k heads, x = floor(k U) for 64 bits of another uniform, again with more bits
              where these do not decide, a share of at most k/2**64; the draw is the x-th of them

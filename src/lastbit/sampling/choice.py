@@ -15,7 +15,8 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, nearest, positive, rational
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
-from lastbit.sampling.rows import MOST_BITS, falls_below, weights_above
+from lastbit.sampling.lazy import falls_below
+from lastbit.sampling.rows import MOST_BITS, weights_above
 from lastbit.sampling.uniform import UniformBelow
 
 Exponents: TypeAlias = NDArray[Any] | Sequence[Fraction]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import whole
 from lastbit.sampling.bits import secure_bits
-from lastbit.sampling.blocks import BLOCK, Sampler, drawn_with, too_many
+from lastbit.sampling.blocks import BLOCK, Sampler, drawn_with
 
 Shape: TypeAlias = int | tuple[int, ...]
 Size: TypeAlias = Shape | None
@@ -43,8 +43,17 @@ def drawn(sampler: Sampler, size: Size) -> Any:
             "size", problem=f"has more than {_MOST_DIMENSIONS} dimensions", remedy="pass fewer"
         )
     if max(math.prod(shape), *shape, 0) > _MOST_DRAWS:
-        raise too_many("is above 2**36 draws")
-    return drawn_with(sampler, secure_bits(), math.prod(shape)).reshape(shape)
+        raise _too_many("is above 2**36 draws")
+    try:
+        return drawn_with(sampler, secure_bits(), math.prod(shape)).reshape(shape)
+    except MemoryError:
+        raise _too_many("needs more memory than there is") from None
+
+
+def _too_many(problem: str) -> InvalidParameter:
+    """The error of a size that cannot be drawn at once."""
+    remedy = "draw in pieces with lastbit.sampling.stream"
+    return InvalidParameter("size", problem=problem, remedy=remedy)
 
 
 def drawn_fresh(sampler: Sampler, size: Size) -> Any:

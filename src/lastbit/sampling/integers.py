@@ -11,8 +11,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive
 from lastbit.sampling.blocks import Sampler
 from lastbit.sampling.draw import Shape, Size, cached, drawn
-from lastbit.sampling.gaussian import gaussian_sampler
-from lastbit.sampling.laplace import digits, laplace_sampler
+from lastbit.sampling.gaussian_tables import gaussian_sampler
+from lastbit.sampling.laplace_tables import digits, laplace_sampler
 
 
 @overload

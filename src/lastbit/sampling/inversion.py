@@ -20,7 +20,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
 from typing import TypeAlias
@@ -28,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
+from lastbit.errors import PrecisionExhausted
 from lastbit.exact import Pair
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.lazy import MOST_BITS, LazyUniform
@@ -170,14 +169,6 @@ def _edges(
     )
 
 
-def check_parameter(number: Fraction, name: str) -> None:
-    """Refuse a parameter of a law that is not an exact rational above 0."""
-    if not isinstance(number, Fraction):
-        raise WrongType(name, problem="is no Fraction", remedy="pass an exact rational")
-    if number <= 0:
-        raise InvalidParameter(name, problem="is not above 0", remedy="pass a number above 0")
-
-
 @lru_cache(maxsize=4096)
 def capacity(draws: int, numerator: int, denominator: int) -> int:
     """Room for the hard cases: how many of `draws` events of this probability to be ready for.
@@ -194,17 +185,6 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
 
     fewest = math.ceil(draws * p)
     return fewest + bisect_left(range(fewest, draws), 1, key=rare)
-
-
-def proposals(size: int, acceptance: float) -> int:
-    """How many proposals to draw so that, accepted at least this often, `size` of them surely are.
-
-    Theorem  P[Bin(m, a) < size] <= exp(-2 (a m - size)**2 / m) (Hoeffding), here below 2**-48; then
-             another batch is drawn
-    """
-    margin = 17.0  # > 48 ln 2 / 2
-    root = (margin**0.5 + (margin + 4 * acceptance * size) ** 0.5) / (2 * acceptance)
-    return int(root * root) + 1
 
 
 def _divergence(a: float, b: float) -> float:

@@ -1,8 +1,7 @@
-"""Geometric and discrete Laplace draws of any rational scale, digit by digit."""
+"""Discrete Laplace draws of any rational scale, digit by digit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,180 +11,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Pair, complement, exp_between, product, share, shorter
-from lastbit.sampling.bits import Bits, secure_bits
+from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.blocks import drawn_with
-from lastbit.sampling.inversion import (
-    GUIDE_BITS,
-    WORD_BITS,
-    Boundaries,
-    Inversion,
-    check_parameter,
-    inversion,
-)
+from lastbit.sampling.lazy import check_parameter, falls_below
+from lastbit.sampling.rows import RowChoices, row_choices
 
-# Scales up to this one take a single table; larger ones are cut down to it digit by digit.
-TOP_SCALE = 32
-DIGIT_BITS = 8
-# Every eight bits of scale cost a table of 128 KiB.
 MOST_SCALE = 1 << 512
-
-
-@lru_cache(maxsize=32, typed=True)
-def laplace_sampler(scale: Fraction) -> Digits:
-    """The prepared sampler of the discrete Laplace law of a scale.
-
-    Law      P[X = k] = (1-q)/(1+q) * q**abs(k), q = exp(-1/scale)
-    Theorem  Let G be geometric of the same scale and S = 1 with probability q/(1+q), independent.
-             X = G if S = 0 and -1-G if S = 1 has that law: P[X = k] = (1-q) q**k / (1+q) for
-             k >= 0, and P[X = -1-g] = (1-q) q**g * q/(1+q). Zero is counted once, nothing is
-             rejected. In two's complement -1-G is the complement of G, so the sign costs nothing:
-             it is drawn together with the lowest digit
-    Source   Ghosh, Roughgarden, Sundararajan 2009 for the law
-    Checked  tests/laws/test_laplace.py
-    """
-    return digits(scale, signed=True)
+_DIGIT_BITS = 8
+_FAR = 64  # exp(-64) is below 2**-53
 
 
 def draw_discrete_laplace(scale: Fraction, count: int) -> list[int]:
-    """`count` independent draws of the law of `laplace_sampler`, from the thread's secure bits.
+    """`count` independent draws of the law of `SignedDigits`, from the thread's secure bits.
 
     >>> len(draw_discrete_laplace(Fraction(10**30, 3), 4))
     4
     """
-    draws: list[int] = drawn_with(laplace_sampler(scale), secure_bits(), count).tolist()
+    draws: list[int] = drawn_with(signed_digits(scale), secure_bits(), count).tolist()
     return draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Digits:
+class SignedDigits:
     """A draw assembled from independent digits: the xor of all digits, each shifted to its place.
 
-    The lowest digit may be signed, d or -1-d: the sign bits of the latter complement the rest.
+    Law      P[X = k] = (1-q)/(1+q) * q**abs(k), q = exp(-1/scale)
+    Theorem  Let G be geometric, P[G = g] = (1-q) q**g, and S = 1 with probability q/(1+q),
+             independent. X = G if S = 0 and -1-G if S = 1 has that law. In base 256 the digits of
+             G are independent, P[digit = d] proportional to exp(-d w/scale) for a digit of weight
+             w, since q**(a + 256 b) is a product; what lies above the last digit is geometric too:
+             the number of heads in a row of coins of chance exp(-256 w/scale). S and the lowest
+             digit together are one of 512 cells: q**d for d, and q**(d+1) for -1-d. In two's
+             complement -1-g is the complement of g, so the sign bits of the lowest cell complement
+             all digits that are xored to it
+    Source   Ghosh, Roughgarden, Sundararajan 2009 for the law; the digits: Karney 2016 and others
+    Differs  digits are drawn by exponential weights (`rows.py`), exactly
+    Checked  tests/laws/test_signed_digits.py
     """
 
-    places: tuple[tuple[Inversion, int], ...]
-
-    @property
-    def wide(self) -> bool:
-        """Whether values beyond int64 have a chance worth a table cell."""
-        top, shift = self.places[-1]
-        return int(top.symbols.max()).bit_length() + shift > 62
+    places: tuple[RowChoices, ...]
+    beyond: Fraction
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        out = np.empty(size, np.int64)
-        wide = self.into(bits, out, np.empty_like(out))
-        return out if wide is None else wide
-
-    def into(
-        self, bits: Bits, out: NDArray[np.int64], digit: NDArray[np.int64]
-    ) -> NDArray[Any] | None:
-        """Overwrite `out` with draws, or return them where int64 cannot hold them."""
-        if self.wide:
-            return self._wide(bits, out.size)
-        (lowest, _), *others = self.places
-        lowest.fill(bits, out)
-        for i, (place, shift) in enumerate(others):
-            place.fill(bits, digit)
-            if i == len(others) - 1 and out.size and int(digit.max()) >> (62 - shift):
-                return _xor(out, digit, shift)
-            digit <<= shift
-            out ^= digit
-        return None
-
-    def _wide(self, bits: Bits, size: int) -> NDArray[Any]:
-        total = np.zeros(size, np.object_)
-        digit = np.empty(size, np.int64)
-        for place, shift in self.places:
-            place.fill(bits, digit)
-            total = _xor(total, digit, shift)
-        return total
+        """`size` independent draws, in Python integers where int64 cannot hold all of them."""
+        cell = self.places[0].draw(bits, size)
+        total: NDArray[Any] = (cell >> 1) ^ -(cell & 1)  # cell 2d stands for d, 2d+1 for -1-d
+        for place, choices in enumerate(self.places[1:], start=1):
+            total = _xor(total, choices.draw(bits, size), _DIGIT_BITS * place)
+        first = words(bits, size, np.uint64) >> np.uint64(11)
+        heads = np.zeros(size, np.int64)
+        for i in np.flatnonzero(first == 0):  # other coins are tails: their chance is below 2**-53
+            word = 0
+            while falls_below(bits, word, self.beyond):
+                heads[i] += 1
+                word = int(words(bits, 1, np.uint64)[0]) >> 11
+        return _xor(total, heads, _DIGIT_BITS * len(self.places)) if heads.any() else total
 
 
-def _xor(out: NDArray[Any], digit: NDArray[np.int64], shift: int) -> NDArray[Any]:
-    """The same assembly in Python integers."""
-    values = [a ^ (b << shift) for a, b in zip(out.tolist(), digit.tolist(), strict=True)]
-    wide = np.empty(len(values), np.object_)
-    wide[:] = values
-    return wide
+def _xor(total: NDArray[Any], digit: NDArray[Any], shift: int) -> NDArray[Any]:
+    if int(digit.max(initial=0)).bit_length() + shift > 62:
+        total, digit = total.astype(np.object_), digit.astype(np.object_)
+    assembled: NDArray[Any] = total ^ (digit << shift)
+    return assembled
 
 
-def digits(
-    scale: Fraction,
-    *,
-    signed: bool,
-    top_scale: int = TOP_SCALE,
-    digit_bits: int = DIGIT_BITS,
-    word_bits: int = WORD_BITS,
-    guide_bits: int = GUIDE_BITS,
-) -> Digits:
-    """The tables for a geometric law of this scale, or for the discrete Laplace law if signed.
+@lru_cache(maxsize=32, typed=True)
+def signed_digits(scale: Fraction) -> SignedDigits:
+    """The prepared sampler of a scale."""
+    check_scale(scale)
+    base = 1 << _DIGIT_BITS
+    cells = (np.arange(2 * base) + 1) // 2
+    rate, places = 1 / scale, [row_choices(cells[None, :], 1 / scale)]
+    while rate * base < _FAR:
+        rate *= base
+        places.append(row_choices(np.arange(base)[None, :], rate))
+    return SignedDigits(tuple(places), rate * base)
 
-    Law      P[X = k] = (1-q) * q**k, q = exp(-1/scale), on 0, 1, 2, ...
-    Theorem  in base 2**8 the digits of X are independent: exp(-(a + 2**8 b)/scale) is a product. A
-             digit of weight w has P proportional to exp(-d w/scale) on 0 ... 255, and the part
-             above the last digit is geometric of scale/w. Each is drawn by lazy inversion
-    Source   theory of `sampling/inversion.py`; the digits: Karney 2016 and others
-    Checked  tests/laws/test_laplace.py
-    """
+
+def check_scale(scale: Fraction) -> None:
+    """Refuse a scale that is not an exact rational above 0, or takes too many digits."""
     check_parameter(scale, "scale")
     if scale > MOST_SCALE:
         raise InvalidParameter(
             "scale", problem="is above 2**512", remedy="measure in a larger unit"
         )
-    places = []
-    shift = 0
-    while True:
-        rate = (1 << shift) / scale
-        last = rate * top_scale >= 1
-        base = None if last else 1 << digit_bits
-        with_sign = signed and not shift
-        table = inversion(
-            _digit(rate, base, signed=with_sign),
-            _signed if with_sign else int,
-            cells=2 * base if with_sign and base else base,
-            word_bits=word_bits,
-            guide_bits=guide_bits,
-        )
-        places.append((table, shift))
-        if last:
-            return Digits(tuple(places))
-        shift += digit_bits
-
-
-def _signed(cell: int) -> int:
-    """Cell 2d stands for d, and cell 2d+1 for -1-d."""
-    return ~(cell >> 1) if cell & 1 else cell >> 1
-
-
-def _digit(rate: Fraction, base: int | None, *, signed: bool) -> Boundaries:
-    """P proportional to exp(-rate*d) on 0 ... base-1, or on all naturals; with a sign, twofold.
-
-    Theorem  Write q = exp(-rate) and W = 1 - q**base, or 1. P[digit <= d] = (1 - q**(d+1)) / W.
-             With a sign P[d and s] is P[d]/(1+q) for s = 0 and P[d] q/(1+q) for s = 1, and the
-             cells are 0 and 0 with a sign, 1 and 1 with a sign, ...: in front of the signed one
-             (1 - q**d + q**d (1-q)/(1+q)) / W = (1 - q**d 2q/(1+q)) / W is filled
-    """
-    # so many leading zeros 1 - q may have: as many places more keep it exact enough
-    spare = max(0, rate.denominator.bit_length() - rate.numerator.bit_length()) + 32
-
-    def boundaries(places: int) -> Iterator[Pair]:
-        working = places + spare
-        one = 1 << working
-        ratio = exp_between(rate, working)
-        whole = complement(exp_between(rate * base, working), working) if base else None
-        twice = 2 * ratio[0], 2 * ratio[1]
-        either = share(twice, (one + ratio[0], one + ratio[1]), working)
-
-        def filled(left: Pair) -> Pair:
-            upto = complement(left, working)
-            return shorter(upto if whole is None else share(upto, whole, working), spare)
-
-        survival = one, one
-        while True:
-            if signed:
-                yield filled(product(survival, either, working))
-            survival = product(survival, ratio, working)
-            yield filled(survival)
-
-    return boundaries

@@ -1,18 +1,17 @@
-"""Uniform reals known to as many bits as a question needs, and uniform integers of some bits."""
+"""Uniform reals known to as many bits as a question needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import PrecisionExhausted
-from lastbit.exact import Enclosure
+from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
+from lastbit.exact import Enclosure, Pair, exp_between
 from lastbit.sampling.bits import Bits, words
 
-LIMB_BITS = 32
 MOST_BITS = 1 << 16
 
 
@@ -72,30 +71,32 @@ def accepted(
     return np.flatnonzero(accept)[:need]
 
 
-def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
-    """`size` uniform integers of `count` bits: int64 up to 63 bits, Python integers beyond."""
-    if count <= 63:
-        kind: Any = np.uint16 if count <= 16 else np.uint32 if count <= 32 else np.uint64
-        short: NDArray[Any] = words(bits, size, kind) & kind((1 << count) - 1)
-        return short.astype(np.int64)
-    limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
-    limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
-    return assembled(limbs, LIMB_BITS, count)
+def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
+    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
+
+    def bound(places: int) -> Pair:
+        low, high = exp_between(distance, places)
+        return low * share.numerator // share.denominator, -(
+            -high * share.numerator // share.denominator
+        )
+
+    return LazyUniform(bits, word, 53).below(bound)
 
 
-def assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int) -> NDArray[Any]:
-    """Limbs to numbers: int64 where all numbers of that length fit, else Python integers."""
-    if bit_length <= 63:
-        out = np.zeros(limbs[0].shape, np.uint64)
-        for i, limb in enumerate(limbs):
-            out |= limb << np.uint64(i * limb_bits)
-        return out.view(np.int64)
-    columns = [limb.tolist() for limb in limbs]
-    wide = np.empty(limbs[0].shape, np.object_)
-    wide[:] = [limb_sum(list(row), limb_bits) for row in zip(*columns, strict=True)]
-    return wide
+def proposals(size: int, acceptance: float) -> int:
+    """How many proposals to draw so that, accepted at least this often, `size` of them surely are.
+
+    Theorem  P[Bin(m, a) < size] <= exp(-2 (a m - size)**2 / m) (Hoeffding), here below 2**-48; then
+             another batch is drawn
+    """
+    margin = 17.0  # > 48 ln 2 / 2
+    root = (margin**0.5 + (margin + 4 * acceptance * size) ** 0.5) / (2 * acceptance)
+    return int(root * root) + 1
 
 
-def limb_sum(limbs: list[int], limb_bits: int) -> int:
-    """The number with these limbs, least first."""
-    return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))
+def check_parameter(number: Fraction, name: str) -> None:
+    """Refuse a parameter of a law that is not an exact rational above 0."""
+    if not isinstance(number, Fraction):
+        raise WrongType(name, problem="is no Fraction", remedy="pass an exact rational")
+    if number <= 0:
+        raise InvalidParameter(name, problem="is not above 0", remedy="pass a number above 0")

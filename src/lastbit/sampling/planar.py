@@ -29,9 +29,8 @@ from lastbit.exact import (
 from lastbit.sampling.bernoulli import Coin, coin
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
-from lastbit.sampling.inversion import proposals
-from lastbit.sampling.laplace import Digits, digits
-from lastbit.sampling.lazy import LazyUniform, accepted
+from lastbit.sampling.laplace_tables import Digits, digits
+from lastbit.sampling.lazy import LazyUniform, accepted, proposals
 from lastbit.sampling.uniform import UniformBelow, below_each
 
 MOST_STEPS = 1 << 22

@@ -8,17 +8,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import LARGEST_ARGUMENT, Pair, exp_between, exp_negative
+from lastbit.errors import InvalidParameter, PrecisionExhausted
+from lastbit.exact import LARGEST_ARGUMENT, exp_negative
 from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.blocks import drawn_with
-from lastbit.sampling.inversion import check_parameter
-from lastbit.sampling.lazy import LazyUniform
+from lastbit.sampling.lazy import check_parameter, falls_below
 
 MOST_BITS = 61
 _ENTRIES = 1 << 20
 _MOST_ROWS = 1 << 14
-_BLOCK_BITS = 128
 _LARGEST_RATE = Fraction(1 << 900)
 
 
@@ -36,14 +34,14 @@ def choice_exp_rows(distances: NDArray[np.int64], *, rate: Fraction) -> NDArray[
     """
     check_parameter(rate, "rate")
     rows, candidates = distances.shape
-    whole = distances.dtype == np.int64 and candidates > 0
+    whole = distances.dtype == np.int64 and 0 < candidates <= _ENTRIES
     if not whole or (rows and not 0 <= distances.min() <= distances.max() < 1 << 62):
         raise InvalidParameter(
             "distances",
-            problem="are none, or not integers from 0 up and below 2**62",
+            problem="are none, over 2**20, or not integers from 0 up and below 2**62",
             remedy="cut them off at a public number",
         )
-    step = max(1, min(_MOST_ROWS, _ENTRIES // max(candidates, 1)))
+    step = min(_MOST_ROWS, _ENTRIES // candidates)
     out = np.empty(rows, np.int64)
     for start in range(0, rows, step):
         piece = row_choices(distances[start : start + step], rate)
@@ -56,17 +54,20 @@ class RowChoices:
     """Exponential weights of every row, drawn from integer weights that are a trace too large.
 
     Law      P[X = i] proportional to v_i = exp(-rate (d_i - d)), d the least distance of the row
-    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
-             and accept with probability 2**b v_i / W_i, else draw again: each round gives i with
-             probability proportional to v_i. Only the drawn v_i is ever needed exactly; the sum of
-             all is not. W_i comes from floats (`weights_above`; that of rate (d_i - d) takes a
-             conversion and a product); a uniform word below 2**53 times a lower bound of the
-             acceptance accepts at once, and integer enclosures decide the rest.
-             i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
-             running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
-             U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
-    Source   rejection from a majorant: von Neumann 1951
-    Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
+    Theorem  Let W_i be integers with W_i >= c v_i that add up to at most 2**61. A uniform integer t
+             below 2**61 proposes the least i whose running sum exceeds t, or none; it is accepted
+             with probability c v_i / W_i, else all is drawn again: each round gives i with
+             probability c v_i / 2**61. Only the drawn v_i is ever needed exactly; the sum of all is
+             not. W_i comes from floats (`weights_above`; that of rate (d_i - d) takes a conversion
+             and a product); a uniform word below 2**53 times a lower bound of the acceptance
+             accepts at once, and integer enclosures decide the rest.
+             *Again*: c is the float nearest to 2**61 (1 - m)/Z, m = 2**-44 + n 2**-60, for n <=
+             2**20 candidates; Z is the sum of the v_i in floats, added in pairs and so off by less
+             than 2**-47 of it. W_i - c v_i is below 1 plus (16 d + 48) 2**-53 of c v_i, and the
+             mean of d is at most ln n < 14: so the W_i add up to at most 2**61, and a row is drawn
+             again with probability below 2**-43 + n 2**-59
+    Source   rejection from a majorant: von Neumann 1951; McSherry, Talwar 2007, for the law
+    Differs  the number of words is that of the rows, except for those drawn again
     Checked  tests/sampling/test_choice_rows.py
     """
 
@@ -74,75 +75,53 @@ class RowChoices:
     accept_low: NDArray[np.float64]
     distances: NDArray[np.int64]
     rate: Fraction
-    scale_bits: int
+    scales: NDArray[np.float64]
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """One index for each of the rows, whose number is `size`."""
+        """One index for each of the rows, whose number is `size`; of a single row, `size` of it."""
         out = np.zeros(size, np.int64)
-        pending = np.arange(size)
+        pending, single = np.arange(size), len(self.sums) == 1
         while pending.size:
-            sums = self.sums[pending]
-            target = _below(bits, sums[:, -1])
-            index = (sums <= target[:, None]).sum(axis=1)
+            row = np.zeros_like(pending) if single else pending
+            target = (words(bits, pending.size, np.uint64) >> np.uint64(3)).view(np.int64)
+            if single:
+                index = np.searchsorted(self.sums[0], target, side="right")
+            else:
+                index = (self.sums[row] <= target[:, None]).sum(axis=1)
             out[pending] = index
             word = (words(bits, pending.size, np.uint64) >> np.uint64(11)).view(np.int64)
-            open_ = np.flatnonzero(word >= self.accept_low[pending, index])
+            open_ = np.flatnonzero(word >= self.accept_low[row, index])
             rejected = [
                 k
                 for k in open_
-                if not self._accepts(bits, int(pending[k]), int(index[k]), int(word[k]))
+                if not self._accepts(bits, int(row[k]), int(index[k]), int(word[k]))
             ]
             pending = pending[rejected]
         return out
 
     def _accepts(self, bits: Bits, row: int, index: int, word: int) -> bool:
-        far = self.rate * int(self.distances[row, index])
+        if index == self.sums.shape[1]:
+            return False  # none was proposed
         before = int(self.sums[row, index - 1]) if index else 0
-        weight = int(self.sums[row, index]) - before
-        return falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
+        share = Fraction(float(self.scales[row])) / (int(self.sums[row, index]) - before)
+        return falls_below(bits, word, self.rate * int(self.distances[row, index]), share)
 
 
 def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:
     """Integer weights just above the exponential ones, row by row."""
     own = distances - distances.min(axis=1, keepdims=True)
-    scale_bits = MOST_BITS - own.shape[1].bit_length()
     with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
         near = min(rate, _LARGEST_RATE)  # it makes no difference to a distance of 0, or above 512
         far = own.astype(np.float64) * (near.numerator / near.denominator)
-    weight, accept = weights_above(far, 2.0**scale_bits)
+    whole = exp_negative(np.minimum(far, LARGEST_ARGUMENT)).sum(axis=1)
+    part = 1.0 - 2.0**-44 - own.shape[1] * 2.0**-60
+    scales = 2.0**MOST_BITS * part / whole
+    weight, accept = weights_above(far, scales[:, None])
     sums = np.cumsum(weight.astype(np.int64), axis=1)
-    return RowChoices(sums, accept, own, rate, scale_bits)
-
-
-def _below(bits: Bits, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each total a uniform integer from 0 up and below it."""
-    out = np.empty(totals.size, np.int64)
-    pending = list(range(totals.size))
-    mask = (1 << _BLOCK_BITS) - 1
-    while pending:
-        drawn = words(bits, 2 * len(pending), np.uint64).tolist()
-        left = []
-        for place, high, low in zip(pending, drawn[0::2], drawn[1::2], strict=True):
-            total = int(totals[place])
-            product = (high << 64 | low) * total
-            if product & mask < (1 << _BLOCK_BITS) % total:
-                left.append(place)
-            else:
-                out[place] = product >> _BLOCK_BITS
-        pending = left
-    return out
-
-
-def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
-    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
-
-    def bound(places: int) -> Pair:
-        low, high = exp_between(distance, places)
-        return low * share.numerator // share.denominator, -(
-            -high * share.numerator // share.denominator
-        )
-
-    return LazyUniform(bits, word, 53).below(bound)
+    if sums.size and int(sums[:, -1].max()) > 1 << MOST_BITS:
+        raise PrecisionExhausted("weights add up to more than was proved: look for a fault")
+    accept = np.concatenate([accept, np.full((len(own), 1), -1.0)], axis=1)
+    return RowChoices(sums, accept, own, rate, scales)
 
 
 def weights_above(
@@ -154,8 +133,9 @@ def weights_above(
              roundings and that of the rate, so it is off by at most 4u d, and y, the float of
              scale * exp(-d), relatively by at most s = (8 d + 16) u (`exp_negative`: 8u). So W =
              ceil(y (1+s)(1+8u)) is large enough, and the acceptance is at least
-             y (1-s)(1-8u) / W. What that leaves to balls is a share of about 2 (8 d + 16) u + 1/y.
-             Where d > 512, W is that of 512, which is larger, and nothing is accepted at once
+             y (1-s)(1-8u) / W. The share of about 2 (8 d + 16) u + 1/y that this leaves open is
+             decided by integers. Where d > 512, W is that of 512, which is larger, and nothing is
+             accepted at once
     """
     near = np.minimum(distance, LARGEST_ARGUMENT)
     slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from lastbit.exact import rational_between, whole
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
-from lastbit.sampling.lazy import LIMB_BITS, LazyUniform, assembled, limb_sum, random_bits
+from lastbit.sampling.lazy import LazyUniform
 
+LIMB_BITS = 32
 # This many bits beyond those of n make a tie less likely than 2**-44.
 _SPARE_BITS = 44
 _LOW_HALF = np.uint64((1 << 32) - 1)
@@ -132,3 +133,32 @@ def _product(
             carry = total >> shift  # type: ignore[assignment]
         product[j + len(uniform)] += carry
     return product
+
+
+def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
+    """`size` uniform integers of `count` bits: int64 up to 63 bits, Python integers beyond."""
+    if count <= 63:
+        kind: Any = np.uint16 if count <= 16 else np.uint32 if count <= 32 else np.uint64
+        short: NDArray[Any] = words(bits, size, kind) & kind((1 << count) - 1)
+        return short.astype(np.int64)
+    limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
+    limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
+    return assembled(limbs, LIMB_BITS, count)
+
+
+def assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int) -> NDArray[Any]:
+    """Limbs to numbers: int64 where all numbers of that length fit, else Python integers."""
+    if bit_length <= 63:
+        out = np.zeros(limbs[0].shape, np.uint64)
+        for i, limb in enumerate(limbs):
+            out |= limb << np.uint64(i * limb_bits)
+        return out.view(np.int64)
+    columns = [limb.tolist() for limb in limbs]
+    wide = np.empty(limbs[0].shape, np.object_)
+    wide[:] = [limb_sum(list(row), limb_bits) for row in zip(*columns, strict=True)]
+    return wide
+
+
+def limb_sum(limbs: list[int], limb_bits: int) -> int:
+    """The number with these limbs, least first."""
+    return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))

@@ -12,20 +12,8 @@ keys are shown only if enough units have them (partition selection). Everything 
 such a sum with exact noise, a choice among public candidates by an exact mechanism, or computed
 from these.
 
-| folder | files |
-|---|---|
-| `card/` | `schema` (what is declared, and its rules), `column` (what is known of one), |
-| | `read` (from TOML: `fields`, `toml`), `source` (where rows come from), `draft`, `public` |
-| `query/` | `expression` (over one row), `types` (what is known of one), `scan` (rows and keys), |
-| | `query` (a question as a value), `writing`, `aggregates` (what can be asked in Python) |
-| `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |
-| `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
-| | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |
-| `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps`, `dialect` (of an engine) |
-| `backends/` | `engines` (which one runs it), `raw_rows` (what it gives back), `duckdb/` ... |
-
-`limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
-out (`sealed`).
+Folders: `card/` (what is declared), `query/` (questions as values), `sql/` (SQL in), `plan/` (noise
+for a price), `compile/` (SQL out), `backends/` (engines).
 """
 
 from lastbit.doors import opened

@@ -11,17 +11,21 @@ from lastbit.tables.backends.duckdb.snapshot import (
     snapshot as snapshot,
 )
 from lastbit.tables.backends.engines import (
+    RawRows as RawRows,
     Session as Session,
-    fingerprint as fingerprint,
     open_session as open_session,
     session_for as session_for,
 )
 from lastbit.tables.backends.printed import (
     engine_record as engine_record,
+    fingerprint as fingerprint,
     printed_statement as printed_statement,
 )
 from lastbit.tables.backends.progress import progress as progress, told as told
-from lastbit.tables.backends.raw_rows import RawRows as RawRows
+from lastbit.tables.backends.rehearsal import (
+    rehearse as rehearse,
+    rehearse_marginals as rehearse_marginals,
+)
 from lastbit.tables.backends.spark.snapshot import (
     spark_kind as spark_kind,
     spark_snapshot as spark_snapshot,
@@ -158,11 +162,11 @@ from lastbit.tables.query.expression import (
     Constant as Constant,
     Expression as Expression,
     Value as Value,
-    call as call,
     check_parts as check_parts,
     from_json as from_json,
+    value_from_json as value_from_json,
+    value_to_json as value_to_json,
     value_type as value_type,
-    values_to_json as values_to_json,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
@@ -170,6 +174,7 @@ from lastbit.tables.query.query import (
     Query as Query,
     all_of as all_of,
 )
+from lastbit.tables.query.rules import call as call
 from lastbit.tables.query.scan import (
     GroupKey as GroupKey,
     Marginal as Marginal,
@@ -188,7 +193,7 @@ from lastbit.tables.query.units import (
     UnitJoin as UnitJoin,
     UnitKey as UnitKey,
 )
-from lastbit.tables.query.writing import to_json as to_json
+from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
     numbers_in_statement as numbers_in_statement,

@@ -1,4 +1,4 @@
-"""How large a question may be, all in one place; what is larger is refused before anything is read.
+"""How large a question may be; what is larger is refused before anything is read (SQL: `sql/`).
 
 Law      each limit is a public number: whether a question is refused depends on the question and
          the card, never on a row
@@ -33,8 +33,6 @@ LONGEST_CONSTANT = 4_096  # bytes of UTF-8 in a text written in a question
 LONGEST_PATTERN = 200  # characters of the pattern of LIKE, ILIKE or contains()
 MOST_SINGLE_WILDCARDS = 6  # signs _ in a pattern with %: each may double the work for a character
 LONGEST_NAME = 200  # characters in a name of the answer
-LONGEST_DIGITS = 400  # digits of a number in a question
-LARGEST_EXPONENT = 300  # of a number in a question, in absolute value
 
 # of a question; derived columns are written out, and a chain a + b + c or a AND b AND c is one call
 DEEPEST = 50  # calls inside each other
@@ -48,15 +46,6 @@ MOST_AGGREGATES = 200  # things to release for every group
 MOST_EDGES = 1 << 16  # edges of a histogram
 MOST_JOINS = 8  # public tables that a question joins with
 MOST_MATCHES = 1_000  # rows that joins may make of one row
-
-# of a question in SQL
-LONGEST_SQL = 100_000  # characters
-MOST_TOKENS = 20_000  # words and signs
-DEEPEST_SQL = 30  # brackets and CASEs that stand inside each other
-DEEPEST_TREE = 100  # levels of what the parser makes of it; a chain is one level
-MOST_COLUMNS = 1_000  # times that a column is named
-MOST_SUBQUERIES = 50  # SELECTs
-PARSER_STEPS = 20  # steps of the parser for each word, forward and back; beyond, it goes in circles
 
 _LONGEST_SHOWN = 60
 

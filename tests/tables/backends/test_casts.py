@@ -19,7 +19,7 @@ from pyarrow import parquet
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB

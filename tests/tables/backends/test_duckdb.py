@@ -19,7 +19,8 @@ from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.duckdb.leftovers import remove_leftovers
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
@@ -28,7 +29,7 @@ from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import PublicJoin
 from tests.kernel.unsealing import aggregates
-from tests.tables.connecting import connected
+from tests.tables.connecting import connected, rehearse
 
 CANARY = "canary73211"
 W = 1 << 20
@@ -435,10 +436,23 @@ def test_what_a_killed_process_has_left_is_removed_and_nothing_else(tmp_path):
     with backend._scratch(str(tmp_path)) as working:
         for folder in (left, other, there, working):
             os.utime(folder, (0, 0))
-        with backend._scratch(str(tmp_path)):
-            assert not left.exists() and os.path.isdir(working)
+        remove_leftovers(str(tmp_path))
+        assert not left.exists() and os.path.isdir(working)
         assert all((folder / "lastbit-rows-1").exists() for folder in (young, other, there))
     assert not os.path.exists(working)
+    left.mkdir()
+    os.utime(left, (0, 0))
+    card = DataCard(
+        name="t",
+        source=Source(kind="frame", frame=polars.DataFrame({"id": [1]})),
+        unit=None,
+        max_rows=1,
+        columns={"id": Column(name="id", type="integer")},
+        engine_limits=EngineLimits(spill_folder=str(tmp_path)),
+    )
+    query = Query(table="t", aggregates=(Aggregate(name="n", function="count"),))
+    rehearse(query, card, measures_of(query)[0])
+    assert not left.exists()
 
 
 INTERRUPTED = """

@@ -6,12 +6,15 @@ import os
 import duckdb
 import polars
 import pytest
+from pyarrow.dataset import dataset
 
 from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends import rehearsal
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine as backend
-from lastbit.tables.backends.duckdb.engine import EngineSession, prepared
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.duckdb.engine import EngineSession
+from lastbit.tables.backends.duckdb.rehearsal import prepared
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
@@ -20,7 +23,7 @@ from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.units import PublicJoin
 from tests.evidence import late
 from tests.kernel.unsealing import aggregates, opened
-from tests.tables.connecting import connected
+from tests.tables.connecting import connected, rehearse
 
 COUNT = Aggregate(name="n", function="count")
 
@@ -239,10 +242,41 @@ def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monk
             polars.DataFrame({"id": range(rows)}).write_parquet(plain)
             fingerprints = [session.fingerprint(card) for card in cards]
             for card, number in zip(cards, (rows, rows, 2), strict=True):
-                session.rehearse(count, card, measures)
+                rehearsal.rehearse(session, count, card, measures)
                 raw = session.aggregates(count, card, measures, secret=None)
                 assert opened(count, measures, raw).entries == {"m1": [number]}
             assert [session.fingerprint(card) for card in cards] == fingerprints
         assert len(connects) == 1
     ask(cards[0])
     assert len(connects) == 2
+
+
+def joined(*names):
+    """Joins of the table with public ones of these names."""
+    return tuple(
+        PublicJoin(table=name, on=((ColumnName("id"), ColumnName("id", name)),)) for name in names
+    )
+
+
+@pytest.mark.parametrize("name", ["p whole", "p once", "lastbit_whole p", "lastbit_once p"])
+@pytest.mark.parametrize("kind", ["parquet", "frame"])
+def test_no_name_of_a_public_table_is_one_of_ours(tmp_path, kind, name):
+    """What a table is shown under for a moment must not be another table's name."""
+
+    def source(folder):
+        path = written(tmp_path / folder, "parquet")
+        if kind == "parquet":
+            return Source(kind="parquet", paths=(str(path),))
+        return Source(kind="frame", frame=dataset(str(path)))  # which is copied before it is read
+
+    columns = {"id": "integer"}
+    public = {
+        one: PublicTable(name=one, source=source(str(place)), columns=columns)
+        for place, one in enumerate(("p", name))
+    }
+    card = card_of(source("own"), public=public)
+    for order in (("p", name), (name, "p")):
+        query = Query(table="t", aggregates=(COUNT,), joins=joined(*order))
+        rehearse(query, card, measures_of(query)[0])
+        assert ask(card, joined(*order)) == 3
+    assert fingerprint(card)

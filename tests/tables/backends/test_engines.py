@@ -12,7 +12,7 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends import engines
 from lastbit.tables.backends.columns import columns_of
-from lastbit.tables.backends.duckdb.engine import EngineSession
+from lastbit.tables.backends.duckdb import columns
 from lastbit.tables.backends.printed import engine_record, printed_statement
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
@@ -79,7 +79,7 @@ def test_the_plan_is_the_same_on_every_engine():
 
 
 def test_what_a_vendor_calls_its_version_is_made_a_plain_word(monkeypatch):
-    monkeypatch.setattr(EngineSession, "version", lambda *_: "1.4 (our own)")
+    monkeypatch.setattr(columns, "version_of", lambda *_: "1.4 (our own)")
     assert engine_record(card(FILE)) == {
         "name": "duckdb",
         "version": "1.4__our_own_",

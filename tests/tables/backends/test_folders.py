@@ -8,7 +8,7 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.card.source import kind_of_folder, source_of

@@ -12,7 +12,8 @@ from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import engine
 from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.engines import LookedThrough, fingerprint
+from lastbit.tables.backends.engines import LookedThrough
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.source import source_of
 from tests.tables.backends.test_folders import card_of, counts, files_of
 

@@ -22,7 +22,7 @@ from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.frames import plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.compile.duckdb import DUCKDB

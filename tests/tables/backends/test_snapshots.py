@@ -9,7 +9,7 @@ import pytest
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb.snapshot import Snapshot, snapshot
-from lastbit.tables.backends.engines import fingerprint
+from lastbit.tables.backends.printed import fingerprint
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 

@@ -124,6 +124,21 @@ def test_the_same_integers(tmp_path, folder, counted, kind, unit):
     assert len(counted) == len(list(folder.iterdir())) == 5  # three are by cat
 
 
+def test_a_path_of_the_index_is_no_pattern(tmp_path, monkeypatch, folder, counted):
+    """Where files cannot be read by their descriptors: u[a] is not ua, which none verified."""
+    monkeypatch.setattr(index, "DESCRIPTORS", str(tmp_path / "nowhere"))
+    card = card_of(source_in(tmp_path, "parquet"))
+    without = ask(card)
+    with keeping_units(str(tmp_path / "u[a]")):
+        ask(card)
+        (name,) = os.listdir(tmp_path / "u[a]")
+        (tmp_path / "ua").mkdir()
+        rows = "SELECT i AS u, 1000 AS n FROM range(89) t(i)"
+        duckdb.sql(f"COPY ({rows}) TO '{tmp_path / 'ua' / name}' (FORMAT parquet)")
+        assert ask(card) == without
+    assert len(counted) == 1
+
+
 def test_marginals_and_questions_share_it(tmp_path, folder, counted):
     card = card_of(source_in(tmp_path, "parquet"))
     query = parsed(QUESTIONS[1], card)

@@ -1,7 +1,7 @@
 """What people are shown of sources before they ask: names and types of columns, public values.
 
 No question that is answered passes through here: it is for drafting cards and for keys that a
-public table lists. Every engine's folder has a `columns.py` with the same two functions.
+public table lists. Every engine's folder has a `columns.py` with the same functions.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ import io
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,51 +238,26 @@ def _plain(block: _Block, columns: int) -> Bytes:
 
 
 def _invalid(bits: Bytes) -> Places:
-    """Places that no valid UTF-8 has (Unicode, table 3-7); the text ends with a line break.
+    """Places of bytes that are not UTF-8, as Python's decoder says of each run from 0x80 on.
 
-    Each lead byte must have its trail bytes after it, the first in a range of its own, and every
-    trail byte must be one of a lead byte's. A lead byte has those that follow it without a gap: so
-    nothing reaches over a byte that is no trail byte, such as a line break, into another record.
+    Between two runs it reads a line break, and goes on after it: so nothing reaches into another
+    record. A byte that it cannot read it escapes as a letter of one byte.
     """
     high = np.flatnonzero(bits >= 0x80)
-    byte = bits[high]
-    trails = _TRAILS[byte]
-    wrong = [high[trails == _NEVER]]
-    claimed = np.zeros(len(bits), np.bool_)
-    leads = high[(trails >= 1) & (trails != _NEVER)]
-    for number in (1, 2, 3):
-        leads = leads[_TRAILS[bits[leads]] >= number]  # those whose trail bytes so far are there
-        there = leads + number  # not beyond the line break at the end
-        first, low = bits[leads], bits[there]
-        fits = (low & 0xC0) == 0x80
-        if number == 1:
-            fits &= (_LOWEST[first] <= low) & (low <= _HIGHEST[first])
-        wrong.append(leads[~fits])
-        leads = leads[fits]
-        claimed[there[fits]] = True
-    trailing = high[(byte & 0xC0) == 0x80]
-    wrong.append(trailing[~claimed[trailing]])
-    return np.concatenate(wrong)
+    places = np.arange(len(high)) + np.cumsum(np.diff(high, prepend=-1) > 1)
+    runs = np.full(2 * len(high) + 1, _LF, np.uint8)
+    runs[places] = bits[high]
+    text = runs.tobytes().decode("utf-8", "surrogateescape")
+    letters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    escaped = (letters & 0xFFFFFF80) == 0xDC80
+    sizes = 1 + (letters >= 0x80) + (letters >= 0x800) + (letters >= 0x10000)
+    sizes[escaped] = 1
+    wrong: Places = high[np.repeat(escaped, sizes)[places]]
+    return wrong
 
 
-def _table(kind: Any, **ranges: tuple[int, int, int]) -> NDArray[Any]:
-    found = np.zeros(256, kind)
-    for low, high, value in ranges.values():
-        found[low : high + 1] = value
-    return found
-
-
-_NEVER = 9
-_CONTROL = _table(np.bool_, all=(0, 31, 1), tab=(9, 10, 0), cr=(_CR, _CR, 0))
-_TRAILS = _table(
-    np.uint8,
-    bad=(0xC0, 0xFF, _NEVER),
-    two=(0xC2, 0xDF, 1),
-    three=(0xE0, 0xEF, 2),
-    four=(0xF0, 0xF4, 3),
-)
-_LOWEST = _table(np.uint8, all=(0, 255, 0x80), e0=(0xE0, 0xE0, 0xA0), f0=(0xF0, 0xF0, 0x90))
-_HIGHEST = _table(np.uint8, all=(0, 255, 0xBF), ed=(0xED, 0xED, 0x9F), f4=(0xF4, 0xF4, 0x8F))
+_CONTROL = np.arange(256) < 32
+_CONTROL[[9, _LF, _CR]] = False
 _TRANSLATED = np.arange(256, dtype=np.uint8)
 for _aside, _meant in SET_ASIDE:
     _TRANSLATED[ord(_meant)] = ord(_aside)

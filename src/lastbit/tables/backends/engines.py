@@ -1,23 +1,21 @@
 """Which engine runs a question: the one that its sources are on; each is loaded when it is needed.
 
 Every engine's folder has the same files: `engine.py`, with its `Session`; `sources.py`, with the
-columns and types that it finds; and `columns.py`, for those who draft cards.
+columns and types that it finds; `rehearsal.py`, which runs a statement without rows before it is
+paid for; and `columns.py`, for those who draft cards.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
-from types import MappingProxyType
-from typing import Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
-from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.marginals import marginals_statement
@@ -27,15 +25,25 @@ from lastbit.tables.measures import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Marginal, Scan
 
-_DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
-
 _MOST_STATES = 64
-_NO_SECRET = "0" * 64
 
 Opened = TypeVar("Opened")
 Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
 Spelled: TypeAlias = Callable[..., Statement]
 """The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
+
+
+class RawRows:
+    """What a statement gave. Only `kernel/sealed.py` reads it; it shows itself to nobody."""
+
+    __slots__ = ("statement", "unsealed_rows")
+
+    def __init__(self, statement: Statement, rows: Iterable[tuple[Any, ...]]) -> None:
+        self.statement = statement
+        self.unsealed_rows = list(rows)
+
+    def __repr__(self) -> str:
+        return "<RawRows: not private, not shown>"
 
 
 class Session(ABC):
@@ -63,23 +71,8 @@ class Session(ABC):
         self.held.close()
 
     @abstractmethod
-    def version(self, card: DataCard) -> str:
-        """Of the program that runs the statement, as it says itself."""
-
-    @abstractmethod
     def fingerprint(self, card: DataCard) -> bytes:
         """Differs if the data do. Refuses what no question could be answered from."""
-
-    def rehearse(self, query: Scan, card: DataCard, measures: tuple[Measure, ...]) -> None:
-        """Refuse a source that is not there, columns that it lacks, what the engine cannot run."""
-        spelled = partial(statement, query, card, measures, secret=_NO_SECRET)
-        self.run_without_rows(query, card, spelled)
-
-    def rehearse_marginals(
-        self, query: Scan, card: DataCard, marginals: Sequence[Marginal]
-    ) -> None:
-        """The same for all marginals of a question."""
-        self.run_without_rows(query, card, partial(marginals_statement, query, card, marginals))
 
     def aggregates(
         self, query: Scan, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
@@ -92,10 +85,6 @@ class Session(ABC):
     ) -> RawRows:
         """The marginals of the query, raw, by the names m1, m2 ..."""
         return self.run(query, card, partial(marginals_statement, query, card, marginals))
-
-    @abstractmethod
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        """Run the statement, but on protected tables without rows; nothing depends on one."""
 
     @abstractmethod
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
@@ -173,19 +162,12 @@ def open_session(card: DataCard, *, units_beside: object = None) -> Session:
 
 def session_on(source: Source, *, units: str | None = None) -> Session:
     """A session on the engine of this source; refused where its driver is not installed."""
-    name = source.engine
     try:
-        engine = import_module(f"lastbit.tables.backends.{name}.engine")
-        return cast(Session, engine.EngineSession(units=units))
+        engine = import_module(f"lastbit.tables.backends.{source.engine}.engine")
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if _DRIVERS.get(missing) != name:
-            raise
-    raise InvalidParameter(
-        "source",
-        problem=f"is on {dialect_of(name).title}, and {missing} is not installed",
-        remedy=f"pip install 'lastbit[{name}]'",
-    )
+        import_module("lastbit.tables.backends.drivers").refuse_missing(source.engine, error)
+        raise
+    return cast(Session, engine.EngineSession(units=units))
 
 
 def dialect_of(name: EngineName) -> Dialect:
@@ -203,9 +185,3 @@ def session_for(
         return
     with open_session(card, units_beside=units_beside) as own:
         yield own
-
-
-def fingerprint(card: DataCard, session: Session | None = None) -> bytes:
-    """Differs if the data do. Refuses what no question could be answered from."""
-    with session_for(card, session) as engine:
-        return engine.fingerprint(card)

@@ -1,8 +1,9 @@
-"""What records and people are told of an engine: its version, and the statement of a plan."""
+"""What records and people are told of an engine and its data: version, fingerprint, statement."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import cast
 
 from lastbit.tables.backends.engines import Session, dialect_of, session_for
@@ -20,10 +21,16 @@ def engine_record(card: DataCard, session: Session | None = None) -> dict[str, s
     """What a record and a certificate say of the engine: name, version, and that of the dialect."""
     name = card.source.engine
     with session_for(card, session) as engine:
-        said = engine.version(card)
+        said = import_module(f"lastbit.tables.backends.{name}.columns").version_of(engine, card)
     # a vendor may call its own version anything; the checker takes a plain word
     version = re.sub(r"[^0-9A-Za-z.+!_-]", "_", said)[:60] or "_"
     return {"name": name, "version": version, "dialect": dialect_of(name).version}
+
+
+def fingerprint(card: DataCard, session: Session | None = None) -> bytes:
+    """Differs if the data do. Refuses what no question could be answered from."""
+    with session_for(card, session) as engine:
+        return engine.fingerprint(card)
 
 
 def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> str:

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, probability, rational, shown
+from lastbit.exact import Number, probability, rational
 from lastbit.privacy import SHARE_KEPT, GaussianFilter, MomentFilter, moment_filter
 
 Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter", "gaussian"]
 _MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pure": ("epsilon",),
-        "approx": ("epsilon", "delta"),
         "zcdp": ("rho",),
-        "filter": ("epsilon", "delta"),
-        "gaussian": ("epsilon", "delta"),
+        **dict.fromkeys(("approx", "filter", "gaussian"), ("epsilon", "delta")),
     }
 )
 FILTERS = ("filter", "gaussian")
@@ -120,7 +119,7 @@ class Budget:
         share = like.delta_kept
         if self.delta_kept is None and share is not None and share >= self.delta:
             problem = "is not above the share that the account keeps for answers with a delta"
-            least = shown(share).strip("'")
+            least = import_module("lastbit.exact.written").shown(share).strip("'")
             remedy = f"declare more than {least}: that share is fixed"
             raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(

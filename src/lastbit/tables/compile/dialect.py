@@ -73,11 +73,23 @@ class Dialect(ABC):
     nested_terms: ClassVar[int]  # operations of a chain a + b + c in one step
     unsupported: ClassVar[Mapping[str, str]]  # functions, with the remedy
 
+    # texts in which names in braces stand for operands
+    not_nan: ClassVar[str]  # {x}, a column of doubles, but missing where it is NaN
+    days_between: ClassVar[str]  # from the date {a} to the date {b}, below 0 if that is earlier
+    bytes_of: ClassVar[str]  # of the text {x} in UTF-8
+    condition: ClassVar[str]  # what a row must pass to be counted, {tests}, as WHERE has it
+    # the rows of {body}, for engines that else compute their values after sorting them by unit;
+    # {nothing} is NULL for each column, and {place} the table
+    computed_early: ClassVar[str]
+    share: ClassVar[str]  # floor({total} / {count}) of whole numbers above 0
+    unit_total: ClassVar[str]  # the exact sum of whole numbers {x} of 64 bits over 2**40 rows
+    mean_of: ClassVar[str]  # a double {total} by a {count}, which is 0 only where that is missing
+
     # alike on every engine
 
     @final
     def check(self, function: str) -> None:
-        """Refuse a function of `query/expression.py` that this engine does not have."""
+        """Refuse a function of `query/rules.py` that this engine does not have."""
         if function in self.unsupported:
             raise self.refusal(function, self.unsupported[function])
 
@@ -98,17 +110,17 @@ class Dialect(ABC):
         """
         match kind:
             case "number":
-                return self.not_nan(name)
+                return self.not_nan.format(x=name)
             case "date" | "timestamp":
                 return f"CASE WHEN {name} BETWEEN {_range(kind, self.types[kind])} THEN {name} END"
             case "text":
-                return f"CASE WHEN {self.bytes_of(name)} <= {LONGEST_TEXT} THEN {name} END"
+                return f"CASE WHEN {self.bytes_of.format(x=name)} <= {LONGEST_TEXT} THEN {name} END"
         return name
 
     @final
     def concat_if_short(self, values: Sequence[str]) -> str:
         """concat(...) of these texts, missing if it had over LONGEST_TEXT bytes."""
-        total = _added([f"coalesce({self.bytes_of(value)}, 0)" for value in values])
+        total = _added([f"coalesce({self.bytes_of.format(x=value)}, 0)" for value in values])
         return f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({', '.join(values)}) END"
 
     # names and values
@@ -138,10 +150,6 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def not_nan(self, name: str) -> str:
-        """A column of doubles, but missing where it is NaN."""
-
-    @abstractmethod
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         """CAST in a question, between types of the card; missing where it cannot be."""
 
@@ -154,31 +162,18 @@ class Dialect(ABC):
     # arithmetic
 
     @abstractmethod
-    def whole(self, function: str, a: str, b: str) -> str:
-        """Of whole numbers, a + b, a - b, a * b or a % b: missing where it has over 64 bits.
-
-        a % 0 is missing too; the sign of a % b is that of a, and -2**63 % -1 is 0.
+    def whole(self, function: str, a: str, b: str | None = None) -> str:
+        """Of whole numbers, a + b, a - b, a * b, a % b, -a (`negate`) or abs a, missing if it has
+        over 64 bits. a % 0 is missing too; the sign of a % b is that of a, and -2**63 % -1 is 0.
         """
 
     @abstractmethod
-    def whole_of_one(self, function: str, x: str) -> str:
-        """-x (`negate`) or abs x of a whole number; of -2**63 it is missing."""
+    def number(self, function: str, a: str, b: str | None = None) -> str:
+        """Of doubles, a + b, a - b, a * b, a / b or a % b, -a (`negate`), abs, floor or ceil, by
+        IEEE 754: infinite, 0 or NaN where that says so; but missing where b is 0 or -0 in / and %.
 
-    @abstractmethod
-    def number(self, function: str, a: str, b: str) -> str:
-        """Of doubles, a + b, a - b, a * b, a / b or a % b, by IEEE 754: infinite, 0 or NaN where
-        that says so; but missing where b is 0 or -0 in / and %.
-        """
-
-    @abstractmethod
-    def number_of_one(self, function: str, x: str) -> str:
-        """-x (`negate`), abs, floor or ceil of a double, a double; NaN and infinities stay."""
-
-    @abstractmethod
-    def real(self, function: str, x: str, second: str | None = None) -> str:
-        """sqrt, ln, exp, power or round of doubles that are not NaN; round(x) takes ties away from
-        0, round(x, second) is to decimal places. Missing (or NaN, of power and the latter) outside
-        of the domain.
+        Of those that are not NaN, sqrt, ln, exp, power or round, which takes ties away from 0, or
+        is to b decimal places: missing (or NaN, of two operands) outside of the domain.
         """
 
     @abstractmethod
@@ -210,22 +205,16 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def days_between(self, a: str, b: str) -> str:
-        """The number of days from the date a to the date b, below 0 if b is earlier."""
-
-    @abstractmethod
     def formatted(self, x: str, form: str) -> str:
         """A date or timestamp as text, by the codes of `query/expression.py:DATE_CODES`."""
 
     # texts
 
     @abstractmethod
-    def bytes_of(self, x: str) -> str:
-        """The number of bytes of a text in UTF-8."""
-
-    @abstractmethod
-    def length(self, x: str) -> str:
-        """The number of code points of a text, a whole number."""
+    def of_text(self, function: str, values: Sequence[str]) -> str:
+        """lower, upper or trim of a text, its `length` in code points, or whether it `contains`
+        another or `starts_with` it.
+        """
 
     @abstractmethod
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
@@ -233,14 +222,6 @@ class Dialect(ABC):
 
         In time linear in the text. `lowered`: against the pattern as `lower` makes it.
         """
-
-    @abstractmethod
-    def contains(self, function: str, x: str, y: str) -> str:
-        """`contains`: whether the text x has the text y in it; `starts_with`: at its start."""
-
-    @abstractmethod
-    def changed(self, function: str, x: str) -> str:
-        """lower, upper or trim of a text."""
 
     @abstractmethod
     def substring(self, x: str, places: Sequence[str]) -> str:
@@ -255,10 +236,6 @@ class Dialect(ABC):
     # rows
 
     @abstractmethod
-    def condition(self, tests: str) -> str:
-        """What a row must pass to be counted, as WHERE has it."""
-
-    @abstractmethod
     def among(self, name: str, listed: Sequence[str]) -> str:
         """Whether a column has one of these values, of its own type."""
 
@@ -269,24 +246,12 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def share(self, total: int, count: str) -> str:
-        """floor(total/count) of whole numbers above 0."""
-
-    @abstractmethod
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         """A part of WITH."""
 
     @abstractmethod
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        """The same rows, for engines that else compute values after rows were sorted by unit."""
-
-    @abstractmethod
     def nested(self, body: str) -> str:
         """A query in FROM, where its name is not needed."""
-
-    @abstractmethod
-    def without(self, name: str, others: Sequence[str]) -> str:
-        """All columns but this one: the others."""
 
     # groups
 
@@ -305,16 +270,8 @@ class Dialect(ABC):
     # rows of one unit, in a sub-query grouped by it
 
     @abstractmethod
-    def unit_total(self, x: str) -> str:
-        """The exact sum of whole numbers of 64 bits over up to 2**40 rows."""
-
-    @abstractmethod
     def total_as(self, total: str, kind: ColumnType) -> str:
         """Such a sum as a whole number, missing if it has over 64 bits, or as a double."""
-
-    @abstractmethod
-    def mean_of(self, total: str, count: str) -> str:
-        """A double divided by a count, which is 0 only where the double is missing."""
 
     @abstractmethod
     def scaled(self, x: str, step: Fraction) -> str:

@@ -65,6 +65,14 @@ class DuckDBDialect(Dialect):
     bounding: ClassVar[Literal["join", "window"]] = "join"
     nested_terms: ClassVar[int] = 32
     unsupported: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    not_nan: ClassVar[str] = "CASE WHEN NOT isnan({x}) THEN {x} END"
+    days_between: ClassVar[str] = "CAST(date_diff('day', {a}, {b}) AS BIGINT)"
+    bytes_of: ClassVar[str] = "strlen({x})"
+    condition: ClassVar[str] = "{tests}"
+    computed_early: ClassVar[str] = "{body}"
+    share: ClassVar[str] = "CAST({total} AS BIGINT) // {count}"
+    unit_total: ClassVar[str] = "sum(CAST({x} AS HUGEINT))"
+    mean_of: ClassVar[str] = "{total} / CAST({count} AS DOUBLE)"
 
     # names and values
 
@@ -83,9 +91,6 @@ class DuckDBDialect(Dialect):
         del actual
         return f"TRY_CAST({sql} AS {self.types[kind]})"
 
-    def not_nan(self, name: str) -> str:
-        return f"CASE WHEN NOT isnan({name}) THEN {name} END"
-
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         del origin
         return f"TRY_CAST({sql} AS {self.types[kind]})"
@@ -96,32 +101,28 @@ class DuckDBDialect(Dialect):
 
     # arithmetic
 
-    def whole(self, function: str, a: str, b: str) -> str:
+    def whole(self, function: str, a: str, b: str | None = None) -> str:
+        if b is None:
+            name = "-" if function == "negate" else function
+            return f"TRY_CAST({name}(CAST({a} AS HUGEINT)) AS BIGINT)"
         if function == "%":
             b = f"CASE WHEN {b} <> 0 THEN {b} END"
         return f"TRY_CAST(CAST({a} AS HUGEINT) {function} CAST({b} AS HUGEINT) AS BIGINT)"
 
-    def whole_of_one(self, function: str, x: str) -> str:
-        name = "-" if function == "negate" else function
-        return f"TRY_CAST({name}(CAST({x} AS HUGEINT)) AS BIGINT)"
-
-    def number(self, function: str, a: str, b: str) -> str:
-        if function in ("/", "%"):
-            b = f"CASE WHEN {b} <> {self.double(0)} THEN {b} END"
-        return f"({a} {function} {b})"
-
-    def number_of_one(self, function: str, x: str) -> str:
-        return f"{'-' if function == 'negate' else function}({x})"
-
-    def real(self, function: str, x: str, second: str | None = None) -> str:
+    def number(self, function: str, a: str, b: str | None = None) -> str:
         match function:
+            case "+" | "-" | "*":
+                return f"({a} {function} {b})"
+            case "/" | "%":
+                return f"({a} {function} CASE WHEN {b} <> {self.double(0)} THEN {b} END)"
             case "ln" | "sqrt":
                 test = ">" if function == "ln" else ">="
-                return f"{function}(CASE WHEN {x} {test} {self.double(0)} THEN {x} END)"
-            case "round" if second is not None:
-                inside = f"CAST(least(greatest({second}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
-                return f"round({x}, CASE WHEN {second} IS NOT NULL THEN {inside} END)"
-        return f"{function}({x})" if second is None else f"{function}({x}, {second})"
+                return f"{function}(CASE WHEN {a} {test} {self.double(0)} THEN {a} END)"
+            case "round" if b is not None:
+                inside = f"CAST(least(greatest({b}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
+                return f"round({a}, CASE WHEN {b} IS NOT NULL THEN {inside} END)"
+        name = "-" if function == "negate" else function
+        return f"{name}({a})" if b is None else f"{name}({a}, {b})"
 
     def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
         del kind
@@ -145,29 +146,17 @@ class DuckDBDialect(Dialect):
         kind: ColumnType = "timestamp" if part in ("hour", "minute") else "date"
         return f"CAST(date_trunc('{part}', {x}) AS {self.types[kind]})"
 
-    def days_between(self, a: str, b: str) -> str:
-        return f"CAST(date_diff('day', {a}, {b}) AS BIGINT)"
-
     def formatted(self, x: str, form: str) -> str:
         return f"strftime({x}, {steps.string(form)})"
 
     # texts
 
-    def bytes_of(self, x: str) -> str:
-        return f"strlen({x})"
-
-    def length(self, x: str) -> str:
-        return f"length({x})"
+    def of_text(self, function: str, values: Sequence[str]) -> str:
+        return f"{function}({', '.join(values)})"
 
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
         wanted = steps.string(regular_expression(pattern))
         return f"regexp_full_match({x}, {f'lower({wanted})' if lowered else wanted}, 's')"
-
-    def contains(self, function: str, x: str, y: str) -> str:
-        return f"{function}({x}, {y})"
-
-    def changed(self, function: str, x: str) -> str:
-        return f"{function}({x})"
 
     def substring(self, x: str, places: Sequence[str]) -> str:
         inside = f"BETWEEN {-_FURTHEST} AND {_FURTHEST - 1}"
@@ -179,9 +168,6 @@ class DuckDBDialect(Dialect):
 
     # rows
 
-    def condition(self, tests: str) -> str:
-        return tests
-
     def among(self, name: str, listed: Sequence[str]) -> str:
         inner = ", ".join(listed)
         return f"{name} IN ({f'SELECT unnest([{inner}])' if len(listed) > _FEW else inner})"
@@ -190,26 +176,15 @@ class DuckDBDialect(Dialect):
         parts = [steps.string(f"{secret}:")]
         for column, _ in columns:
             value = f"CAST({column} AS VARCHAR)"
-            size = f"CAST({self.bytes_of(value)} AS VARCHAR)"
+            size = f"CAST({self.bytes_of.format(x=value)} AS VARCHAR)"
             parts.append(f"coalesce({size} || ':' || {value}, '-')")
         return f"md5(concat({', '.join(parts)}))"
-
-    def share(self, total: int, count: str) -> str:
-        return f"CAST({total} AS BIGINT) // {count}"
 
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         return materialized(name, body, how)
 
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        del place, columns
-        return body
-
     def nested(self, body: str) -> str:
         return f"({body})"
-
-    def without(self, name: str, others: Sequence[str]) -> str:
-        del others
-        return f"* EXCLUDE ({name})"
 
     # groups
 
@@ -223,14 +198,8 @@ class DuckDBDialect(Dialect):
 
     # rows of one unit
 
-    def unit_total(self, x: str) -> str:
-        return f"sum(CAST({x} AS HUGEINT))"
-
     def total_as(self, total: str, kind: ColumnType) -> str:
         return f"{'TRY_CAST' if kind == 'integer' else 'CAST'}({total} AS {self.types[kind]})"
-
-    def mean_of(self, total: str, count: str) -> str:
-        return f"{total} / CAST({count} AS DOUBLE)"
 
     def scaled(self, x: str, step: Fraction) -> str:
         return f"{x} * {self.double(step)}"

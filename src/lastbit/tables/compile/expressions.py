@@ -169,15 +169,14 @@ class Spelling:
         first, *rest = (self._as(value, kind) for value in values)
         if whole and function in ("floor", "ceil"):
             return first
+        spelled = dialect.whole if whole else dialect.number
         if function in ("negate", "abs", "floor", "ceil"):
-            of_one = dialect.whole_of_one if whole else dialect.number_of_one
-            sql = of_one(function, first.sql)
+            sql = spelled(function, first.sql)
             return self.steps.value(sql, kind, first, unsettled=first.unsettled)
-        of_two = dialect.whole if whole else dialect.number
         for start in range(0, len(rest), few):
             sql, others = first.sql, rest[start : start + few]
             for other in others:
-                sql = of_two(function, sql, other.sql)
+                sql = spelled(function, sql, other.sql)
             first = self.steps.value(sql, kind, first, *others, unsettled=not whole)
         return first
 
@@ -188,9 +187,9 @@ class Spelling:
         first, *rest = values
         x = self._as(self._settled(first), "number")
         if not rest:
-            return self.steps.value(self.dialect.real(function, x.sql), "number", x)
+            return self.steps.value(self.dialect.number(function, x.sql), "number", x)
         y = rest[0] if function == "round" else self._as(self._settled(rest[0]), "number")
-        sql = self.dialect.real(function, x.sql, y.sql)
+        sql = self.dialect.number(function, x.sql, y.sql)
         return self.steps.value(sql, "number", x, y, unsettled=True)
 
     def _case(self, values: list[Typed]) -> Typed:
@@ -232,7 +231,7 @@ class Spelling:
         if function.startswith("start_of_"):
             sql = self.dialect.start_of(function[9:], days[0].sql)
             return self.steps.value(sql, "date", *days)
-        sql = self.dialect.days_between(days[0].sql, days[1].sql)
+        sql = self.dialect.days_between.format(a=days[0].sql, b=days[1].sql)
         return self.steps.value(sql, "integer", *days)
 
     def _formatted(self, values: list[Typed]) -> Typed:
@@ -246,7 +245,8 @@ class Spelling:
 
     def _text(self, function: str, values: list[Typed]) -> Typed:
         """A function of texts (and, of substring, whole numbers)."""
-        steps, dialect, x = self.steps, self.dialect, values[0].sql
+        steps, dialect, listed = self.steps, self.dialect, [value.sql for value in values]
+        x = listed[0]
         match function:
             case "like" | "ilike":
                 subject, pattern = values
@@ -254,27 +254,26 @@ class Spelling:
                 if not isinstance(pattern.value, str):
                     return steps.value(dialect.missing("boolean"), "boolean")
                 if function == "ilike":
-                    subject = steps.value(dialect.changed("lower", x), "text", subject)
+                    subject = steps.value(dialect.of_text("lower", [x]), "text", subject)
                 sql = dialect.like(subject.sql, pattern.value, lowered=function == "ilike")
                 return steps.value(sql, "boolean", subject)
-            case "length":
-                return steps.value(dialect.length(x), "integer", *values)
-            case "contains" | "starts_with":
+            case "length" | "contains" | "starts_with" | "trim" | "lower" | "upper":
                 assert function != "contains" or values[1].constant  # `check_expression` saw to it
-                return steps.value(dialect.contains(function, x, values[1].sql), "boolean", *values)
-            case "lower" | "upper":
-                grown = steps.value(dialect.changed(function, x), "text", *values)  # by half
-                return steps.value(dialect.checked(grown.sql, "text"), "text", grown)
-            case "trim":
-                return steps.value(dialect.changed(function, x), "text", *values)
+                kind = _OF_TEXTS.get(function, "text")
+                found = steps.value(dialect.of_text(function, listed), kind, *values)
+                if function not in ("lower", "upper"):
+                    return found
+                return steps.value(dialect.checked(found.sql, "text"), "text", found)  # it may grow
             case "substring":
-                sql = dialect.substring(x, [value.sql for value in values[1:]])
-                return steps.value(sql, "text", *values)
+                return steps.value(dialect.substring(x, listed[1:]), "text", *values)
             case "concat":
-                return steps.value(dialect.concat([v.sql for v in values]), "text", *values)
+                return steps.value(dialect.concat(listed), "text", *values)
         raise refused(function[:40], "is not a function known here", "leave it out")
 
 
+_OF_TEXTS: Mapping[str, ColumnType] = MappingProxyType(
+    {"length": "integer", "contains": "boolean", "starts_with": "boolean"}
+)
 _WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))
 _CASTS: Mapping[str, tuple[ColumnType, tuple[ColumnType, ...]]] = MappingProxyType(
     {

@@ -87,6 +87,17 @@ class Postgres(Dialect):
             ("ln", "exp", "power", "lower", "upper", "trim", "ilike", "strftime"), _DERIVE
         )
     )
+    not_nan: ClassVar[str] = "nullif({x}, 'NaN'::double precision)"  # NaN equals itself here
+    days_between: ClassVar[str] = "({b} - {a})::bigint"
+    bytes_of: ClassVar[str] = "octet_length({x})"
+    # of a CASE the planner expects half of the rows, of tests on a cast column one in 200
+    condition: ClassVar[str] = "CASE WHEN {tests} THEN TRUE ELSE FALSE END"
+    # The values of a union's part are computed where its rows are read, so by all workers, and not
+    # by the one that counts the units' rows. This other part is empty, and is not run.
+    computed_early: ClassVar[str] = "{body}\n  UNION ALL SELECT {nothing} FROM {place} WHERE FALSE"
+    share: ClassVar[str] = "CAST({total} AS BIGINT) / {count}"
+    unit_total: ClassVar[str] = "sum(({x})::bigint)"
+    mean_of: ClassVar[str] = "{total} / ({count})::double precision"
 
     # names and values
 
@@ -144,9 +155,6 @@ class Postgres(Dialect):
                 return f"({sql} AT TIME ZONE 'UTC')::{self.types[kind]}"
         return f"({sql})::{self.types[kind]}"
 
-    def not_nan(self, name: str) -> str:
-        return f"nullif({name}, 'NaN'::double precision)"  # NaN equals itself here
-
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if kind == "text" and origin in ("date", "timestamp"):  # in the years 1 to 9999
             return f'(({sql})::text COLLATE "C")'
@@ -160,8 +168,11 @@ class Postgres(Dialect):
 
     # arithmetic
 
-    def whole(self, function: str, a: str, b: str) -> str:
+    def whole(self, function: str, a: str, b: str | None = None) -> str:
         match function:
+            case "negate" | "abs":
+                name = "-" if function == "negate" else function
+                return f"{name}(CASE WHEN {a} > {_LEAST} THEN {a} END)"
             case "%":
                 return f"({a} % CASE WHEN {b} <> 0 THEN {b} END)"
             case "+":
@@ -174,24 +185,24 @@ class Postgres(Dialect):
                 return f"CASE WHEN {small} THEN {a} * {b} WHEN {inside} THEN {a} * {b} END"
         return f"CASE WHEN CASE WHEN {b} >= 0 {inside} END THEN {a} {function} {b} END"
 
-    def whole_of_one(self, function: str, x: str) -> str:
-        name = "-" if function == "negate" else function
-        return f"{name}(CASE WHEN {x} > {_LEAST} THEN {x} END)"
-
-    def number(self, function: str, a: str, b: str) -> str:
-        match function:
-            case "+" | "-":
+    def number(self, function: str, a: str, b: str | None = None) -> str:
+        match function, b:
+            case (("+" | "-"), str()):
                 return self._sum(function, a, b)
-            case "*":
+            case "*", str():
                 return self._product(a, b)
-            case "/":
+            case "/", str():
                 return f"CASE WHEN {b} <> {self.double(0)} THEN {self._quotient(a, b)} END"
-        raise self.refusal(
-            "% of numbers with fractions", "use whole numbers, or x - n * floor(...)"
-        )
-
-    def number_of_one(self, function: str, x: str) -> str:
-        return f"{'-' if function == 'negate' else function}({x})"
+            case "%", _:
+                remedy = "use whole numbers, or x - n * floor(...)"
+                raise self.refusal("% of numbers with fractions", remedy)
+            case (("negate" | "abs" | "floor" | "ceil"), None):
+                return f"{'-' if function == 'negate' else function}({a})"
+            case "round", None:
+                return self._rounded(a)
+            case "sqrt", None:
+                return f"sqrt(CASE WHEN {a} >= {self.double(0)} THEN {a} END)"
+        raise self.refusal(f"{function} to decimal places", "round(x * 100) / 100, say")
 
     def _power(self, exponent: int) -> str:
         return self.double(Fraction(2) ** exponent)
@@ -264,13 +275,6 @@ class Postgres(Dialect):
         bits = f"('x' || encode(float8send({self._scaled(x)}), 'hex'))::bit(64)::bigint"
         return f"(({bits} & {2**52 - 1}) + {2**52})"
 
-    def real(self, function: str, x: str, second: str | None = None) -> str:
-        if function == "round" and second is None:
-            return self._rounded(x)
-        if function == "sqrt":
-            return f"sqrt(CASE WHEN {x} >= {self.double(0)} THEN {x} END)"
-        raise self.refusal(f"{function} to decimal places", "round(x * 100) / 100, say")
-
     def _rounded(self, x: str) -> str:
         half = self.double(nextafter(0.5, 0))
         return f"trunc({x} + CASE WHEN {x} < 0 THEN -{half} ELSE {half} END)"
@@ -314,29 +318,25 @@ class Postgres(Dialect):
             return f"date_trunc('{part}', {x})"
         return f"date_trunc('{part}', ({x})::timestamp)::date"
 
-    def days_between(self, a: str, b: str) -> str:
-        return f"({b} - {a})::bigint"
-
     def formatted(self, x: str, form: str) -> str:
         raise self.refusal("strftime", _DERIVE)
 
     # texts
 
-    def bytes_of(self, x: str) -> str:
-        return f"octet_length({x})"
-
-    def length(self, x: str) -> str:
-        return f"char_length({x})::bigint"
+    def of_text(self, function: str, values: Sequence[str]) -> str:
+        listed = ", ".join(values)
+        match function:
+            case "length":
+                return f"char_length({listed})::bigint"
+            case "contains":
+                return f"(strpos({listed}) > 0)"
+            case "starts_with":
+                return f"starts_with({listed})"
+        raise self.refusal(function, _DERIVE)
 
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
         assert not lowered  # ILIKE is refused
         return f"({x} LIKE {self.text(pattern)} ESCAPE '')"
-
-    def contains(self, function: str, x: str, y: str) -> str:
-        return f"starts_with({x}, {y})" if function == "starts_with" else f"(strpos({x}, {y}) > 0)"
-
-    def changed(self, function: str, x: str) -> str:
-        raise self.refusal(function, _DERIVE)
 
     def substring(self, x: str, places: Sequence[str]) -> str:
         # DuckDB counts from the end where the place is below 0, and backwards where the number is
@@ -359,10 +359,6 @@ class Postgres(Dialect):
 
     # rows
 
-    def condition(self, tests: str) -> str:
-        # of a CASE the planner expects half of the rows, of tests on a cast column one in 200
-        return f"CASE WHEN {tests} THEN TRUE ELSE FALSE END"
-
     def among(self, name: str, listed: Sequence[str]) -> str:
         return f"{name} IN ({', '.join(listed)})"
 
@@ -376,26 +372,14 @@ class Postgres(Dialect):
             parts.append(f"coalesce(octet_length({value})::text || ':' || {value}, '-')")
         return f'(md5(concat({", ".join(parts)})) COLLATE "C")'
 
-    def share(self, total: int, count: str) -> str:
-        return f"{self.literal(total)} / {count}"
-
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         step = re.fullmatch("l([0-9]+)", name)
         if step and int(step[1]) % _PLANNED == 0:
             how = "kept"
         return materialized(name, f"{body} OFFSET 0" if step else body, how)
 
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        # The values of a union's part are computed where its rows are read, so by all workers, and
-        # not by the one that counts the units' rows. This other part is empty, and is not run.
-        nothing = ", ".join(["NULL"] * columns)
-        return f"{body}\n  UNION ALL SELECT {nothing} FROM {place} WHERE FALSE"
-
     def nested(self, body: str) -> str:
         return f"({body}) AS nested"
-
-    def without(self, name: str, others: Sequence[str]) -> str:
-        return ", ".join(others)
 
     # groups
 
@@ -409,9 +393,6 @@ class Postgres(Dialect):
 
     # rows of one unit
 
-    def unit_total(self, x: str) -> str:
-        return f"sum(({x})::bigint)"
-
     def total_as(self, total: str, kind: ColumnType) -> str:
         if kind == "integer":
             return f"CASE WHEN {total} BETWEEN {_LEAST} AND {_GREATEST} THEN {total}::bigint END"
@@ -419,9 +400,6 @@ class Postgres(Dialect):
         below = f"{total} < 0 AND {total} >= {-(2**64)}"
         rounded = f"-((-{total} - 1)::double precision) - {self.double(1)}"
         return f"CASE WHEN {below} THEN {rounded} ELSE {total}::double precision END"
-
-    def mean_of(self, total: str, count: str) -> str:
-        return f"{total} / ({count})::double precision"
 
     def scaled(self, x: str, step: Fraction) -> str:
         if not Fraction(1, 2**900) < step < 2**900:  # of 0, or from 2**-41 to 2**104

@@ -40,7 +40,7 @@ from lastbit.tables.query.expression import (
     value_type,
 )
 from lastbit.tables.query.scan import GroupKey, Scan
-from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin, check_unit_join
+from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -104,6 +104,14 @@ class CompiledRows:
         if self.where is not None and self.where.type not in ("boolean", None):
             raise refused("WHERE", "is neither true nor false", "write a comparison")
 
+    @property
+    def drawn_secret(self) -> str:
+        """What decides which rows and keys a unit keeps."""
+        if not self.secret:
+            problem = "is missing, and units must choose"
+            raise InvalidParameter("secret", problem=problem, remedy="draw one afresh")
+        return self.secret
+
     def column(self, column: ColumnName) -> Typed:
         """The column in `t` or `p1`, `p2` ...: an alias, so that no name of a source is code."""
         if column.table not in self.tables:
@@ -149,7 +157,7 @@ class CompiledRows:
                 # only rows whose join columns occur once: a row of t meets at most one of them
                 same = f"PARTITION BY {', '.join(self.joins[place - 1][1])}"
                 body = f"SELECT *, count(*) OVER ({same}) AS copies FROM {nested(body)}"
-                kept = self.dialect.without("copies", [typed.sql for _, typed in columns.values()])
+                kept = ", ".join(typed.sql for _, typed in columns.values())
                 body = f"SELECT {kept} FROM {nested(body)} WHERE copies = 1"
             yield part(name, body, "step")
 
@@ -168,8 +176,9 @@ class CompiledRows:
                 self.last = f"l{number}"
 
     def matches(self) -> Iterator[str]:
-        """For every join, how many rows one row can meet at most: a statement."""
+        """For every join, in the sub-query too, how many rows one row can meet: a statement."""
         nested = self.dialect.nested
+        yield from () if self.within is None else self.within.matches()
         for place, table in enumerate(self.tables):
             if table is None or self.card.unit is None:
                 continue
@@ -198,11 +207,14 @@ class CompiledRows:
         assert isinstance(self.query, Scan)
         for name, key in zip(self.names, self.query.keys, strict=True):
             tests += [] if key.values is None else [self._among(name, key.values)]
-        where = f" WHERE {self.dialect.condition(' AND '.join(tests))}" if tests else ""
+        every = self.dialect.condition.format(tests=" AND ".join(tests))
+        where = f" WHERE {every}" if tests else ""
         body = f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
         if self.unit is None:
             return body
-        return self.dialect.computed_early(body, self._place(None), len(wanted))
+        nothing = ", ".join(["NULL"] * len(wanted))
+        early = self.dialect.computed_early
+        return early.format(body=body, nothing=nothing, place=self._place(None))
 
     def key_types(self) -> tuple[ColumnType, ...]:
         """The types of the keys, each one that few rows have their own value of."""
@@ -269,14 +281,10 @@ class CompiledRows:
         private = self.card.private[table]
         columns = {lower: typed for lower, (_, typed) in sorted(self.tables[table].items())}
         unit, most = columns[private.unit.lower()].sql, private.max_rows
-        if not self.secret:
-            raise InvalidParameter(
-                "secret", problem="is missing, and rows must be chosen", remedy="draw one afresh"
-            )
         part, nested = self.dialect.part, self.dialect.nested
         hashed = [(typed.sql, typed.type or "text") for typed in columns.values()]
         listed = ", ".join(typed.sql for typed in columns.values())
-        order = f"{self.dialect.keyed_hash(hashed, self.secret)}, {listed}"
+        order = f"{self.dialect.keyed_hash(hashed, self.drawn_secret)}, {listed}"
         place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
         window, owned = self.dialect.bounding == "window", f"{unit} IS NOT NULL"
         those = owned if window else f"{unit} IN (SELECT u FROM {name}_many)"
@@ -305,8 +313,6 @@ class CompiledRows:
 
     def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""
-        if isinstance(join, UnitJoin):
-            check_unit_join(join, self.card)
         conditions, columns = [], []
         for own, other in join.on:
             left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
@@ -326,11 +332,7 @@ class CompiledRows:
 
 def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, ColumnType]:
     """The unit, the keys and the columns of a sub-query, with their types."""
-    card = rows.card
-    if card.unit is None:
-        problem = "groups by the unit, and each row is one"
-        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
-    unit = card.column(card.unit)
+    unit = rows.card.column(rows.card.unit or "")
     found: list[tuple[str, ColumnType]] = [(unit.name, unit.type)]
     for key, typed in zip(inner.keys, rows.keys, strict=True):
         if typed.type is None or typed.type == "number":
@@ -338,9 +340,6 @@ def _sub_query_columns(inner: PerUnit, rows: CompiledRows) -> Mapping[str, Colum
             raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
         found.append((key.name, typed.type))
     found += [(part.name, _column_type(part, rows)) for part in inner.columns]
-    if len({name.lower() for name, _ in found}) < len(found):
-        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
-        raise refused("a sub-query", problem, "rename it with AS")
     return dict(found)
 
 

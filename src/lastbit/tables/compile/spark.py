@@ -65,6 +65,14 @@ class SparkDialect(Dialect):
             "strftime": "group by year(d), month(d) or start_of_month(d)",
         }
     )
+    not_nan: ClassVar[str] = "CASE WHEN NOT isnan({x}) THEN {x} END"
+    days_between: ClassVar[str] = "CAST(datediff({b}, {a}) AS BIGINT)"
+    bytes_of: ClassVar[str] = "octet_length({x})"
+    condition: ClassVar[str] = "{tests}"
+    computed_early: ClassVar[str] = "{body}"
+    share: ClassVar[str] = "CAST({total} AS BIGINT) div {count}"
+    unit_total: ClassVar[str] = "sum(CAST({x} AS DECIMAL(38,0)))"
+    mean_of: ClassVar[str] = "try_divide({total}, CAST({count} AS DOUBLE))"
 
     # names and values
 
@@ -124,9 +132,6 @@ class SparkDialect(Dialect):
                 return self.widened(self.checked(sql, "date"), "timestamp", "date")
         return f"CAST({sql} AS {self.types[kind]})"
 
-    def not_nan(self, name: str) -> str:
-        return f"CASE WHEN NOT isnan({name}) THEN {name} END"
-
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if (kind, origin) == ("text", "date"):  # of the years 1 to 9999: it was checked
             return f"CAST({sql} AS STRING)"
@@ -140,41 +145,38 @@ class SparkDialect(Dialect):
 
     # arithmetic
 
-    def whole(self, function: str, a: str, b: str) -> str:
+    def whole(self, function: str, a: str, b: str | None = None) -> str:
+        if b is None:
+            negated = f"try_subtract({self.literal(0)}, {a})"
+            size = f"CASE WHEN {a} < 0 THEN {negated} ELSE {a} END"
+            return negated if function == "negate" else size
         name = {"+": "add", "-": "subtract", "*": "multiply", "%": "mod"}[function]
         return f"try_{name}({a}, {b})"
 
-    def whole_of_one(self, function: str, x: str) -> str:
-        negated = f"try_subtract({self.literal(0)}, {x})"
-        return negated if function == "negate" else f"CASE WHEN {x} < 0 THEN {negated} ELSE {x} END"
-
-    def number(self, function: str, a: str, b: str) -> str:
-        if function in ("/", "%"):
-            return f"try_{'divide' if function == '/' else 'mod'}({a}, {b})"
-        return f"({a} {function} {b})"
-
-    def number_of_one(self, function: str, x: str) -> str:
-        """-x, abs, floor or ceil. Spark's own floor is a whole number, and raises beyond those."""
-        near, one = f"rint({x})", self.double(1)
+    def number(self, function: str, a: str, b: str | None = None) -> str:
+        """As the base says. Spark's own floor is a whole number, and raises beyond those."""
+        near, half, one = f"rint({a})", self.double(0.5), self.double(1)
         match function:
+            case "/" | "%":
+                return f"try_{'divide' if function == '/' else 'mod'}({a}, {b})"
+            case "+" | "-" | "*":
+                return f"({a} {function} {b})"
             case "floor":
-                return f"CASE WHEN {near} > {x} THEN {near} - {one} ELSE {near} END"
+                return f"CASE WHEN {near} > {a} THEN {near} - {one} ELSE {near} END"
             case "ceil":
-                return f"CASE WHEN {near} < {x} THEN {near} + {one} ELSE {near} END"
-        return f"{'-' if function == 'negate' else function}({x})"
-
-    def real(self, function: str, x: str, second: str | None = None) -> str:
-        if function == "sqrt":
-            return f"sqrt(CASE WHEN {x} >= {self.double(0)} THEN {x} END)"
-        if function != "round":
-            raise self.refusal(function, _ON_DUCKDB)
-        if second is not None:
-            raise self.refusal("round to decimal places", "write round(x * 100) / 100")
-        near, half, one = f"rint({x})", self.double(0.5), self.double(1)
-        return (
-            f"CASE WHEN {x} - {near} = {half} AND {x} > 0 THEN {near} + {one}"
-            f" WHEN {near} - {x} = {half} AND {x} < 0 THEN {near} - {one} ELSE {near} END"
-        )
+                return f"CASE WHEN {near} < {a} THEN {near} + {one} ELSE {near} END"
+            case "negate" | "abs":
+                return f"{'-' if function == 'negate' else function}({a})"
+            case "sqrt":
+                return f"sqrt(CASE WHEN {a} >= {self.double(0)} THEN {a} END)"
+            case "round" if b is None:
+                return (
+                    f"CASE WHEN {a} - {near} = {half} AND {a} > 0 THEN {near} + {one}"
+                    f" WHEN {near} - {a} = {half} AND {a} < 0 THEN {near} - {one} ELSE {near} END"
+                )
+            case "round":
+                raise self.refusal("round to decimal places", "write round(x * 100) / 100")
+        raise self.refusal(function, _ON_DUCKDB)
 
     def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
         """As the base says. The cast cuts off, so what it cuts is made a half larger before.
@@ -190,7 +192,7 @@ class SparkDialect(Dialect):
             half = self.double(_HALF)
             quotient = f"({quotient} + CASE WHEN {quotient} < 0 THEN -{half} ELSE {half} END)"
         elif low < 0:
-            quotient = self.number_of_one("floor", quotient)
+            quotient = self.number("floor", quotient)
         near = f"least(greatest({quotient}, {self.double(low)}), {self.double(high)})"
         return f"least(greatest(try_cast({near} AS BIGINT), {low}), {high})"
 
@@ -220,29 +222,23 @@ class SparkDialect(Dialect):
             return f"CAST({start} AS TIMESTAMP_NTZ)"
         return f"trunc({x}, '{part}')"
 
-    def days_between(self, a: str, b: str) -> str:
-        return f"CAST(datediff({b}, {a}) AS BIGINT)"
-
     def formatted(self, x: str, form: str) -> str:
         raise self.refusal("strftime", self.unsupported["strftime"])
 
     # texts
 
-    def bytes_of(self, x: str) -> str:
-        return f"octet_length({x})"
-
-    def length(self, x: str) -> str:
-        return f"CAST(char_length({x}) AS BIGINT)"
+    def of_text(self, function: str, values: Sequence[str]) -> str:
+        listed = ", ".join(values)
+        match function:
+            case "length":
+                return f"CAST(char_length({listed}) AS BIGINT)"
+            case "contains" | "starts_with":
+                return f"{function.replace('_', '')}({listed})"
+        raise self.refusal(function, _ON_DUCKDB)
 
     def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
         assert not lowered  # ILIKE is refused
         return f"rlike({x}, {self.text(java_pattern(pattern))})"
-
-    def contains(self, function: str, x: str, y: str) -> str:
-        return f"{function.replace('_', '')}({x}, {y})"
-
-    def changed(self, function: str, x: str) -> str:
-        raise self.refusal(function, _ON_DUCKDB)
 
     def substring(self, x: str, places: Sequence[str]) -> str:
         """As DuckDB counts: from the end where the place is below 0, backwards where the number is.
@@ -270,9 +266,6 @@ class SparkDialect(Dialect):
 
     # rows
 
-    def condition(self, tests: str) -> str:
-        return tests
-
     def among(self, name: str, listed: Sequence[str]) -> str:
         return f"{name} IN ({', '.join(listed)})"
 
@@ -283,26 +276,16 @@ class SparkDialect(Dialect):
                 what = "a column of numbers with fractions in a private table that is joined"
                 raise self.refusal(what, "round it to whole numbers in the table")
             value = f"CAST({column} AS STRING)"
-            size = f"CAST({self.bytes_of(value)} AS STRING)"
+            size = f"CAST({self.bytes_of.format(x=value)} AS STRING)"
             parts.append(f"coalesce(concat({size}, {self.text(':')}, {value}), {self.text('-')})")
         return f"md5(CAST(concat({', '.join(parts)}) AS BINARY))"
-
-    def share(self, total: int, count: str) -> str:
-        return f"CAST({total} AS BIGINT) div {count}"
 
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         del how
         return f"{name} AS (\n  {body})"
 
-    def computed_early(self, body: str, place: str, columns: int) -> str:
-        del place, columns
-        return body
-
     def nested(self, body: str) -> str:
         return f"({body})"
-
-    def without(self, name: str, others: Sequence[str]) -> str:
-        return ", ".join(others)
 
     # groups
 
@@ -339,14 +322,8 @@ class SparkDialect(Dialect):
 
     # rows of one unit
 
-    def unit_total(self, x: str) -> str:
-        return f"sum(CAST({x} AS DECIMAL(38,0)))"
-
     def total_as(self, total: str, kind: ColumnType) -> str:
         return f"try_cast({total} AS {self.types[kind]})"
-
-    def mean_of(self, total: str, count: str) -> str:
-        return f"try_divide({total}, CAST({count} AS DOUBLE))"
 
     def scaled(self, x: str, step: Fraction) -> str:
         return f"{x} * {self.double(step)}"

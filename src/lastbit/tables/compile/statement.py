@@ -55,7 +55,6 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
 
-from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows
@@ -129,13 +128,9 @@ def statement(
     chosen = selection_keys(card, measures, groups=groups)
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
-    if choosing and not secret:
-        raise InvalidParameter(
-            "secret", problem="is missing, and units must choose", remedy="draw one afresh"
-        )
     unit_type = "integer" if card.unit is None else card.column(card.unit).type
     own = zip(["u", *names], [unit_type, *keys], strict=True)
-    choice = _Choice(tuple(own), secret or "", dialect)
+    choice = _Choice(tuple(own), rows.drawn_secret if choosing else "", dialect)
     parts = [
         *unit_rows(rows.within, grid_integer),
         *bounded_rows(rows, blocks.columns),
@@ -175,7 +170,7 @@ def weights(
         return
     if dialect.bounding == "window":  # rows are read once, and meet once
         counted = dialect.nested("SELECT r.*, count(*) OVER (PARTITION BY u) AS n FROM r")
-        share = dialect.share(most * one, "n")
+        share = dialect.share.format(total=most * one, count="n")
         weight = f"CASE WHEN n > {most} THEN {share} ELSE {whole} END AS w"
         yield part("s", f"SELECT *, {weight} FROM {counted}")
         return
@@ -183,7 +178,7 @@ def weights(
     many = f" GROUP BY u HAVING {number} > {most}"
     if indexed:
         source, number, many = COUNTED_UNITS, "n", ""
-    share = dialect.share(most * one, number)
+    share = dialect.share.format(total=most * one, count=number)
     yield part("h", f"SELECT u, {share} AS w FROM {source}{many}", "free")
     weight = f"coalesce(h.w, {whole}) AS w"
     yield part("s", f"SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u")

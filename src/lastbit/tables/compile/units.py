@@ -17,12 +17,12 @@ to e all is as in `rows.py`, of the sub-query's own FROM and WHERE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import Dialect, Shown
-from lastbit.tables.compile.rows import AS_ON_THE_CARD, UNIT_ROWS, CompiledRows
+from lastbit.tables.compile.dialect import Dialect
+from lastbit.tables.compile.rows import UNIT_ROWS, CompiledRows
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.measures import Measure, grid_of
@@ -49,19 +49,6 @@ def unit_rows(rows: CompiledRows | None, on_grid: OnGrid) -> Iterator[str]:
     grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
     body = "WITH " + ",\n".join(rows.until_filtered()) + f"\nSELECT {', '.join(selected)} {grouped}"
     yield dialect.part(UNIT_ROWS, body, "kept")
-
-
-def matches(
-    query: Scan,
-    card: DataCard,
-    *,
-    dialect: Dialect,
-    actual: Mapping[str, Shown] = AS_ON_THE_CARD,
-) -> Iterator[str]:
-    """For every join, in the sub-query too, how many rows one row can meet: a statement."""
-    if query.per_unit is not None:
-        yield from CompiledRows(query.per_unit, card, dialect=dialect, actual=actual).matches()
-    yield from CompiledRows(query, card, dialect=dialect, actual=actual).matches()
 
 
 def check_matches(query: Scan, card: DataCard, most: int) -> None:
@@ -104,12 +91,12 @@ def _total(part: UnitColumn, value: Typed, on_grid: OnGrid, dialect: Dialect) ->
         raise refused(
             part.name, problem, "declare bounds on the card, or write clamp(x, low, high)"
         )
-    total = dialect.unit_total(integer)
+    total = dialect.unit_total.format(x=integer)
     if part.function == "sum" and whole and step == 1:
         return dialect.total_as(total, "integer")
     number = dialect.total_as(total, "number")
     if part.function == "mean":
-        number = dialect.mean_of(number, f"count({value.sql})")
+        number = dialect.mean_of.format(total=number, count=f"count({value.sql})")
     return number if step == 1 else dialect.scaled(number, step)
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from math import lcm
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import shown
 from lastbit.tables.card.budget import FILTERS, Budget
 
 PLACES = 40
@@ -90,6 +90,7 @@ class Cost:
         )
 
     def __str__(self) -> str:
+        shown = import_module("lastbit.exact.written").shown
         text = f"rho = {shown(self.rho)}" if self.rho else f"epsilon = {shown(self.epsilon)}"
         return f"{text}, delta = {shown(self.delta)}" if self.delta else text
 

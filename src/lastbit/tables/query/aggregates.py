@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.derived import Arithmetic, Derived, DerivedSpec
-from lastbit.tables.query.expression import Constant, Expression, call
+from lastbit.tables.query.expression import Constant, Expression
 from lastbit.tables.query.query import Aggregate, Function
+from lastbit.tables.query.rules import call
 from lastbit.tables.sql.aggregates import bounded, counted, distinct, level_name, point_name
 from lastbit.tables.sql.derived import Parts
 from lastbit.tables.sql.rows import SelectedRows

@@ -2,7 +2,7 @@
 
 A row's expression is a function of that row alone (and of public tables): it cannot see another
 row, so it cannot carry one person's data into another's. The language is closed: a function that
-is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
+is not in `rules.FUNCTIONS` does not exist. Every function is total: where SQL would stop with an
 error (a division by 0, a text that is not a number, an overflow) the value is missing, since an
 error would tell about somebody's row. What one expression may be is decided where it is made
 (`Call`); what a whole question may be, by `check_parts`, however it was made: in SQL, in Python,
@@ -16,10 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.limits import (
     DEEPEST,
@@ -61,9 +60,7 @@ class Constant:
 
     def __post_init__(self) -> None:
         value, size, bits = self.value, 0, 0
-        if type(value) is int:  # as most keys are: the quick way
-            bits = value.bit_length()
-        elif isinstance(value, int | Fraction):
+        if isinstance(value, int | Fraction):
             bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         elif isinstance(value, str):  # cut first: a long one need not be encoded
             start = value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")
@@ -74,13 +71,12 @@ class Constant:
 
 
 _MOST_BITS = 4_096
-_SHORT = 1 << 63
 _RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `FUNCTIONS`, applied. One that would be too large cannot be made at all.
+    """A function, applied. One that would be too large cannot be made at all.
 
     Sizes are counted as if every part were written out, so that a part that occurs twice in a
     part that occurs twice is seen here, before anything walks it.
@@ -112,56 +108,12 @@ class Call:
 Expression: TypeAlias = ColumnName | Constant | Call
 
 
-FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
-    {
-        **dict.fromkeys(("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike"), (2, 2)),
-        **dict.fromkeys(("power", "starts_with", "contains", "days_between"), (2, 2)),
-        **dict.fromkeys(("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt"), (1, 1)),
-        **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
-        **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
-        **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
-        **dict.fromkeys(("minute", "second", "week", "day_of_year", "iso_weekday"), (1, 1)),
-        **dict.fromkeys(("iso_year", "start_of_year", "start_of_quarter"), (1, 1)),
-        **dict.fromkeys(("start_of_week", "start_of_hour", "start_of_minute"), (1, 1)),
-        **dict.fromkeys(("+", "*", "and", "or", "least", "greatest"), (2, None)),
-        **dict.fromkeys(("coalesce", "concat"), (1, None)),
-        "in": (2, None),  # the value, then the constants
-        "case": (2, None),  # condition, value, condition, value ... and perhaps the value otherwise
-        "bin": (3, None),  # value, then rising edges: the lower edge of its bin [e_i, e_i+1)
-        "clamp": (3, 3),  # value, low, high
-        "substring": (2, 3),
-        "round": (1, 2),
-        "start_of_month": (1, 1),
-        "strftime": (2, 2),  # a date or time, and a constant of the codes of DATE_CODES
-    }
-)
-"""Each function with the least and the greatest number of its arguments (None: any)."""
-
-
 def _too_large(problem: str) -> QueryRefused:
     return refused(
         "expression",
         problem,
         "simplify it, or ask several questions (derived columns count where they are named)",
     )
-
-
-def call(function: str, *arguments: Expression) -> Call:
-    """The function applied, checked to exist and to take that many arguments.
-
-    >>> call("+", ColumnName("age"), Constant(1))
-    Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
-    """
-    if function not in FUNCTIONS:
-        problem = f"uses a function that is not known: {function[:40]}"
-        remedy = f"use one of {', '.join(sorted(FUNCTIONS))}"
-        raise InvalidParameter("expression", problem=problem, remedy=remedy)
-    least, most = FUNCTIONS[function]
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        problem = f"gives {function} the wrong number of arguments"
-        remedy = f"give it {least}" + ("" if most == least else " or more")
-        raise InvalidParameter("expression", problem=problem, remedy=remedy)
-    return Call(function, arguments)
 
 
 def starts_of_times(expression: Expression) -> bool:
@@ -176,81 +128,50 @@ def value_to_json(value: Value) -> dict[str, Any]:
     >>> value_to_json(Fraction(1, 2))
     {'type': 'number', 'value': '1/2'}
     """
-    plain = _PLAIN.get(type(value))
-    if plain is not None:
-        return {"type": plain, "value": value}
-    written: Any = value.isoformat() if isinstance(value, date) else value
-    written = str(value) if isinstance(value, Fraction) else written
-    return {"type": value_type(value) or "missing", "value": written}
+    kind, written = value_type(value) or "missing", value
+    if isinstance(value, date | Fraction):
+        written = value.isoformat() if isinstance(value, date) else str(value)
+    return {"type": kind, "value": written}
 
 
-def values_to_json(values: Iterable[Value]) -> list[Any]:
-    """`value_to_json` of each as a constant, quickly where they are short integers or texts.
-
-    >>> values_to_json([1, "1", None]) == [value_to_json(one) for one in (1, "1", None)]
-    True
+def from_json(data: Any, depth: int = 0) -> Expression:
+    """The expression that `writing.to_json` wrote; which functions there are is judged elsewhere:
+    by the checker of a certificate, and by `rules.py` for a question as it is made.
     """
-    return [
-        {"type": "integer", "value": value}
-        if type(value) is int and -_SHORT < value < _SHORT
-        else {"type": "text", "value": value}
-        if type(value) is str and len(value) < LONGEST_CONSTANT // 4  # at most 4 bytes a letter
-        else value_to_json(Constant(value).value)
-        for value in values
-    ]
-
-
-def from_json(data: Any, *, total: bool = False) -> Expression:
-    """The expression that `writing.to_json` wrote; everything is checked again.
-
-    `total` lets the sum of a released column over all rows be one, for formulas.
-    """
-    return _from_json(data, 0, total)
-
-
-def _from_json(data: Any, depth: int, total: bool) -> Expression:
     match data:
         case {"column": str(name), "table": str(table)}:
             return ColumnName(name, table)
         case {"column": str(name)}:
             return ColumnName(name)
-        case {"type": str(kind), "value": value}:
-            return Constant(_read(kind, value))
-        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
-            parts = tuple(_from_json(part, depth + 1, total) for part in arguments)
-            return Call("total", parts) if total and function == "total" else call(function, *parts)
-        case [str(_), *_]:
-            raise _too_large("is too long, or nested too deeply")
+        case {"type": str(), "value": _}:
+            return Constant(value_from_json(data))
+        case [str(function), *arguments]:
+            if depth > DEEPEST:
+                raise _too_large("is nested too deeply")
+            return Call(function, tuple(from_json(part, depth + 1) for part in arguments))
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 
-_PLAIN: Mapping[type, ColumnType] = MappingProxyType({bool: "boolean", int: "integer", str: "text"})
-"""Types of values that JSON writes as they are; `value_type` says the same of them."""
+_TYPES: tuple[tuple[type, ColumnType], ...] = (
+    *((bool, "boolean"), (int, "integer"), (Fraction, "number"), (str, "text")),
+    *((datetime, "timestamp"), (date, "date")),  # a datetime is a date too
+)
 
 
 def value_type(value: Value) -> ColumnType | None:
     """The type of a constant; None for a missing one."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case Fraction():
-            return "number"
-        case str():
-            return "text"
-        case datetime():
-            return "timestamp"
-        case date():
-            return "date"
-    raise WrongType(
-        "constant", problem="is of a kind that has no meaning here", remedy="pass text or a number"
-    )
+    if value is None:
+        return None
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    problem = "is of a kind that has no meaning here"
+    raise WrongType("constant", problem=problem, remedy="pass text or a number")
 
 
-def _read(kind: str, value: Any) -> Value:
+def value_from_json(data: Mapping[str, Any]) -> Value:
+    """The value that `value_to_json` wrote."""
+    kind, value = data["type"], data["value"]
     read: Value = None
     try:
         match kind:
@@ -266,7 +187,7 @@ def _read(kind: str, value: Any) -> Value:
         pass
     if (value_type(read) or "missing") != kind:
         raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
-    return read
+    return Constant(read).value  # if it is short
 
 
 DATE_CODES = frozenset("ABGHIMSVYabdjmpuwy")
@@ -282,7 +203,7 @@ _CASTS = ("to_boolean", "to_date", "to_integer", "to_number", "to_text")
 
 def check_expression(expression: Expression) -> None:
     """That patterns are short constants, with few signs that cost more than one step a letter."""
-    for part in _calls([expression]):
+    for part in calls_in([expression]):
         if part.function in _PATTERNS:
             _check_pattern(part)
         if part.function == "strftime":
@@ -318,7 +239,7 @@ def check_parts(
     if nodes > MOST_NODES or sum(isinstance(p, Call) and p.calls for p in found) > MOST_CALLS:
         problem = f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions in all at most"
         raise refused("query", problem, "ask several questions")
-    texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in _calls(found))
+    texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in calls_in(found))
     if texts > limits.MOST_TEXT_FUNCTIONS:
         raise refused(
             "query",
@@ -329,7 +250,8 @@ def check_parts(
         check_expression(expression)
 
 
-def _calls(expressions: Iterable[Expression]) -> Iterator[Call]:
+def calls_in(expressions: Iterable[Expression]) -> Iterator[Call]:
+    """Every call in them, inner ones too."""
     waiting = list(expressions)
     while waiting:
         part = waiting.pop()

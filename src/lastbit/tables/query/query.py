@@ -18,13 +18,18 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, check_derived
-from lastbit.tables.query.expression import Call, Expression, call, check_parts, from_json
-from lastbit.tables.query.scan import Scan, scan_fields
-from lastbit.tables.query.units import (
-    PerUnit,
+from lastbit.tables.query.expression import Call, Expression, check_parts, from_json
+from lastbit.tables.query.rules import (
+    FORMULAS,
+    FUNCTIONS,
+    call,
     check_bounds,
-    function_from_json,
+    check_functions,
+    check_key,
+    check_sub_query,
 )
+from lastbit.tables.query.scan import Scan, scan_fields
+from lastbit.tables.query.units import PerUnit, function_from_json
 from lastbit.tables.query.writing import (
     function_json,
     join_json,
@@ -167,6 +172,13 @@ class Query(Scan):
             edges=[part.edges for part in self.aggregates if part.edges is not None],
             expressions=self.expressions(),
         )
+        every = list(self.expressions())
+        rows = len(every) - len(self.derived)
+        check_functions(every[:rows], FUNCTIONS)
+        check_functions(every[rows:], FORMULAS)
+        for key in self.keys:
+            check_key(key)
+        check_sub_query(inner)
         if not self.aggregates:
             raise InvalidParameter(
                 "query", problem="releases nothing", remedy="add an aggregate, say COUNT(*)"
@@ -259,7 +271,7 @@ class Query(Scan):
             order=tuple(OrderBy(name=name, descending=falls) for name, falls in data["order"]),
             limit=data["limit"],
             derived=tuple(
-                Derived(name=one["name"], expression=from_json(one["expression"], total=True))
+                Derived(name=one["name"], expression=from_json(one["expression"]))
                 for one in data.get("derived", ())
             ),
             shown=None if shown is None else tuple(shown),

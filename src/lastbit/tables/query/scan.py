@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter
-from lastbit.tables.query.expression import Constant, Expression, Value, from_json
+from lastbit.tables.query.expression import Expression, Value, from_json, value_from_json
 from lastbit.tables.query.units import Join, PerUnit, join_from_json
 
 Marginal: TypeAlias = tuple[int, ...]
@@ -27,23 +26,11 @@ class GroupKey:
     expression: Expression
     values: tuple[Value, ...] | None = None
 
-    def __post_init__(self) -> None:
-        if self.values is not None and len(set(self.values)) != len(self.values):
-            raise InvalidParameter(
-                f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
-            )
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GroupKey:
         """The key that `writing.key_json` wrote."""
-        values = None if data["values"] is None else tuple(map(_value, data["values"]))
+        values = None if data["values"] is None else tuple(map(value_from_json, data["values"]))
         return cls(name=data["name"], expression=from_json(data["expression"]), values=values)
-
-
-def _value(data: Any) -> Value:
-    found = from_json(data)
-    assert isinstance(found, Constant)
-    return found.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,13 +37,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from lastbit.errors import InvalidParameter
-from lastbit.tables.card.schema import DataCard
-from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Expression, from_json
 
 if TYPE_CHECKING:  # which imports this file
-    from lastbit.tables.query.query import Aggregate
+    pass
 
 UnitFunction: TypeAlias = Literal["count", "count_distinct", "sum", "mean", "min", "max"]
 
@@ -65,16 +62,6 @@ class UnitJoin:
 
 
 Join: TypeAlias = PublicJoin | UnitJoin
-
-
-def check_unit_join(join: UnitJoin, card: DataCard) -> None:
-    """That rows of two private tables meet only where their units are equal."""
-    other = card.private[join.table]
-    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
-    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
-        problem = "does not say that the units are equal, and would mix rows of many"
-        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
-        raise refused(f"JOIN {join.table}", problem, remedy)
 
 
 def join_from_json(data: Mapping[str, Any]) -> Join:
@@ -107,19 +94,6 @@ class UnitColumn:
     step: Fraction | None = None
     nullable: bool = True
 
-    def __post_init__(self) -> None:
-        if self.expression is None and self.function != "count":
-            raise InvalidParameter(self.name, problem="has no column", remedy="name one")
-        check_bounds(self)
-
-
-def check_bounds(part: UnitColumn | Aggregate) -> None:
-    """Bounds, where there are any, rise."""
-    if part.bounds is not None and not part.bounds[0] < part.bounds[1]:
-        raise InvalidParameter(
-            f"{part.name}: bounds", problem="do not rise", remedy="pass low < high"
-        )
-
 
 def function_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that `writing.function_json` wrote."""
@@ -142,12 +116,6 @@ class PerUnit:
     keys: tuple[UnitKey, ...] = ()
     where: Expression | None = None
     joins: tuple[Join, ...] = ()
-
-    def __post_init__(self) -> None:
-        lowered = [name.lower() for name in self.names]
-        if len(set(lowered)) != len(lowered) or not all(lowered):
-            problem = "gives two columns of a sub-query one name"
-            raise InvalidParameter("query", problem=problem, remedy="name them with AS")
 
     @property
     def names(self) -> list[str]:

@@ -6,15 +6,17 @@ What runs is read, and checked again, by `from_json` of each kind (`expression.p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from lastbit.tables.limits import LONGEST_CONSTANT
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
     Constant,
     Expression,
+    Value,
     value_to_json,
-    values_to_json,
 )
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin
@@ -73,3 +75,19 @@ def sub_query_json(inner: PerUnit) -> dict[str, Any]:
         "keys": [{"name": key.name, "expression": to_json(key.expression)} for key in inner.keys],
         "columns": list(map(function_json, inner.columns)),
     }
+
+
+def values_to_json(values: Iterable[Value]) -> list[Any]:
+    """`value_to_json` of each as a constant, quickly where they are short integers or texts.
+
+    >>> values_to_json([1, "1", None]) == [value_to_json(one) for one in (1, "1", None)]
+    True
+    """
+    return [
+        {"type": "integer", "value": value}
+        if type(value) is int and -(1 << 63) < value < (1 << 63)
+        else {"type": "text", "value": value}
+        if type(value) is str and len(value) < LONGEST_CONSTANT // 4  # at most 4 bytes a letter
+        else value_to_json(Constant(value).value)
+        for value in values
+    ]

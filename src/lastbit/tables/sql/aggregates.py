@@ -12,8 +12,9 @@ from typing import Any, cast
 from lastbit.exact import exact_text
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
+from lastbit.tables.query.expression import ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, Function
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import Known, card_types, check_bounds, known_of, type_of, typed
 from lastbit.tables.sql.expressions import Resolve, translated
 from lastbit.tables.sql.parse import kind_of, number_of, taken

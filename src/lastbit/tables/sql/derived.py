@@ -23,8 +23,15 @@ from typing import Any
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, columns_in, hidden_name
-from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+)
 from lastbit.tables.query.query import Aggregate
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
 from lastbit.tables.sql.aggregates import (
     aggregate_from,

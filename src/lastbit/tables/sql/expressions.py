@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import Constant, Expression, call
+from lastbit.tables.query.expression import Constant, Expression
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import day_or_time
 from lastbit.tables.sql.parse import kind_of, number_of, taken
 

@@ -24,8 +24,8 @@ from typing import Any
 from sqlglot.dialects.duckdb import DuckDB
 
 from lastbit.errors import QueryRefused, WrongType
-from lastbit.tables import limits
 from lastbit.tables.limits import refused
+from lastbit.tables.sql import limits
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
+from lastbit.tables.query.expression import ColumnName, Constant, Expression
 from lastbit.tables.query.query import all_of
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, UnitKey

@@ -17,10 +17,11 @@ from sqlglot import exp
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
-from lastbit.tables.query.expression import Call, ColumnName, Expression, call
+from lastbit.tables.query.expression import Call, ColumnName, Expression
+from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
-from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin, check_unit_join
+from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
 from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken

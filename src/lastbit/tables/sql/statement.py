@@ -25,10 +25,10 @@ from lastbit.tables.query.expression import (
     ColumnType,
     Constant,
     Expression,
-    call,
     starts_of_times,
 )
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, is_whole, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import (

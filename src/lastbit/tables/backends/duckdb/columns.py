@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+import duckdb
+
 from lastbit.tables.backends.duckdb.card_types import type_named
 from lastbit.tables.backends.duckdb.engine import EngineSession, opened_all
 from lastbit.tables.backends.duckdb.files import opened
@@ -14,6 +16,12 @@ from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.query.expression import ColumnType, Value
+
+
+def version_of(session: EngineSession, card: DataCard) -> str:
+    """Of DuckDB, as it says itself."""
+    del session, card
+    return duckdb.__version__
 
 
 def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:

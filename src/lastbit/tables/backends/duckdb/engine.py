@@ -4,12 +4,6 @@ Every call is a connection to a database in memory, which the calls of a session
 knows nothing of the connection before. Nothing is installed, loaded or
 fetched; what does not fit into memory is spilled to a folder that only this user can read, and that
 is removed. A file that changes while it is read is noticed, and nothing is released.
-
-`rehearse` runs the statement on a table without rows: what must fail, fails before it is paid for.
-
-Theorem  whether `rehearse` raises does not depend on a row of the table: it reads the names and
-         types of its columns, and runs the statement on an empty table of those types
-Checked  tests/release/test_reserving.py
 """
 
 from __future__ import annotations
@@ -17,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,18 +41,18 @@ from lastbit.tables.backends.duckdb.sources import (
 )
 from lastbit.tables.backends.engines import (
     LookedThrough,
+    RawRows,
     Session,
     Spelled,
     Tables,
     names_in_statement,
     tables_of,
 )
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.steps import REARRANGING, identifier
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -68,8 +61,8 @@ Result = TypeVar("Result")
 
 _NO_LIMITS = EngineLimits()
 _A_MOMENT = 0.1
-_SCRATCH, _LOST = "lastbit-scratch-", 60.0
-"""How names of folders for copies and for what is spilled begin; seconds for one to be locked."""
+SCRATCH = "lastbit-scratch-"
+"""How names of folders for copies and for what is spilled begin."""
 _CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
@@ -90,21 +83,6 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
-    def version(self, card: DataCard) -> str:
-        del card
-        return duckdb.__version__
-
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        sql = spelled(dialect=DUCKDB).sql
-
-        def run() -> None:
-            with self.connected(card.engine_limits) as connection:
-                prepared(connection, query, card)
-                connection.execute(sql).fetchall()
-
-        words = "the source could not be read, or the database cannot run this statement"
-        sealed(run, words=f"{words}; check the source; nothing was charged")
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         kept = self.units is not None and card.engine_limits.index
         indexed = kept and card.source.kind in _INDEXED
@@ -114,12 +92,12 @@ class EngineSession(Session):
         def run(connection: Any) -> RawRows:
             begun = time.time_ns()
             with ExitStack() as held:
-                asked = _asked(query, card, held)
+                asked = asked_tables(query, card, held)
                 for name, there, columns in asked:
                     shown(connection, there, name, columns)
                     if there.source.kind != "csv":  # which is checked where it is copied
                         _check_whole(connection, name, there, columns, card.engine_limits)
-                _check_matches(connection, query, card)
+                check_joins(connection, query, card)
                 index = None
                 if counting is not None:
                     files = asked[0][1:]
@@ -154,6 +132,7 @@ class EngineSession(Session):
 
     def guarded(self, run: Callable[[Any], Result], limits: EngineLimits = _NO_LIMITS) -> Result:
         """What `run` gives; of the engine's own errors no word, of any other no frame."""
+        words_of: Callable[[str], str] = part("words").words_of
 
         def caught() -> Result:
             try:
@@ -163,9 +142,9 @@ class EngineSession(Session):
                 raise
             except Exception as error:  # its text may hold values, so it must not be a cause
                 kind = type(error).__name__
-            raise EngineFailed(_told(kind))
+            raise EngineFailed(words_of(kind))
 
-        return sealed(caught, words=_told(""))
+        return sealed(caught, words=words_of(""))
 
     @contextmanager
     def connected(self, limits: EngineLimits = _NO_LIMITS) -> Iterator[Any]:
@@ -175,48 +154,30 @@ class EngineSession(Session):
         There is one connection at a time, under the lock: what it finds at its end is its own.
         """
         with self.lock:
-            yield from self._connection(limits)
-
-    def _connection(self, limits: EngineLimits) -> Iterator[Any]:
-        if limits not in self._databases:
-            self._databases[limits] = self.held.enter_context(_database(limits))
-            self.held.callback(self._databases.clear)
-        database, folder = self._databases[limits]
-        connection = database.cursor()
-        try:
-            yield connection
-        finally:
-            connection.close()
+            if limits not in self._databases:
+                self._databases[limits] = self.held.enter_context(_database(limits))
+                self.held.callback(self._databases.clear)
+            database, folder = self._databases[limits]
+            connection = database.cursor()
             try:
-                for copy in glob(os.path.join(escape(folder), f"{COPY}*")):
-                    with suppress(FileNotFoundError):
-                        os.unlink(copy)
-                for (name,) in database.execute(_ATTACHED).fetchall():
-                    # it may be another file next time
-                    database.execute(f"DETACH {identifier(name)}")
-            except duckdb.Error:  # the engine has died: the reason is on its way already
-                self._databases.clear()
+                yield connection
+            finally:
+                connection.close()
+                try:
+                    for copy in glob(os.path.join(escape(folder), f"{COPY}*")):
+                        with suppress(FileNotFoundError):
+                            os.unlink(copy)
+                    for (name,) in database.execute(_ATTACHED).fetchall():
+                        # it may be another file next time
+                        database.execute(f"DETACH {identifier(name)}")
+                except duckdb.Error:  # the engine has died: the reason is on its way already
+                    self._databases.clear()
 
 
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
 
 
-def prepared(connection: Any, query: Scan, card: DataCard) -> None:
-    """Private tables without rows, joined public ones with theirs; refuses missing columns.
-
-    Of private tables only names and types are looked at.
-    """
-    protected = {relation(), *map(private_relation, card.private)}
-    with ExitStack() as held:
-        for name, there, columns in _asked(query, card, held):
-            show, limit = (shown_columns, " LIMIT 0") if name in protected else (shown, "")
-            show(connection, there, f"{name} whole", columns)
-            whole = f"SELECT * FROM {identifier(f'{name} whole')}{limit}"
-            connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
-    _check_matches(connection, query, card)
-
-
-def _asked(
+def asked_tables(
     query: Scan, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
@@ -230,9 +191,9 @@ def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[
     return tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
 
 
-def _check_matches(connection: Any, query: Scan, card: DataCard) -> None:
+def check_joins(connection: Any, query: Scan, card: DataCard) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    counts = matches(query, card, dialect=DUCKDB)
+    counts = CompiledRows(query, card, dialect=DUCKDB).matches()
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in counts)
     check_matches(query, card, most)
 
@@ -316,11 +277,10 @@ def _database(limits: EngineLimits) -> Iterator[tuple[Any, str]]:
 def _scratch(folder: str | None) -> Iterator[str]:
     """A folder in this one that only this user can read, gone at the end.
 
-    That of a process that was killed holds rows: the next one that works here removes it.
+    That of a process that was killed holds rows: `leftovers.py` removes it, where it is not locked.
     """
-    _remove_lost(folder or tempfile.gettempdir())
     try:
-        made = tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder, ignore_cleanup_errors=True)
+        made = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder, ignore_cleanup_errors=True)
     except OSError:
         problem = "is not a folder that can be written to"
         remedy = "make it, or name another under [engine] on the card"
@@ -331,21 +291,6 @@ def _scratch(folder: str | None) -> Iterator[str]:
         with suppress(OSError):  # where there are no locks, nothing is removed either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield path
-
-
-def _remove_lost(folder: str) -> None:
-    """Remove what killed processes have left here: of this user, and locked by nobody."""
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(_SCRATCH):
-                with suppress(OSError), ExitStack() as held:
-                    place = os.path.join(folder, name)
-                    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-                    held.callback(os.close, descriptor)
-                    found = os.fstat(descriptor)
-                    if found.st_uid == os.geteuid() and found.st_mtime < time.time() - _LOST:
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        shutil.rmtree(place, ignore_errors=True)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -359,16 +304,3 @@ def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
             connection.interrupt()
             raise
         return waiting.result()
-
-
-def _told(kind: str) -> str:
-    match kind:
-        case "OutOfMemoryException" | "MemoryError":
-            return (
-                "the database ran out of memory or disk; free some, raise max_memory or max_spill "
-                "under [engine] on the card, or ask for fewer groups"
-            )
-        case "IOException" | "PermissionError" | "FileNotFoundError":
-            return "a file of the source could not be read; check that it is whole and readable"
-        case _:
-            return "the database could not run the statement; nothing was released"

@@ -58,6 +58,7 @@ _PARTS = MappingProxyType(
         "duckdb": "lastbit.tables.backends.duckdb.stored_tables",
         "frame": "lastbit.tables.backends.duckdb.frames",
         "units": "lastbit.tables.backends.duckdb.unit_index",
+        "words": "lastbit.tables.backends.duckdb.words",
     }
 )
 CHANGED = "a file of the source changed while it was read; ask again"

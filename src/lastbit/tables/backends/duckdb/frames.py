@@ -38,8 +38,8 @@ def show_source(connection: Any, there: Opened, name: str) -> tuple[dict[str, st
     plain, copied = plain_frame(there.source.frame)
     if not copied:
         return _typed(connection, plain, name), {}
-    once = identifier(f"{name} once")
-    kinds = _typed(connection, plain, f"{name} once")
+    once = f"lastbit_once {name}"  # no table of the card is called so
+    kinds = _typed(connection, plain, once)
     columns = ", ".join(
         f"TRY(decode(encode({identifier(c)}))) AS {identifier(c)}"  # not every library checks UTF-8
         if kind == "VARCHAR"
@@ -47,7 +47,9 @@ def show_source(connection: Any, there: Opened, name: str) -> tuple[dict[str, st
         for c, kind in kinds.items()
         if readable(kind)
     )
-    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {once}")
+    connection.execute(
+        f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {identifier(once)}"
+    )
     return kinds, {}
 
 

@@ -160,7 +160,7 @@ def described(connection: Any, what: str) -> dict[str, str]:
     return {column: kind for column, kind, *_ in found}
 
 
-def _list(paths: Iterable[str]) -> str:
+def file_list(paths: Iterable[str]) -> str:
     """Paths as a list, in which nothing is a pattern any more."""
     quoted = ("".join(f"[{c}]" if c in "[*?" else c for c in path) for path in paths)
     return f"[{', '.join(string(path) for path in quoted)}]"
@@ -212,7 +212,7 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
 
 
 def _read_parquet(paths: Sequence[str]) -> str:
-    return f"read_parquet({_list(paths)}, hive_partitioning = false, union_by_name = false)"
+    return f"read_parquet({file_list(paths)}, hive_partitioning = false, union_by_name = false)"
 
 
 def _header(there: Opened) -> Header:
@@ -294,7 +294,7 @@ def _plain(header: Header, copies: list[str]) -> str:
         f" new_line = '\\n', columns = {{{types}}}, max_line_size = {_LONGEST_LINE},"
         " hive_partitioning = false, compression = 'none'"
     )
-    return f"SELECT {columns} FROM read_csv({_list(copies)}, {options})"
+    return f"SELECT {columns} FROM read_csv({file_list(copies)}, {options})"
 
 
 def _with_breaks(column: str) -> str:

@@ -38,6 +38,7 @@ import duckdb
 
 from lastbit.errors import LastbitError
 from lastbit.tables.backends.duckdb.files import DESCRIPTORS, Opened
+from lastbit.tables.backends.duckdb.sources import file_list
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import CompiledRows
@@ -75,7 +76,7 @@ class UnitIndex:
             names = list(_names(self.folder, self._beginning) if _is_private(self.folder) else ())
         for name in names:
             with suppress(*_UNUSABLE), _verified(self.folder, name) as path:
-                connection.execute(f"{made} SELECT u, n FROM read_parquet({string(path)})")
+                connection.execute(f"{made} SELECT u, n FROM read_parquet({file_list([path])})")
                 return False
         run(f"{made} {self.counting}")
         return True

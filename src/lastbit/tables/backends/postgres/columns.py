@@ -11,6 +11,12 @@ from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.query.expression import ColumnType, Value
 
 
+def version_of(session: EngineSession, card: DataCard) -> str:
+    """Of the server, as it says itself: 16.4, say."""
+    number = session.guarded(card.source, lambda connection: connection.info.server_version)
+    return f"{number // 10_000}.{number % 10_000}"
+
+
 def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
     """The names and types of the table's columns; no value is looked at."""
     return session.guarded(source, lambda connection: found(connection, source, {}).types())

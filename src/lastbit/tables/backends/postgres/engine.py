@@ -3,10 +3,6 @@
 Every call is in a transaction that reads one state and writes nothing; the calls of a session share
 one, so that what is fingerprinted is what is answered, whatever others write in between. Ctrl-C
 ends the statement on the server too. An error of the server keeps its words here.
-
-Theorem  whether `rehearse` raises does not depend on a row of a private table: it stands in the
-         statement as SELECT ... WHERE FALSE
-Checked  tests/engines/test_postgres.py
 """
 
 from __future__ import annotations
@@ -20,14 +16,13 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.engines import Session, Spelled
+from lastbit.tables.backends.engines import RawRows, Session, Spelled
 from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.postgres import POSTGRES
-from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.rows import CompiledRows, private_relation, relation
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -42,22 +37,9 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._transactions: dict[str, Any] = {}
 
-    def version(self, card: DataCard) -> str:
-        """Of the server, as it says itself: 16.4, say."""
-        number = self.guarded(card.source, lambda connection: connection.info.server_version)
-        return f"{number // 10_000}.{number % 10_000}"
-
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        def run(connection: Any) -> None:
-            actual = _actual(connection, query, card, empty=True)
-            wanted = spelled(dialect=POSTGRES, actual=actual)
-            connection.execute(wanted.sql, prepare=False)
-
-        self.guarded(card.source, run)
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         def run(connection: Any) -> RawRows:
-            actual = _actual(connection, query, card)
+            actual = actual_tables(connection, query, card)
             wanted = spelled(dialect=POSTGRES, actual=actual)
             return RawRows(wanted, connection.execute(wanted.sql, prepare=False))
 
@@ -112,7 +94,7 @@ class EngineSession(Session):
         return sealed(told, words=_told("", lost=False))
 
 
-def _actual(
+def actual_tables(
     connection: Any, query: Scan, card: DataCard, *, empty: bool = False
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
@@ -125,7 +107,7 @@ def _actual(
         for name, there in found_tables.items()
         if name is None or name in joined
     }
-    counts = matches(query, card, dialect=POSTGRES, actual=actual)
+    counts = CompiledRows(query, card, dialect=POSTGRES, actual=actual).matches()
     most = prod(connection.execute(sql, prepare=False).fetchone()[0] for sql in counts)
     check_matches(query, card, most)
     return actual

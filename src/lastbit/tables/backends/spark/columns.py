@@ -18,6 +18,12 @@ _TYPES: Mapping[Family, ColumnType] = MappingProxyType(
 )
 
 
+def version_of(session: EngineSession, card: DataCard) -> str:
+    """Of Spark, as it says itself."""
+    del card
+    return session.guarded(lambda own: str(own.version))
+
+
 def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
     """The names and types of the source's columns; no value is looked at."""
     return session.guarded(lambda own: columns_found(opened(own, source)))

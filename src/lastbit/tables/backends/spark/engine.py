@@ -13,9 +13,6 @@ Theorem  a row's meaning depends on it alone: no least and greatest values of fi
          before 1582 and texts are what the file says (of Spark 2: what it meant)
 Theorem  one statement: rows meet after one shuffle by unit. Rows that several scans of a statement
          read are the same ones (`sources.py`), whichever executor runs or repeats a task
-Theorem  whether `rehearse` raises does not depend on a row: it runs the statement on an empty table
-         with the source's columns; but files with a value at which Spark's own reader stops are
-         refused there as a whole, whatever is asked (`sources.check_values`)
 Differs  from DuckDB in time: Spark may skip work that one row decides about (docs/known-limits.md)
 Checked  tests/engines/test_spark.py, tests/engines/
 """
@@ -42,9 +39,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession, is_remote
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.engines import Session, Spelled, Tables, names_in_statement, tables_of
+from lastbit.tables.backends.engines import (
+    RawRows,
+    Session,
+    Spelled,
+    Tables,
+    names_in_statement,
+    tables_of,
+)
 from lastbit.tables.backends.progress import told
-from lastbit.tables.backends.raw_rows import RawRows
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
@@ -56,9 +59,9 @@ from lastbit.tables.backends.spark.sources import (
 )
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Shown
-from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.spark import SPARK
-from lastbit.tables.compile.units import check_matches, matches
+from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
@@ -119,31 +122,12 @@ class EngineSession(Session):
         super().__init__(units=units)
         self._own: Any = None
 
-    def version(self, card: DataCard) -> str:
-        """Of Spark, as it says itself."""
-        del card
-        return self.guarded(lambda session: str(session.version))
-
-    def run_without_rows(self, query: Scan, card: DataCard, spelled: Spelled) -> None:
-        protected = {relation(), *map(private_relation, card.private)}
-
-        def run(session: Any) -> None:
-            asked = _asked(session, query, card)
-            actual = _shown(session, asked)
-            sql = spelled(dialect=SPARK, actual=actual).sql
-            _check_matches(session, query, card, actual)
-            _shown(session, asked, empty=protected)
-            _ran(session, sql)
-
-        words = "the source could not be read, or Spark cannot run this statement"
-        self.guarded(run, words=f"{words}; check the source; nothing was charged")
-
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
         def run(session: Any) -> RawRows:
-            asked = _asked(session, query, card)
-            actual = _shown(session, asked)
+            asked = asked_tables(session, query, card)
+            actual = show_tables(session, asked)
             wanted = spelled(dialect=SPARK, actual=actual)
-            _check_matches(session, query, card, actual)
+            check_joins(session, query, card, actual)
             return RawRows(wanted, _read(session, asked, wanted.sql))
 
         return self.guarded(run)
@@ -198,7 +182,7 @@ class EngineSession(Session):
 Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 
-def _asked(session: Any, query: Scan, card: DataCard) -> Asked:
+def asked_tables(session: Any, query: Scan, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
     joined = dict.fromkeys(join.table for join in query.all_joins)
     return names_in_statement(card, opened_all(session, card, joined))
@@ -208,11 +192,11 @@ def opened_all(session: Any, card: DataCard, names: Iterable[str]) -> Tables[Ope
     """The table (None) and these others, in which no value stops Spark's own reader."""
     found = tables_of(card, names, partial(opened, session), check_unit_in_folders, check_apart)
     for _, there, kinds in found:
-        check_values(there, kinds, lambda sql: _ran(session, sql))
+        check_values(there, kinds, lambda sql: run_sql(session, sql))
     return found
 
 
-def _shown(session: Any, asked: Asked, *, empty: set[str] | None = None) -> dict[str, Shown]:
+def show_tables(session: Any, asked: Asked, *, empty: set[str] | None = None) -> dict[str, Shown]:
     """Make the sources temporary views of the session; those named in `empty` without rows."""
     found = {}
     for place, (name, there, columns) in enumerate(asked):
@@ -228,16 +212,16 @@ def _shown(session: Any, asked: Asked, *, empty: set[str] | None = None) -> dict
 
 
 def _read(session: Any, asked: Asked, sql: str) -> list[tuple[Any, ...]]:
-    found = _ran(session, sql)
+    found = run_sql(session, sql)
     for _, there, _ in asked:
         there.check_unchanged(session)
     return found
 
 
-def _check_matches(session: Any, query: Scan, card: DataCard, actual: dict[str, Shown]) -> None:
+def check_joins(session: Any, query: Scan, card: DataCard, actual: dict[str, Shown]) -> None:
     """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
-    wanted = matches(query, card, dialect=SPARK, actual=actual)
-    check_matches(query, card, prod(_ran(session, sql)[0][0] for sql in wanted))
+    wanted = CompiledRows(query, card, dialect=SPARK, actual=actual).matches()
+    check_matches(query, card, prod(run_sql(session, sql)[0][0] for sql in wanted))
 
 
 # sessions
@@ -321,7 +305,7 @@ def check_extensions(extensions: str, plugins: str) -> None:
 # running
 
 
-def _ran(session: Any, sql: str) -> list[tuple[Any, ...]]:
+def run_sql(session: Any, sql: str) -> list[tuple[Any, ...]]:
     """The rows. Spark works for another thread, so that this one hears Ctrl-C and tells how far."""
     context, group = session.sparkContext, f"lastbit {os.getpid()} {next(_GROUPS)}"
 
