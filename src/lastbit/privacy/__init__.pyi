@@ -1,5 +1,8 @@
 from lastbit.privacy.accounting.calibrate import calibrated as calibrated
-from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
+from lastbit.privacy.accounting.gaussian_pair import (
+    LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE,
+    step_mu_squared as step_mu_squared,
+)
 from lastbit.privacy.accounting.losses import (
     ApproxLoss as ApproxLoss,
     BoundedRangeLoss as BoundedRangeLoss,
