@@ -17,6 +17,7 @@ from lastbit.mechanisms.lattice import (
     numbers_of as numbers_of,
 )
 from lastbit.mechanisms.noisy_max import ReportNoisyMax as ReportNoisyMax
+from lastbit.mechanisms.norm_laplace import NormLaplace as NormLaplace
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
 from lastbit.mechanisms.planar import PlanarLaplace as PlanarLaplace
 from lastbit.mechanisms.polar import PolarLaplace as PolarLaplace
@@ -59,6 +60,7 @@ __all__ = [
     "Laplace",
     "Passed",
     "PermuteAndFlip",
+    "NormLaplace",
     "PlanarLaplace",
     "PolarLaplace",
     "Poll",

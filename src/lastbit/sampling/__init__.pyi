@@ -34,6 +34,7 @@ from lastbit.sampling.laplace import (
     draw_discrete_laplace as draw_discrete_laplace,
     laplace_sampler as laplace_sampler,
 )
+from lastbit.sampling.norms import norm_sampler as norm_sampler
 from lastbit.sampling.planar import (
     MOST_STEPS as MOST_STEPS,
     PLACES as PLACES,

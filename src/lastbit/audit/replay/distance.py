@@ -229,6 +229,8 @@ class MechanismRule:
         match mechanism:
             case mechanisms.Laplace() | mechanisms.RoundedLaplace() | mechanisms.Histogram():
                 return _by_norm(mechanism, here, there, "L1")
+            case mechanisms.NormLaplace():
+                return _by_norm(mechanism, here, there, mechanism.norm)
             case mechanisms.Gaussian(coordinates=parts) if parts and parts.sensitivities:
                 return _by_coordinate(mechanism, parts.sensitivities, here, there)
             case mechanisms.Gaussian():
