@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
-from lastbit.exact import Number, rational
+from lastbit.exact import Number, rational, whole
 from lastbit.verify.error_bounds.formats import BINARY64, Format
 from lastbit.verify.error_bounds.rules import (
     ZERO,
@@ -241,6 +241,29 @@ def apart(distance: Number, inputs_apart: Number, *, lipschitz: Number, error: N
     if min(wide, near, k, delta) < 0:
         raise InvalidParameter("distance", problem="or another is below 0", remedy="pass distances")
     return wide > k * near + 2 * delta
+
+
+def least_shift(states: int, draws: int) -> Fraction:
+    """How far from independent uniforms the draws of a generator with so many states must be.
+
+    Law      delta_0 of equation (1), in the maximum norm, rounded down
+    Theorem  delta_0 >= 1/(2 states**(1/draws)): a generator that goes on from its state alone gives
+             at most `states` sequences of draws, and all points of the unit cube but those of
+             measure 0 must be within delta_0 of one: cubes of volume (2 delta_0)**draws cover it
+    Source   paper 000, section 4.1: with N numbers there are N pairs
+    Checked  tests/verify/test_within.py
+
+    >>> least_shift(2**32, 1) == Fraction(1, 2**33), least_shift(2**32, 2) == Fraction(1, 2**17)
+    (True, True)
+    """
+    count, several = whole(states, "states", least=1), whole(draws, "draws", least=1)
+    scaled, low, high = count << (64 * several), 0, 1
+    while high**several < scaled:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle**several >= scaled else (middle, high)
+    return Fraction(1 << 64, 2 * high)
 
 
 def wasserstein(one: FiniteLaw, other: FiniteLaw) -> Fraction:

@@ -18,7 +18,7 @@ from lastbit.errors import NotCertified, Overflow
 from lastbit.verify.error_bounds.formats import BINARY64
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, table
-from lastbit.verify.running.uniforms import Uniform
+from lastbit.verify.running.uniforms import Generator, draw_range
 
 
 def clamp_of_cases(
@@ -52,7 +52,7 @@ def without_cases_of(name: str, expression: Expression) -> Expression:
     return ex.Piecewise(condition, then, otherwise) if found is None else found
 
 
-def without_failures(expression: Expression, uniform: Uniform) -> Expression:
+def without_failures(expression: Expression, uniform: Generator) -> Expression:
     """The same without failures that no draw leads to; `NotCertified` for those that one does.
 
     A failure is seen, and what is drawn then is missing elsewhere: so none may happen.
@@ -73,11 +73,11 @@ def without_failures(expression: Expression, uniform: Uniform) -> Expression:
     return expression
 
 
-def _answer(condition: ex.Condition, uniform: Uniform) -> bool | None:
+def _answer(condition: ex.Condition, uniform: Generator) -> bool | None:
     """Whether a condition on u holds for all draws, or for none; None if for some or not on u."""
     if condition.name != "u":
         return None
-    least, most = (Fraction(uniform.point(index)) for index in (0, uniform.size - 1))
+    least, most = draw_range(uniform)
     if condition.relation == "==":
         return None if least <= condition.bound <= most else False
     first, last = condition.holds(least), condition.holds(most)
