@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_sloppy_code_is_refused(code):
 
 # ---------------------------------------------------------------- the checker's own reading
 
-ROUNDED = [["input", "x"], ["round", 0], ["float", (0.25).hex()], ["mul", 2, 1]]
+ROUNDED: list[list[Any]] = [["input", "x"], ["round", 0], ["float", (0.25).hex()], ["mul", 2, 1]]
 
 
 def meaning(*rows):

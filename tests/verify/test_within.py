@@ -310,17 +310,20 @@ def test_bad_laws_and_bits():
     for law in ({}, {0: 1, 1: 1}, {2: 1}, {0: "1/2", 1: "1/3"}, {0: -1, 1: 2}, {"x": 1}, {-1: 1}):
         with pytest.raises(LastbitError):
             Within.of_law(law)
-    for bits, bias in ((0, 0), (54, 0), (8, "1/2"), (8, -1), (8, math.nan), (1.5, 0)):
+    wrong: list[Any] = [(0, 0), (54, 0), (8, "1/2"), (8, -1), (8, math.nan), (1.5, 0)]
+    for bits, bias in wrong:
         with pytest.raises(LastbitError):
             Within.of_bits(bits, bias)
-    for states, draws in ((0, 1), (2, 0), (1.5, 1), (2, None)):
+    wrong = [(0, 1), (2, 0), (1.5, 1), (2, None)]
+    for states, draws in wrong:
         with pytest.raises(LastbitError):
             least_shift(states, draws)
 
 
 def test_where_it_cannot_serve():
     with pytest.raises(LastbitError, match="model of a generator"):
-        exact_law(lambda value, u: value + u, 0.0, uniform=Within("1e-9"))
+        generator: Any = Within("1e-9")
+        exact_law(lambda value, u: value + u, 0.0, uniform=generator)
     with pytest.raises(LastbitError, match="nearer to the reals"):
         rounding_certificate(
             with_sign, sensitivity=1, cell=1, region=(-2, 2), uniform=Within(Fraction(1, 2**55))

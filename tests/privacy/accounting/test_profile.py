@@ -301,7 +301,8 @@ def test_the_loss_of_gaussian_noise_is_its_exact_curve(noise):
 
 
 def test_vectors_with_next_to_no_gaussian_noise_are_refused():
-    assert lb.Gaussian(sensitivity=2, rho=1, dimension=3).loss.variance == 2
+    vector = lb.Gaussian(sensitivity=2, rho=1, dimension=3).loss
+    assert vector == lb.DiscreteGaussianVectorLoss(2, 4)
     with pytest.raises(InvalidParameter, match="ZCDP"):
         _ = lb.Gaussian(sensitivity=2, rho=8, dimension=3).loss
     with pytest.raises(InvalidParameter, match="publish the value"):
