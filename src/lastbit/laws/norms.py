@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import comb
+from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from flint import arb, ctx, fmpz_poly
@@ -28,7 +30,7 @@ from lastbit.laws.discrete import from_zero_to
 from lastbit.laws.law import least, quantile_level
 
 Norm: TypeAlias = Literal["L2", "Linf"]
-MOST_DIMENSION = {"L2": 16, "Linf": 64}
+MOST_DIMENSION: Mapping[str, int] = MappingProxyType({"L2": 16, "Linf": 64})
 """Of what is drawn: beyond, rejection (L2) or tables (Linf) would take too long."""
 
 _FARTHEST = 1 << 4096

@@ -246,6 +246,7 @@ MECHANISMS = [
     lb.Histogram(keys=["a", "b", "c"], epsilon=1, keys_per_person=2),
     lb.AboveThreshold(threshold=10, epsilon=1),
     lb.ExponentialQuantile("1/2", epsilon=1, lower=0, upper=10),
+    lb.NormLaplace(sensitivity=1, epsilon=1, norm="Linf", dimension=3),
     lb.Poll(epsilon=1),
     lb.RoundedLaplace(sensitivity=1, epsilon=1, cell="1/4", bound=10),
     lb.SmoothNoise(epsilon=1, grid="1/1024"),
