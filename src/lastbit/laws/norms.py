@@ -185,7 +185,12 @@ class DiscreteNormLaplace:
 
 @dataclass(frozen=True, slots=True)
 class ScatteredVector:
-    """The law of step * (centre + X): what a vector becomes. The centre is data, and not shown."""
+    """The law of step * (centre + X): what a vector becomes. The centre is data, and not shown.
+
+    >>> law = DiscreteNormLaplace(1, dimension=3, norm="L2")
+    >>> ScatteredVector(law, (8, 0, 0), Fraction(1, 8)).probability((1, 0, 0))
+    Ball(0.039381423856612024290 ± 1.67e-22)
+    """
 
     law: DiscreteNormLaplace
     centre: tuple[int, ...] = field(repr=False)
