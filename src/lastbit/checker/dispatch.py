@@ -189,7 +189,9 @@ def certificate_in(found: Json) -> Json:
 
 def _drawn(believed: tuple[str, ...], claim: Json) -> tuple[str, ...]:
     """What is believed of noise, and of a generator that is known up to an error."""
-    return (*believed, _WITHIN) if claim["uniform"]["model"] == "within" else believed
+    uniform = claim.get("uniform")
+    within = isinstance(uniform, Mapping) and uniform.get("model") == "within"
+    return (*believed, _WITHIN) if within else believed
 
 
 def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
