@@ -158,6 +158,7 @@ def test_no_noise_costs_infinity_where_something_moves() -> None:
         (dict(sensitivity=[1, 2], variance=[1, 2, 3]), "one for each coordinate"),
         (dict(sensitivity=[1, 2, 3], variance=[1, 2]), "one for each coordinate"),
         (dict(sensitivity=[], variance=[]), "list of numbers"),
+        (dict(sensitivity=[1] * 65537, variance=1), "more than 65536 numbers"),
         (dict(sensitivity=[0, 0], variance=[1, 1]), "sensitivity is zero"),
         (dict(sensitivity=[1, -1], variance=[1, 1]), "sensitivity is negative"),
         (dict(sensitivity=[1, 1], variance=[1, -1]), "variance is negative"),

@@ -132,6 +132,12 @@ def test_jumps_are_errors(code, exact, jumps):
     assert sharpest > found.error * Fraction(1, 3)
 
 
+def test_one_number_on_one_side_of_a_turn():
+    assert closeness(jumping, {"u": ("3/4", "3/4")}).lipschitz == 0
+    with pytest.raises(InvalidParameter):
+        closeness(jumping, {"u": (1, 0)})
+
+
 def test_a_fair_sign_is_one_number_at_a_time():
     def noise(u, sign):
         return sign * 2.0 * math.log(u)

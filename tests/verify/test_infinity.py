@@ -12,11 +12,18 @@ import pytest
 
 from lastbit.checker import problem_of
 from lastbit.checker.numbers import Rejected
-from lastbit.checker.steps import Graph, run_steps
+from lastbit.checker.steps import Graph, check_meaning, run_steps
 from lastbit.errors import LastbitError
-from lastbit.verify import FullPrecision, certified_code
+from lastbit.verify import (
+    FullPrecision,
+    certified_code,
+    closeness,
+    rounding_certificate,
+    trace,
+)
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.cases import INFINITE, clamp_of_infinities
+from lastbit.verify.rounding import Query
 
 INF = math.inf
 
@@ -129,6 +136,41 @@ def test_sloppy_code_is_refused(code):
     assert len(WRONG) >= 30
     with pytest.raises(LastbitError):
         certified_code(code, sensitivity="1/2")
+
+
+def endless(x):
+    return x if x + 1.0 < 3.0 else math.inf
+
+
+def test_infinities_are_names_of_results_alone():
+    """A query, noise or an error bound would compute with them."""
+
+    def noise(u, sign):
+        made = sign * math.log(u)
+        return made if abs(made) < 2.0 else math.inf
+
+    def doubled(x):
+        y = 2.0 * x
+        return y if y < 1.5 else math.inf
+
+    def laplace(u, sign):
+        return sign * math.log(u)
+
+    region: Any = dict(sensitivity=1, cell="1/4", region=(-8, 8))
+    query = Query(function=doubled, ranges={"x": (0, 1)})
+    for refused in (
+        lambda: rounding_certificate(noise, **region),
+        lambda: rounding_certificate(laplace, query=query, **region),
+        lambda: trace(doubled),
+        lambda: trace(endless),
+        lambda: closeness(doubled, {"x": (0, 1)}),
+    ):
+        with pytest.raises(LastbitError):
+            refused()
+    steps: list[Any] = [["input", "x"], ["float", "inf"], ["branch", 0, 1, 0, "<", "2"]]
+    bounded = [["VAR", "x"], ["CLAMP", 0, None, "2"]]
+    with pytest.raises(Rejected, match="infinity"):
+        check_meaning("query", [steps], {}, {"claim": {"expression": bounded}})
 
 
 # ---------------------------------------------------------------- the checker's own reading

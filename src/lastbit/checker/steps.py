@@ -45,6 +45,9 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     require(isinstance(steps, list) and bool(steps), "the code has no steps")
     graph = Graph()
     found = [graph.meaning(rows) for rows in steps]
+    # elsewhere an infinity would be computed with, and is no name of what lies outside
+    infinite = ("INF",) in graph.nodes
+    require(role == "mechanism" or not infinite, "an infinity is no result of such code")
     if role == "query":
         require(isinstance(query, Mapping) and len(found) == 1, "the query has no proof")
         stated = [graph.program(query["claim"]["expression"])]

@@ -15,7 +15,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import nonnegative, root_above, whole
 from lastbit.mechanisms.lattice import Lattice, numbers_of
 from lastbit.privacy import LEAST_VECTOR_VARIANCE, Loss, step_mu_squared
-from lastbit.sampling import Sampler, gaussian_sampler
+from lastbit.sampling import SMALL_BLOCK, Sampler, gaussian_sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,9 @@ def exact_list(values: object, name: str, *, length: int | None = None) -> tuple
     if not is_list(values) or not len(values) or getattr(values, "ndim", 1) != 1:
         problem = "is not a list of numbers, one for each coordinate"
         raise InvalidParameter(name, problem=problem, remedy="pass a list of numbers")
+    if len(values) > SMALL_BLOCK:
+        remedy = "use one variance for all coordinates"
+        raise InvalidParameter(name, problem=f"has more than {SMALL_BLOCK} numbers", remedy=remedy)
     if length is not None and len(values) != length:
         problem = f"has {len(values)} numbers for {length} coordinates"
         raise InvalidParameter(name, problem=problem, remedy="pass one for each coordinate")

@@ -110,11 +110,14 @@ def _close(
         error = analyse(code, ranges, **settings)
         return _steepness(meaning, error.box, settings), error.error, ZERO
     name, at, sides, others = border
+    if name not in ranges or rational(ranges[name][0], name) > rational(ranges[name][1], name):
+        problem, remedy = "lacks an input, or has an empty one", f"pass (low, high) for {name}"
+        raise InvalidParameter("ranges", problem=problem, remedy=remedy)
     low, high = (rational(end, name) for end in ranges[name])
     found = [
         _close(side, code, {**ranges, name: (max(low, first), min(high, last))}, settings)
         for side, first, last in zip(sides, (low, at), (at, high), strict=True)
-        if max(low, first) < min(high, last) or low == high
+        if max(low, first) < min(high, last) or max(low, first) == min(high, last) == low == high
     ]
     jump = sum((jumps for *_, jumps in found), ZERO)
     if low <= at <= high:

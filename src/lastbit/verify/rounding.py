@@ -403,6 +403,11 @@ def certified_sums(
     the same but for a cell. `code` is what computes it, as part of which `role`: it is called where
     its results turn, and must agree. `refuse` looks at the analysis before the checker does.
     """
+    infinite = any(row[1:] in (["inf"], ["-inf"]) for one in code for row in one.rows)
+    if infinite and role != "mechanism":
+        raise NotCertified(
+            "the code returns an infinity and does not round; return it beside a rounded result"
+        )
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
     found, scale = sides(programs)

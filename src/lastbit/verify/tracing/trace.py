@@ -295,6 +295,10 @@ class _Tracer:
         if type(result) is Traced:
             expression, step, _ = marked(result)
         elif isinstance(result, float) and math.isinf(result):
+            # a name for what is outside: only of a mechanism's result, whose callers may_fail
+            self.failures.append(
+                Untraceable(f"{self.copies.place()} returns an infinity; return one number")
+            )
             expression, step = INFINITE, constant_step(result)
         else:
             try:
