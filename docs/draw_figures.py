@@ -22,6 +22,7 @@ from flint import arb
 from markupsafe import Markup
 
 from docs.curve_charts import Chart, Curve, Mark, chart, powers_of_ten
+from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     Ball,
     Number,
@@ -35,7 +36,7 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
-from lastbit.laws import DiscretePlanarLaplace, Ideal, IdealLaplace
+from lastbit.laws import DiscreteLaplace, DiscretePlanarLaplace, Ideal, IdealLaplace
 from lastbit.mechanisms import Gaussian, Laplace, Poll, admissible, uncertainty_curve
 from lastbit.privacy import ZCDP, ApproxLoss, PureDP, compositions, delta_upper, posterior_bounds
 from lastbit.report.charts import (
@@ -256,6 +257,68 @@ def _factor(loss: Fraction) -> str:
     if abs(loss) >= 300:
         return "huge" if loss > 0 else "tiny"
     return rounded_up(Ball.of(loss).exp().ends[1], 3)
+
+
+def fixed_point_figure(
+    *, scale_bits: int = 2, fractional_bits: int = 6, answer: Number = "7/32"
+) -> Markup:
+    """The exact laws of two answers with Laplace noise in fixed point: 0, and `answer`.
+
+    Law      n = scale_bits, d = fractional_bits: a release is r + 2**n z/2**d, z an integer of the
+             Laplace law of scale 2**d, so that the noise has the scale 2**n
+    Theorem  all releases of r are r plus multiples of 2**(n-d): two answers have no output in
+             common unless they differ by such a multiple
+    Source   paper 000, Example 1.1 and Figure 1: n = 2, d = 6, r2 = 3/2**4 + 1/2**5, which is
+             k 2**n + h steps of 2**-d with k = 3 and h = 2
+    Differs  the machine's Laplace law is the discrete one on its grid
+    Checked  tests/docs/test_figures.py
+
+    >>> "leaks" in fixed_point_figure(), "leaks" in fixed_point_figure(answer="1/4")
+    (True, False)
+    """
+    n, d = whole(scale_bits, "scale_bits"), whole(fractional_bits, "fractional_bits", least=1)
+    unit, step = 1 << d, 1 << n
+    other = rational(answer, "answer") * unit
+    if other.denominator != 1 or not 0 < other <= 4 * unit or step > unit or d > 12:
+        raise InvalidParameter(
+            "answer",
+            problem="is no number of the grid above 0 and up to 4, or the grid is too fine",
+            remedy="pass a multiple of 2**-fractional_bits; scale_bits <= fractional_bits <= 12",
+        )
+    law = DiscreteLaplace(unit)
+    outputs = range(-unit, int(other) + unit + 1)
+    thin = -(-len(outputs) // (160 * step))  # of very many outputs some are shown
+    combs = [
+        tuple(
+            (k / unit, middle(law.probability((k - moved) // step)))
+            for k in outputs
+            if (k - moved) % (step * thin) == 0
+        )
+        for moved in (0, int(other))
+    ]
+    apart = int(other) % step
+    names = [f"r{chr(0x2081 + i)} = {_label(r)}" for i, r in enumerate((Fraction(0), other / unit))]
+    return picture(
+        "Noise in fixed point",
+        (
+            Panel(
+                title=f"{d} fractional bits, noise of scale {step}: integers times {step}",
+                verdict="leaks: no ε holds" if apart else "the same outputs for both",
+                good=not apart,
+                words=f"The two answers are {int(other)} steps of 2{raised(-d)} apart, "
+                + (f"{apart} more than a multiple of {step}: no output is common to both."
+                   if apart else f"a multiple of {step}."),
+                marks=Stems(
+                    first=Series(label=names[0], points=combs[0]),
+                    second=Series(label=names[1], points=combs[1]),
+                ),
+                places=(outputs[0] / unit - 0.02, outputs[-1] / unit + 0.02),
+                ticks=round_ticks(outputs[0] / unit, outputs[-1] / unit, most=9),
+                axis="released value (each stem is one output, with its exact probability)",
+                chart_height=270,
+            ),
+        ),
+    )  # fmt: skip
 
 
 def uniform_figure(*, bits: int = 8, ratio: Number = "4/3") -> Markup:
@@ -640,6 +703,7 @@ FIGURES: Mapping[str, Callable[[], Markup]] = MappingProxyType(
         "poll": poll_figure,
         "count": count_figure,
         "laplace": laplace_figure,
+        "fixed-point": fixed_point_figure,
         "uniform": uniform_figure,
         "gaussian-curve": gaussian_curve_figure,
         "composition": composition_figure,

@@ -65,6 +65,7 @@ VALUES = [
     lb.MetricDP(1),
     lb.Neighbours("add-remove"),
     lb.PermuteAndFlip(**PAIR),
+    lb.NormLaplace(sensitivity=1, epsilon=1, norm="L2", dimension=3),
     lb.PlanarLaplace(epsilon=1),
     lb.PolarLaplace(epsilon=1, within=100, cell="1/16", half_width=1000),
     lb.Poll(epsilon=1),

@@ -13,12 +13,14 @@ from docs.draw_figures import (
     composition_curve_figure,
     composition_figure,
     count_figure,
+    fixed_point_figure,
     gaussian_curve_figure,
     laplace_figure,
     poll_figure,
     posterior_figure,
     uniform_figure,
 )
+from lastbit.errors import InvalidParameter
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms.gaussian import discrete_gaussian_delta
 from lastbit.mechanisms.poll import Poll
@@ -79,6 +81,17 @@ def test_the_laplace_figure_shows_the_law():
     assert tallest == pytest.approx(270 * float(ends[0]) / 0.6, abs=0.01)
     words = list(root.itertext())
     assert words.count("e") == words.count("1/e") == 4
+
+
+def test_the_fixed_point_figure_is_that_of_the_paper():
+    """n = 2, d = 6: stems 1/16 apart, those of 7/32 between those of 0."""
+    text = fixed_point_figure()
+    words = " ".join(ElementTree.fromstring(text).itertext())
+    assert "r₁ = 0" in words and "14 steps of 2⁻⁶ apart" in words and "2 more than" in words
+    assert "leaks" not in fixed_point_figure(answer="3/16")
+    for wrong in ({"answer": "1/3"}, {"answer": 0}, {"answer": 5}, {"scale_bits": 7}):
+        with pytest.raises(InvalidParameter):
+            fixed_point_figure(**wrong)
 
 
 def test_the_uniform_figure_shows_multiples_of_one_probability():

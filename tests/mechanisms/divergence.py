@@ -20,7 +20,7 @@ def hockey_stick(p: Any, q: Any, epsilon: Fraction, values: range) -> Decimal:
         return +total
 
 
-def mass(law: Any, value: int) -> Decimal:
+def mass(law: Any, value: int | tuple[int, ...]) -> Decimal:
     """The midpoint of a ball of 256 bits: good to far more digits than are asked for."""
     low, high = law.probability(value, precision=256).ends
     with decimals():

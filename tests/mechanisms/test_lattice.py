@@ -140,7 +140,7 @@ def test_sums_do_not_wrap() -> None:
 def test_without_noise_floats_come_back_within_half_a_step(values: list[float]) -> None:
     ground = grid(-20)
     steps = ground._steps(np.array(values))
-    back = ground._value(steps)
+    back = ground.on_grid(steps)
     for x, y in zip(values, back.tolist(), strict=True):
         assert abs(Fraction(x) - Fraction(y)) <= max(ground.step / 2, abs(Fraction(x)) / 2**52)
 

@@ -502,3 +502,20 @@ def test_the_accuracy_holds(monkeypatch):
     inside = int((np.abs(noise.release(np.zeros(200_000))) > 3.03125).sum())
     tail = math.exp(-3.03125 / float(noise.scale))  # the next multiple is 3.0625: half a cell on
     assert_frequency(inside, trials=200_000, probability=tail, detects=Fraction(1, 20))
+
+
+def test_mechanism_2_has_one_value_outside(monkeypatch):
+    """The same draws: the ends, and they alone, become one infinity; failed before: no such."""
+    monkeypatch.setattr(
+        certified, "drawn", lambda sampler, shape: sampler.draw(Seeded(9), math.prod(shape))
+    )
+    plain = example(dimension=2000, bound=4).release(np.full(2000, 3.0))
+    infinite = example(dimension=2000, bound=4, outside="infinity").release(np.full(2000, 3.0))
+    ends = np.abs(plain) == 4
+    assert 0 < ends.sum() < 2000
+    assert (infinite[ends] == np.inf).all()
+    assert (infinite[~ends] == plain[~ends]).all()
+    assert example(outside="infinity").guarantee == example().guarantee
+    for wrong in ("nan", None, math.inf, "Ends"):
+        with pytest.raises(LastbitError, match="outside is unknown"):
+            example(outside=wrong)

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import chain, combinations, product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -68,11 +69,82 @@ def test_the_slope_of_a_logarithm_is_that_of_its_steepest_place():
 
 @pytest.mark.parametrize(
     "code",
-    [lambda u: 1.0 * round(u), lambda u: 1.0 + math.sqrt(u), lambda u: u if u < 0.5 else 1.0 - u],
+    [
+        lambda u: 1.0 * round(u),
+        lambda u: 1.0 + math.sqrt(u),
+        lambda u: u * np.sign(u * u - 0.25),
+        lambda u: 1.0 if u == 0.5 else u,
+    ],
 )
 def test_code_that_jumps_or_is_too_steep_has_no_k(code):
     with pytest.raises(NoBound):
         closeness(code, {"u": (0, 1)})
+
+
+def six(u):
+    return -2.0 * np.sign(u - 0.5) * math.log(1 - 2 * abs(u - 0.5))
+
+
+def six_by_cases(u):
+    side = 1.0 if u >= 0.5 else -1.0
+    return -2.0 * side * math.log(1 - 2 * abs(u - 0.5))
+
+
+@pytest.mark.parametrize("code", [six, six_by_cases])
+def test_equation_6_has_the_slope_of_its_ends_and_no_jump(code):
+    """2 b exp(D/b) with b = 2 and D = 2 ln 32; failed before: a sign had no k."""
+    found = closeness(code, {"u": (Fraction(1, 64), Fraction(63, 64))})
+    assert found.lipschitz == 128
+    assert 0 < found.error < Fraction(1, 2**47)
+
+
+def jumping(u):
+    return 3.0 * np.sign(0.25 - u) + u
+
+
+def two_jumps(u, v):
+    return (np.sign(u - 0.5) + u if v < 0.25 else v) * 0.5
+
+
+@pytest.mark.parametrize(
+    ("code", "exact", "jumps"),
+    [
+        (jumping, lambda u: 3 * ((u < Fraction(1, 4)) - (u > Fraction(1, 4))) + u, 6),
+        (
+            two_jumps,
+            lambda u, v: ((u > HALF) - (u < HALF) + u if v < Fraction(1, 4) else v) / 2,
+            2,
+        ),
+    ],
+)
+def test_jumps_are_errors(code, exact, jumps):
+    """All pairs of a small grid; two thirds of the jump would not be enough."""
+    inputs = list(code.__code__.co_varnames)
+    found = closeness(code, dict.fromkeys(inputs, (0, 1)))
+    assert jumps <= found.error < jumps + 1
+    places = list(product([Fraction(k, 16) for k in range(17)], repeat=len(inputs)))
+    sharpest = Fraction(0)
+    for one, two in product(places, repeat=2):
+        far = max(abs(x - y) for x, y in zip(one, two, strict=True))
+        moved = abs(exact(*one) - Fraction(float(code(*map(float, two)))))
+        assert moved <= found.lipschitz * far + found.error
+        sharpest = max(sharpest, moved - found.lipschitz * far)
+    assert sharpest > found.error * Fraction(1, 3)
+
+
+def test_one_number_on_one_side_of_a_turn():
+    assert closeness(jumping, {"u": ("3/4", "3/4")}).lipschitz == 0
+    with pytest.raises(InvalidParameter):
+        closeness(jumping, {"u": (1, 0)})
+
+
+def test_a_fair_sign_is_one_number_at_a_time():
+    def noise(u, sign):
+        return sign * 2.0 * math.log(u)
+
+    ranges = {"u": (Fraction(1, 64), 1)}
+    both = [closeness(noise, {**ranges, "sign": (sign, sign)}) for sign in (1, -1)]
+    assert [one.lipschitz for one in both] == [128, 128]
 
 
 def is_close(n, other, k, delta):

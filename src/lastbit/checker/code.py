@@ -599,7 +599,7 @@ def _floats(name: str, rows: Any, claim: Json, stream: Iterator[int]) -> list[fl
         if uniform["model"] == "full":
             exact.append(Fraction(1, 1 << -uniform["least_exponent"]))
             exact.append(1 - Fraction(1, 1 << uniform["significand"]))
-        else:
+        elif uniform["model"] == "grid":
             offset, unit = number(uniform["offset"]), Fraction(1, 1 << uniform["bits"])
             exact += [(offset + uniform["first"]) * unit, 1 - (1 - offset) * unit]
     found = [*(s * x for s in (1.0, -1.0) for x in (0.0, 5e-324, 2.0**-1022, sys.float_info.max))]

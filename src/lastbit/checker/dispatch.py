@@ -82,6 +82,11 @@ _ROUNDING = (
     "value. Where the logarithm of 0 arises the code goes on with an infinity.",
     _BITS,
 )
+_WITHIN = (
+    "The draws are numbers of the format from 0 to 1. Each one, whatever the value and the draws "
+    "before it were, is within delta_0 of a uniform real that is independent of them; nothing else "
+    "is known of the generator. A sign is fair and apart from all draws."
+)
 _GAUSSIAN = (
     "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
     "extended precision; ln, sqrt and cos of the library are within the stated ulps.",
@@ -182,6 +187,13 @@ def certificate_in(found: Json) -> Json:
     return inner if isinstance(inner, Mapping) else found
 
 
+def _drawn(believed: tuple[str, ...], claim: Json) -> tuple[str, ...]:
+    """What is believed of noise, and of a generator that is known up to an error."""
+    uniform = claim.get("uniform")
+    within = isinstance(uniform, Mapping) and uniform.get("model") == "within"
+    return (*believed, _WITHIN) if within else believed
+
+
 def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     """What a proof of this kind rests on and nothing here checks."""
     match kind:
@@ -190,11 +202,11 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
-            return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+            return (*_drawn(_ROUNDING, claim), about, *((_DECLARED,) if "rate" in claim else ()))
         case "coupling":
             return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
         case "gaussian":
-            return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
+            return (*_drawn(_GAUSSIAN, claim), _CODE if claim["code"] else _STEPS)
         case "composition":
             moments = (_MOMENT_ON_TRUST,) if _part("composition.taken_on_trust")(claim) else ()
             tight = claim.get("tight_epsilon_on_trust", "") is not None

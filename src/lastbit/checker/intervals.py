@@ -232,6 +232,9 @@ def check_model(uniform: Json) -> None:
 def check_uniform(uniform: Json, form: Json) -> None:
     """Reject unless every float of the model is one of the format."""
     machine = number_format(form)
+    if uniform["model"] == "within":
+        _delta_0(uniform)
+        return
     check_model(uniform)
     if uniform["model"] == "full":
         require(not machine.fixed, "full precision needs binary floats")
@@ -245,6 +248,8 @@ def check_uniform(uniform: Json, form: Json) -> None:
 
 def uniform_range(uniform: Json) -> Interval:
     """The least and the greatest number that a generator draws."""
+    if uniform["model"] == "within":
+        return Fraction(0), Fraction(1)
     check_model(uniform)
     if uniform["model"] == "full":
         return power(uniform["least_exponent"]), 1 - power(-uniform["significand"])
@@ -257,8 +262,10 @@ def draw_error(uniform: Json) -> Fraction:
 
     A full-precision draw is that number rounded down, or up to the least normal float. A grid is
     off by its step or half of it; without its first point the others are spread over all of (0, 1),
-    which moves them by up to a step more.
+    which moves them by up to a step more. Of a generator "within" this is all that is known.
     """
+    if uniform["model"] == "within":
+        return _delta_0(uniform)
     if uniform["model"] == "full":
         return max(Fraction(1, 1 << uniform["significand"]), _least(uniform))
     offset = number(uniform["offset"])
@@ -270,14 +277,27 @@ def spread(uniform: Json, alpha: Fraction, beta: Fraction, cut: Fraction) -> Int
     """For t = alpha + beta u: from where on its draw t' reaches the cut, and then max t/t', t'/t.
 
     A full-precision draw is relatively near if t is proportional to u. Otherwise t and t' are apart
-    by beta times what draws are off, and their quotient is farthest from 1 at the cut.
+    by beta times what draws are off, and their quotient is farthest from 1 at the cut. Models are
+    monotone but "within": there a draw at the cut may stand for a smaller t, so t'/t is the larger
+    quotient; and t beyond the boundary may be drawn within the cut, never the other way round.
     """
     if uniform["model"] == "full" and alpha == 0:
         require(cut >= _least(uniform) * beta, "a cut lies below the least u")
         ratio = 1 + Fraction(2, 1 << uniform["significand"])
         return cut * ratio, ratio
-    boundary = cut + abs(beta) * draw_error(uniform)
+    stray = abs(beta) * draw_error(uniform)
+    boundary = cut + stray
+    if uniform["model"] == "within":
+        require(cut > stray, "a cut lies nearer to 0 than the draws are known")
+        return boundary, cut / (cut - stray)
     return boundary, boundary / cut
+
+
+def _delta_0(uniform: Json) -> Fraction:
+    require(set(uniform) == {"model", "delta_0"}, "the model of the generator is unknown")
+    off = number(uniform["delta_0"])
+    require(0 < off < Fraction(1, 2), "delta_0 is not between 0 and 1/2")
+    return off
 
 
 def _least(uniform: Json) -> Fraction:

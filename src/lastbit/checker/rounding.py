@@ -182,6 +182,8 @@ def _checked_tail(setting: _Setting, branch: Json, side: Log) -> Fraction:
     cut, machine = number(branch["cut"]), number_format(setting.claim["format"])
     require(interval[0] < cut < interval[1], "a cut lies outside its side")
     steady(rows, interval, setting.values, (cut, -alpha / beta), machine.holds)
+    if setting.claim["uniform"]["model"] == "within":  # the proof looks at this very draw
+        require(machine.holds(cut), "a cut is not a number of the format")
     boundary, ratio = spread(setting.claim["uniform"], alpha, beta, alpha + beta * cut)
     require(boundary < 1, "a cut leaves nothing of its side")
     omega = number(branch["omega"])

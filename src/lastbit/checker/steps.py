@@ -45,6 +45,9 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     require(isinstance(steps, list) and bool(steps), "the code has no steps")
     graph = Graph()
     found = [graph.meaning(rows) for rows in steps]
+    # elsewhere an infinity would be computed with, and is no name of what lies outside
+    infinite = ("INF",) in graph.nodes
+    require(role == "mechanism" or not infinite, "an infinity is no result of such code")
     if role == "query":
         require(isinstance(query, Mapping) and len(found) == 1, "the query has no proof")
         stated = [graph.program(query["claim"]["expression"])]
@@ -148,6 +151,8 @@ class Graph:
             match list(row):
                 case ["input", str(argument)]:
                     node = self.node("VAR", argument)
+                case ["float" | "numpy.float64", "inf" | "-inf"]:
+                    node = self.node("INF")
                 case [str(name), str(text)] if name in _CONSTANTS:
                     node = self.node("CONST", Fraction(_constant(name, text)))
                 case ["none"]:
@@ -159,7 +164,10 @@ class Graph:
                 case ["branch", yes, no, below, str(relation), bound]:
                     require(relation in ("<", "<="), "a condition is unknown")
                     two = (_at(found, yes), _at(found, no))
-                    clamped = self.clamp_by_cases(_at(found, below), number(bound), *two)
+                    asked = _at(found, below), number(bound)
+                    clamped = self.clamp_by_cases(*asked, *two)
+                    if clamped is None:
+                        clamped = self.infinite_by_cases(*asked, *two, relation == "<=")
                     require(clamped is not None, "the code branches on what it computed")
                     node = clamped or 0
                 case ["raise", str(name)]:
@@ -207,6 +215,45 @@ class Graph:
                 return self.exchanged(kept, part, self.node("CLAMP", part, *ends))
         return None
 
+    def infinite_by_cases(
+        self, part: int, bound: Fraction, yes: int, no: int, closed: bool
+    ) -> int | None:
+        """One node for a result that is the part where it is inside a bound, else an infinity.
+
+        All floats outside are one result: as if they were moved to the first of them. That one must
+        not be a result inside: so inside is the part itself, or clamped by ends that leave it out.
+        """
+        infinite = ("INF",)
+        if [self.nodes[yes], self.nodes[no]].count(infinite) != 1:
+            return None
+        above = self.nodes[no] == infinite
+        kept = yes if above else no
+        rule, *rest = self.nodes[part]
+        size = rule == "ABS"
+        if size and not above:
+            return None
+        first = float(bound)
+        if closed == above:
+            first = math.nextafter(first, math.inf if above else -math.inf)
+        require(math.isfinite(first), "a bound is no float")
+        end = Fraction(first)
+        ends = (-end if size else None, end) if above else (end, None)
+        inside, limits = kept, [None, None]
+        if self.nodes[kept][0] == "CLAMP":
+            _, inside, *limits = self.nodes[kept]
+        if inside != (rest[0] if size else part):
+            inside, limits = kept, [None, None]
+            if inside != (rest[0] if size else part):
+                return None
+        for side, mine, theirs in zip((-1, 1), ends, limits, strict=True):
+            across = limits[side < 0]  # the limit on the other side
+            if mine is not None:
+                kept_out = theirs is None or side * (theirs - mine) >= 0
+                free = across is None or side * (mine - across) > 0
+                if not (kept_out and free):
+                    return None
+        return self.node("CLAMP", kept, *ends)
+
     def uses(self, root: int) -> set[int]:
         used = {root}
         for index in range(root, -1, -1):
@@ -216,7 +263,7 @@ class Graph:
 
     def below(self, index: int) -> list[int]:
         rule, *parts = self.nodes[index]
-        count = {"VAR": 0, "CONST": 0, "none": 0, "FAIL": 0, "CLAMP": 1, "ROUND": 1}
+        count = {"VAR": 0, "CONST": 0, "none": 0, "FAIL": 0, "INF": 0, "CLAMP": 1, "ROUND": 1}
         places = 2 if rule == "CASES" else count.get(rule, len(parts))
         return parts[:places]
 
@@ -264,6 +311,7 @@ class Graph:
         """The root without failures that no draw leads to; what may fail is rejected."""
         rule, *parts = self.nodes[root]
         require(rule != "FAIL", "the code may fail, and that is seen")
+        require(rule != "INF", "the code returns an infinity by its input, and that is seen")
         if rule != "CASES":
             return root
         yes, no, name, relation, bound = parts
@@ -315,7 +363,7 @@ class Graph:
                     size = sizes[parts[0]] / abs(by or 1)
                 case "LN":
                     size = Fraction(746)
-                case "SGN" | "none" | "FAIL":
+                case "SGN" | "none" | "FAIL" | "INF":
                     size = Fraction(1)
                 case "ROUND":
                     size = sizes[parts[0]] + parts[1]
@@ -476,7 +524,7 @@ def _constant(name: str, text: str) -> Any:
     if name == "fraction":
         return number(text)
     value = float.fromhex(text)
-    require(value.hex() == text and math.isfinite(value), "a float is not in hexadecimal")
+    require(value.hex() == text and value == value, "a float is not in hexadecimal")
     return importlib.import_module("numpy").float64(value) if name != "float" else value
 
 

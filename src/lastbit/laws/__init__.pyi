@@ -20,6 +20,13 @@ from lastbit.laws.ideal import (
     StudentT as StudentT,
 )
 from lastbit.laws.law import Law as Law, least as least, quantile_level as quantile_level
+from lastbit.laws.norms import (
+    DiscreteNormLaplace as DiscreteNormLaplace,
+    Norm as Norm,
+    ScatteredVector as ScatteredVector,
+    eulerian_b as eulerian_b,
+    norm_normaliser as norm_normaliser,
+)
 from lastbit.laws.planar import (
     DiscretePlanarLaplace as DiscretePlanarLaplace,
     ScatteredPoint as ScatteredPoint,
@@ -39,6 +46,7 @@ __all__ = [
     "Clamped",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "DiscreteNormLaplace",
     "DiscretePlanarLaplace",
     "ExpWeighted",
     "Geometric",
@@ -53,6 +61,7 @@ __all__ = [
     "PolynomialTail",
     "Rounded",
     "ScatteredPoint",
+    "ScatteredVector",
     "Shifted",
     "Stepped",
     "StudentT",

@@ -13,6 +13,7 @@ declared sensitivity. Then:
 | mechanism | releases | promises |
 |---|---|---|
 | `Laplace` | numbers with discrete Laplace noise | pure |
+| `NormLaplace` | vectors with Laplace noise by their Euclidean or maximum norm | pure |
 | `Gaussian` | numbers with discrete Gaussian noise | concentrated, approximate |
 | `RandomizedResponse`, `Poll` | each person's own answer, and what many answers say | pure |
 | `Exponential`, `PermuteAndFlip`, `ReportNoisyMax` | the index of a good candidate | pure |

@@ -22,6 +22,7 @@ from lastbit.mechanisms.lattice import (
     numbers_of as numbers_of,
 )
 from lastbit.mechanisms.noisy_max import ReportNoisyMax as ReportNoisyMax
+from lastbit.mechanisms.norm_laplace import NormLaplace as NormLaplace
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
 from lastbit.mechanisms.planar import PlanarLaplace as PlanarLaplace
 from lastbit.mechanisms.polar import PolarLaplace as PolarLaplace
@@ -63,6 +64,7 @@ __all__ = [
     "Gaussian",
     "Histogram",
     "Laplace",
+    "NormLaplace",
     "Passed",
     "PermuteAndFlip",
     "PlanarLaplace",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from lastbit.exact import (
     positive,
     root_below,
     upper,
+    whole,
     working_precision,
 )
-from lastbit.laws import DiscreteGaussian, tail_weight, theta
+from lastbit.laws import DiscreteGaussian, OnGrid, Shifted, tail_weight, theta
+from lastbit.mechanisms.gaussian_coordinates import Coordinates, exact_list, is_list, length_above
 from lastbit.mechanisms.lattice import Additive, Lattice, array_of, check_whole_sensitivity, lattice
 from lastbit.mechanisms.mechanism import exactly_one, level, not_below, set_fields
 from lastbit.privacy import (
@@ -30,6 +33,7 @@ from lastbit.privacy import (
     ApproxDP,
     DiscreteGaussianLoss,
     DiscreteGaussianVectorLoss,
+    GaussianLoss,
     Loss,
     Neighbours,
     check_neighbours,
@@ -38,6 +42,8 @@ from lastbit.privacy import (
 )
 from lastbit.sampling import Sampler, gaussian_sampler
 
+PerCoordinate: TypeAlias = Number | Sequence[Number]
+"""One number for all coordinates, or a list with one for each."""
 Method = Literal["exact", "classical", "zcdp", "gdp"]
 LEAST_DELTA = Fraction(1, 1 << 1000)
 
@@ -65,6 +71,11 @@ class Gaussian(Additive):
     (through concentrated privacy; any dimension) or `"classical"` (sqrt(2 ln(1.25/delta))
     sensitivity/epsilon, for epsilon < 1 only). Vectors get the less noise of gdp and zcdp.
 
+    `sensitivity=` and `variance=` (or `standard_deviation=`) may be lists, with a number for each
+    coordinate: then the joint bound counts, sum sensitivity_j**2/(2 variance_j), see `Coordinates`.
+    The fields `sensitivity` and `variance` hold the L2 norm, rounded up, and the least variance:
+    together they never promise more.
+
     >>> Gaussian(sensitivity=1, rho="1/2").guarantee
     ZCDP(rho='0.5')
     >>> noise = Gaussian(sensitivity=1, epsilon=1, delta="1e-6")
@@ -72,10 +83,13 @@ class Gaussian(Additive):
     (ApproxDP(epsilon=1, delta='1e-06'), True)
     >>> isinstance(noise.release(42), int)
     True
+    >>> Gaussian(sensitivity=[1, 10], variance=[4, 400]).guarantee       # 1/8 + 1/8
+    ZCDP(rho='0.25')
     """
 
     sensitivity: Fraction
     variance: Fraction
+    coordinates: Coordinates | None
     lattice: Lattice
     neighbours: Neighbours
     target: ApproxDP | None
@@ -84,9 +98,9 @@ class Gaussian(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Number,
-        standard_deviation: Number | None = None,
-        variance: Number | None = None,
+        sensitivity: PerCoordinate,
+        standard_deviation: PerCoordinate | None = None,
+        variance: PerCoordinate | None = None,
         rho: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -95,7 +109,6 @@ class Gaussian(Additive):
         dimension: int = 1,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        distance = positive(sensitivity, "sensitivity")
         exactly_one(
             standard_deviation=standard_deviation, variance=variance, rho=rho, epsilon=epsilon
         )
@@ -112,7 +125,16 @@ class Gaussian(Additive):
                 delta="",
             )
         target, grounds = None, None
-        if standard_deviation is not None:
+        parts = _coordinates(sensitivity, standard_deviation, variance, dimension)
+        distance = positive(
+            sensitivity
+            if parts is None or parts.sensitivities is None
+            else length_above(parts.sensitivities),
+            "sensitivity",
+        )
+        if parts is not None:
+            noise, dimension = min(parts.variances), len(parts.variances)
+        elif standard_deviation is not None:
             noise = nonnegative(standard_deviation, "standard_deviation") ** 2
         elif variance is not None:
             noise = nonnegative(variance, "variance")
@@ -130,45 +152,64 @@ class Gaussian(Additive):
             method, (noise, grounds) = min(ways.items(), key=lambda way: way[1][0])
         if grounds is None:
             grounds = lattice(grid, noise=root_below(noise) or Fraction(1), dimension=dimension)
-        check_whole_sensitivity(distance, grounds)
+        for far in (distance,) if parts is None else parts.sensitivities or (distance,):
+            if far:
+                check_whole_sensitivity(far, grounds)
         check_neighbours(neighbours)
-        set_fields(
-            self, sensitivity=distance, variance=noise, lattice=grounds, neighbours=neighbours
-        )
-        set_fields(self, target=target, method=method, _sampler=None)
+        set_fields(self, sensitivity=distance, variance=noise, coordinates=parts, lattice=grounds)
+        set_fields(self, neighbours=neighbours, target=target, method=method, _sampler=None)
 
     @property
     def standard_deviation_upper(self) -> float:
-        """The square root of the variance, rounded up."""
+        """The square root of the variance (of the least one), rounded up."""
         return upper(Real(self.variance).sqrt().ball(128)) if self.variance else 0.0
 
     @property
     def guarantee(self) -> ZCDP | ApproxDP:
         """What one release promises for the declared sensitivity: the target, or the exact rho."""
-        return self.target or self.guarantee_at(self.sensitivity)
+        return self.target or self.guarantee_at(self._declared)
 
     @property
-    def loss(self) -> DiscreteGaussianLoss | DiscreteGaussianVectorLoss:
+    def _declared(self) -> PerCoordinate:
+        parts = self.coordinates
+        return self.sensitivity if parts is None else parts.sensitivities or self.sensitivity
+
+    @property
+    def loss(self) -> DiscreteGaussianLoss | DiscreteGaussianVectorLoss | GaussianLoss:
         """What one release loses, for a `Profile`: exact for one coordinate.
 
         >>> Gaussian(sensitivity=3, variance=50, dimension=7).loss
         DiscreteGaussianVectorLoss(variance=50, distance_squared=9)
         """
         self._refuse_no_noise()
+        if self.coordinates is not None and self.coordinates.sensitivities is not None:
+            squared = self.coordinates.mu_squared(self.coordinates.sensitivities, self.lattice)
+            if squared is None:
+                raise InvalidParameter(
+                    "variance",
+                    problem="is below 1/3 of a step squared, where no pair of Gaussians is proved",
+                    remedy="add more noise there, or compose the ZCDP guarantees",
+                )
+            return GaussianLoss(squared, neighbours=self.neighbours)
         variance = self.variance / self.lattice.step**2
         steps = self.lattice.l2_steps(self.sensitivity)
         if self.lattice.dimension == 1:
             return DiscreteGaussianLoss(variance, math.floor(steps), neighbours=self.neighbours)
         # whole steps in every coordinate: so are the sums of their squares
-        squared = math.floor(steps**2)
-        return DiscreteGaussianVectorLoss(variance, squared, neighbours=self.neighbours)
+        whole_squares = math.floor(steps**2)
+        return DiscreteGaussianVectorLoss(variance, whole_squares, neighbours=self.neighbours)
 
-    def guarantee_at(self, distance: Number) -> ZCDP:
+    def guarantee_at(self, distance: PerCoordinate) -> ZCDP:
         """What one release promises for inputs at most so far apart: (distance/deviation)**2 / 2.
 
         Theorem  paper 001: the distance must not be negative; distance 0 costs 0 even if there is
-                 no noise; otherwise no noise costs infinity
+                 no noise; otherwise no noise costs infinity. A list of distances, where noise or
+                 sensitivity is one, costs their joint bound (`Coordinates`)
         """
+        if self.coordinates is not None and is_list(distance):
+            apart = self.coordinates.per_coordinate(distance)
+            ratio = self.coordinates.ratio(apart, self.lattice)
+            return ZCDP(ratio / 2, neighbours=self.neighbours)
         far = nonnegative(distance, "distance")
         if far == 0:
             return ZCDP(0, neighbours=self.neighbours)
@@ -177,13 +218,21 @@ class Gaussian(Additive):
         moved = self.lattice.l2_steps(far) * self.lattice.step
         return ZCDP(moved**2 / (2 * self.variance), neighbours=self.neighbours)
 
-    def delta(self, epsilon: Number, *, distance: Number | None = None) -> float:
+    def delta(self, epsilon: Number, *, distance: PerCoordinate | None = None) -> float:
         """The delta for an epsilon, rounded up: exact for one coordinate.
 
         For vectors the lesser of what the Gaussian pair and concentrated privacy prove.
         """
-        far = self.sensitivity if distance is None else nonnegative(distance, "distance")
         loss = nonnegative(epsilon, "epsilon")
+        at = self._declared if distance is None else distance
+        if self.coordinates is not None and is_list(at):
+            apart = self.coordinates.per_coordinate(at)
+            by_rho = upper(delta_upper(self.guarantee_at(apart), loss))
+            squared = self.coordinates.mu_squared(apart, self.lattice)
+            if squared is None:
+                return by_rho
+            return min(by_rho, float(GaussianLoss(squared).profile.delta(loss)[1]))
+        far = nonnegative(at, "distance")
         if self.lattice.dimension > 1:
             concentrated = upper(delta_upper(self.guarantee_at(far), loss))
             return min(concentrated, _vector_delta(far, self.variance, self.lattice, loss))
@@ -201,10 +250,36 @@ class Gaussian(Additive):
     def release(self, value: Any) -> Any:
         """A private version of an integer, a float or an array, of the same kind."""
         self._refuse_no_noise()
+        if self.coordinates is not None:
+            self.coordinates.check_value(array_of(value))
         # the curve for one coordinate promises nothing for a vector, so vectors are declared
-        if not isinstance(value, int | float | np.generic | str) and value is not None:
+        elif not isinstance(value, int | float | np.generic | str) and value is not None:
             self.lattice.check_dimension(array_of(value))
         return Additive.release(self, value)
+
+    def law(self, value: Any, *, coordinate: int | None = None) -> Shifted | OnGrid:
+        """The exact law of release(value), for one number: of the coordinate, if noises differ."""
+        return Additive.law(self._single(coordinate), value)
+
+    def accuracy(self, beta: Number, *, coordinate: int | None = None) -> Fraction:
+        """The least a with P[abs(release - value) > a] <= beta, for one coordinate."""
+        return Additive.accuracy(self._single(coordinate), beta)
+
+    def beta(self, error: Number, *, coordinate: int | None = None) -> float:
+        """P[abs(release - value) > error] for one coordinate, rounded up."""
+        return Additive.beta(self._single(coordinate), error)
+
+    def _single(self, coordinate: int | None) -> Gaussian:
+        """The noise of one coordinate, alone."""
+        if self.coordinates is None:
+            if coordinate is not None and whole(coordinate, "coordinate") >= self.lattice.dimension:
+                raise InvalidParameter(
+                    "coordinate", problem="does not exist", remedy="pass a smaller one, or none"
+                )
+            return self
+        grid = self.lattice.step if self.lattice.rounds else None
+        noise = self.coordinates.at(coordinate)
+        return Gaussian(sensitivity=1, variance=noise, grid=grid)
 
     def _noise(self) -> DiscreteGaussian:
         self._refuse_no_noise()
@@ -219,7 +294,33 @@ class Gaussian(Additive):
             )
 
     def _new_sampler(self) -> Sampler:
+        if self.coordinates is not None:
+            return self.coordinates.sampler(self.lattice)
         return gaussian_sampler(self.variance / self.lattice.step**2)
+
+
+def _coordinates(
+    sensitivity: object, deviation: object, variance: object, dimension: object
+) -> Coordinates | None:
+    """What the lists say, or None where there is no list."""
+    lists = [given for given in (sensitivity, deviation, variance) if is_list(given)]
+    if not lists:
+        return None
+    if deviation is None and variance is None:
+        raise InvalidParameter(
+            "sensitivity",
+            problem="is a list, and noise for a target is chosen for one distance",
+            remedy="pass {variance} as well, or the L2 norm of the list",
+            variance="...",
+        )
+    count = len(lists[0])
+    if whole(dimension, "dimension", least=1) not in (1, count):
+        problem = f"is not the {count} of the list"
+        raise InvalidParameter("dimension", problem=problem, remedy="leave it out")
+    name, noise = ("variance", variance) if deviation is None else ("standard_deviation", deviation)
+    numbers = exact_list(noise if is_list(noise) else [noise] * count, name, length=count)
+    apart = exact_list(sensitivity, "sensitivity", length=count) if is_list(sensitivity) else None
+    return Coordinates(apart, numbers if deviation is None else tuple(n * n for n in numbers))
 
 
 def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: int) -> float:

@@ -66,8 +66,8 @@ class Lattice:
         """The value with fresh noise, in the value's own type; refused before anything is drawn."""
         steps = self._steps(value)
         if isinstance(steps, int):
-            return self._value(steps + drawn(sampler, None))
-        return self._value(_sum(steps, drawn(sampler, steps.shape)))
+            return self.on_grid(steps + drawn(sampler, None))
+        return self.on_grid(_sum(steps, drawn(sampler, steps.shape)))
 
     def steps_of(self, value: object) -> int:
         """The integer at which a single value lies on the lattice."""
@@ -118,8 +118,13 @@ class Lattice:
         """In exact arithmetic, for what numpy's own cannot hold."""
         return _objects([round(number / self.step) for number in _rationals(array)], array)
 
+    def vector_steps(self, value: object) -> NDArray[Any]:
+        """The integers at which the numbers of an array lie on the lattice."""
+        return np.asarray(self._steps(value))
+
     # -- out --
-    def _value(self, steps: Any) -> Any:
+    def on_grid(self, steps: Any) -> Any:
+        """Steps as values: integers, or the nearest floats."""
         if not self.rounds:
             return steps
         if isinstance(steps, int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from flint import arb
@@ -25,6 +25,7 @@ _PRECISION = 192
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
+Outside: TypeAlias = Literal["ends", "infinity"]
 
 
 def unit_exponential(halvings: Floats, word: Words, *, places: int = PLACES) -> Floats:
@@ -168,7 +169,9 @@ class RoundedLaplace(Pure):
 
     `epsilon` is the price of the whole, everything counted, for inputs as far apart as the
     sensitivity (in the L1 norm, for arrays of at most `dimension` numbers). The scale is a float
-    derived from it. `cell` is a power of two, `bound` a multiple of it.
+    derived from it. `cell` is a power of two, `bound` a multiple of it. With `outside="infinity"`
+    the ends are one value, `math.inf`: Mechanism 2 of the paper, a function of the release above,
+    and so as private. Inputs near the bound come out so half of the time.
 
     >>> noise = RoundedLaplace(sensitivity=1, epsilon="1/2", cell="1/16", bound=1000)
     >>> noise.guarantee.epsilon <= Fraction(1, 2) and noise.bounds.excess < 1e-9
@@ -182,6 +185,7 @@ class RoundedLaplace(Pure):
     cell: Fraction
     bound: Fraction
     dimension: int
+    outside: Outside
     bounds: RoundedBounds = field(repr=False)
     neighbours: Neighbours
 
@@ -193,8 +197,12 @@ class RoundedLaplace(Pure):
         cell: Number,
         bound: Number,
         dimension: int = 1,
+        outside: Outside = "ends",
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
+        if outside not in get_args(Outside):
+            remedy = 'pass "ends" or "infinity"'
+            raise InvalidParameter("outside", problem="is unknown", remedy=remedy)
         distance, loss = moderate(sensitivity, "sensitivity"), moderate(epsilon, "epsilon")
         side, edge = moderate(cell, "cell"), moderate(bound, "bound")
         if side != power_below(side):
@@ -213,7 +221,7 @@ class RoundedLaplace(Pure):
         set_fields(
             self, sensitivity=distance, scale=found[0], cell=side, bound=edge, dimension=count
         )
-        set_fields(self, bounds=found[1], neighbours=neighbours)
+        set_fields(self, bounds=found[1], neighbours=neighbours, outside=outside)
 
     def _loss(self, distance: Fraction) -> Fraction:
         return distance / self.scale + self.dimension * self.bounds.excess
@@ -228,10 +236,14 @@ class RoundedLaplace(Pure):
         floats = self._floats(value)
         sampler = FloatLaplaceNoise(float(self.scale))
         noisy = self._rounded(floats + drawn(sampler, floats.shape or None))
+        if self.outside == "infinity":
+            noisy = np.where(np.abs(noisy) == float(self.bound), np.inf, noisy)
         return noisy if floats.ndim else float(noisy)
 
     def accuracy(self, beta: Number) -> Fraction:
         """An a with P[abs(release - value) > a] <= beta, for one value within the bound.
+
+        Of releases that are numbers: an infinity is counted as none.
 
         Theorem  the ideal noise exceeds a with probability exp(-a/scale); the floats add delta_t,
                  rounding half a cell, and moving to an end moves nearer to the value

@@ -43,7 +43,10 @@ from lastbit.privacy.gaussian_filter import (
     GaussianCost as GaussianCost,
     GaussianFilter as GaussianFilter,
 )
-from lastbit.privacy.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
+from lastbit.privacy.gaussian_pair import (
+    LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE,
+    step_mu_squared as step_mu_squared,
+)
 from lastbit.privacy.guarantees import (
     ZCDP as ZCDP,
     ApproxDP as ApproxDP,

@@ -458,6 +458,8 @@ def uniform_words(model: Json) -> str:
     if model["model"] == "full":
         bits, least = model["significand"], model["least_exponent"]
         return f"all floats of (0, 1) with {bits} bits, down to 2**{least}"
+    if model["model"] == "within":
+        return f"any generator within {model['delta_0']} of a uniform real"
     offset = f"k + {model['offset']}" if model["offset"] != "0" else "k"
     start = f", k from {model['first']} on" if model["first"] else ""
     return f"({offset})/2**{model['bits']}{start}, all alike"

@@ -6,7 +6,7 @@ from lastbit.sampling.bernoulli import (
     flips as flips,
 )
 from lastbit.sampling.bits import Bits as Bits, secure_bits as secure_bits, words as words
-from lastbit.sampling.blocks import Sampler as Sampler
+from lastbit.sampling.blocks import BLOCK as BLOCK, Sampler as Sampler
 from lastbit.sampling.choice import (
     choice as choice,
     choice_exp as choice_exp,
@@ -31,6 +31,7 @@ from lastbit.sampling.laplace import (
     draw_discrete_laplace as draw_discrete_laplace,
 )
 from lastbit.sampling.laplace_tables import digits as digits, laplace_sampler as laplace_sampler
+from lastbit.sampling.norms import norm_sampler as norm_sampler
 from lastbit.sampling.planar import (
     MOST_STEPS as MOST_STEPS,
     PLACES as PLACES,

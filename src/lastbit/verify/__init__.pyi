@@ -12,6 +12,7 @@ from lastbit.verify.closeness import (
     apart as apart,
     closeness as closeness,
     inverse_laplace as inverse_laplace,
+    least_shift as least_shift,
     shifted_bounds as shifted_bounds,
     wasserstein as wasserstein,
 )
@@ -78,6 +79,7 @@ from lastbit.verify.running.uniforms import (
     FullPrecision as FullPrecision,
     Grid as Grid,
     Uniform as Uniform,
+    Within as Within,
 )
 from lastbit.verify.running.witness import Refutation as Refutation, refute as refute
 from lastbit.verify.snapping import (
@@ -107,6 +109,7 @@ __all__ = [
     "Rejected",
     "RoundingAnalysis",
     "SnappingBound",
+    "Within",
     "analyse",
     "apart",
     "certified_code",
@@ -125,6 +128,7 @@ __all__ = [
     "gaussian_certificate",
     "largest_region",
     "least_cell",
+    "least_shift",
     "problem_of",
     "read",
     "refute",

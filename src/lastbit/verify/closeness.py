@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
-from lastbit.exact import Number, rational
+from lastbit.exact import Number, rational, whole
 from lastbit.verify.error_bounds.formats import BINARY64, Format
 from lastbit.verify.error_bounds.rules import (
     ZERO,
@@ -21,7 +21,22 @@ from lastbit.verify.error_bounds.rules import (
     step,
 )
 from lastbit.verify.error_bounds.semantics import analyse, machine_of, split
-from lastbit.verify.language.expressions import Expression, Piecewise, Sample, Variable, table
+from lastbit.verify.language.expressions import (
+    Add,
+    Constant,
+    Divide,
+    Expression,
+    Multiply,
+    Negate,
+    Piecewise,
+    Sample,
+    Sign,
+    Subtract,
+    Table,
+    Variable,
+    names,
+    table,
+)
 from lastbit.verify.tracing.trace import trace
 
 FiniteLaw: TypeAlias = Mapping[Fraction, Fraction]
@@ -63,9 +78,14 @@ def closeness(
     Theorem  over a convex box |n(u) - n(v)| is at most the sum over the inputs of the greatest
              slope, times the greatest distance of an input: the mean value theorem, with slopes
              enclosed by intervals on boxes that are halved where the sum is worst. Along a line
-             from u to v the pieces follow one another, so the greatest k of a piece serves for all
+             from u to v the pieces follow one another, so the greatest k of a piece serves for all.
+             *Signs and cases* turn at a number of one input, where the box is cut: a line crosses
+             there once, and n moves by at most the jump J between the values of both sides (and of
+             a sign 0) at the cut. So |n(u) - n(v)| <= k max|u_i - v_i| + J with the greatest k of
+             both sides, and J, all jumps added up, is part of `error`. It is 0 for noise that
+             passes through 0 there, as the paper's equation (6) does at u = 1/2
     Differs  from the paper: inputs are compared by their greatest distance, so that k is the sum of
-             the slopes; code with a jump (round, sign, cases) is refused, having no k
+             the slopes; an input with a range of one number has none. Rounding has no k
     Checked  tests/verify/test_closeness.py
 
     >>> found = closeness(lambda u, v: u * v, {"u": (0, 1), "v": (0, 1)})
@@ -73,8 +93,48 @@ def closeness(
     (Fraction(2, 1), True)
     """
     expression = trace(code) if callable(code) else code
-    error = analyse(expression, ranges, format=format, ulps=ulps, pieces=pieces)
-    steps, machine = table(expression), machine_of(format, ulps)
+    settings: dict[str, Any] = {"format": format, "ulps": ulps, "pieces": pieces}
+    lipschitz, error, jumps = _close(expression, expression, ranges, settings)
+    return Closeness(lipschitz=lipschitz, error=error + jumps)
+
+
+def _close(
+    meaning: Expression,
+    code: Expression,
+    ranges: Mapping[str, tuple[Number, Number]],
+    settings: Mapping[str, Any],
+) -> tuple[Fraction, Fraction, Fraction]:
+    """k, the error of the code, and all jumps of what it means, within these ranges."""
+    border = _border(meaning)
+    if border is None:
+        error = analyse(code, ranges, **settings)
+        return _steepness(meaning, error.box, settings), error.error, ZERO
+    name, at, sides, others = border
+    if name not in ranges or rational(ranges[name][0], name) > rational(ranges[name][1], name):
+        problem, remedy = "lacks an input, or has an empty one", f"pass (low, high) for {name}"
+        raise InvalidParameter("ranges", problem=problem, remedy=remedy)
+    low, high = (rational(end, name) for end in ranges[name])
+    found = [
+        _close(side, code, {**ranges, name: (max(low, first), min(high, last))}, settings)
+        for side, first, last in zip(sides, (low, at), (at, high), strict=True)
+        if max(low, first) < min(high, last) or max(low, first) == min(high, last) == low == high
+    ]
+    jump = sum((jumps for *_, jumps in found), ZERO)
+    if low <= at <= high:
+        there = {**ranges, name: (at, at)}
+        used = [{key: there[key] for key in names(one)} for one in (*sides, *others)]
+        values = [
+            analyse(one, ends, **settings).conclusion.real
+            for one, ends in zip((*sides, *others), used, strict=True)
+        ]
+        jump += max(end for _, end in values) - min(end for end, _ in values)
+    return max(k for k, *_ in found), max(error for _, error, _ in found), jump
+
+
+def _steepness(expression: Expression, box: Box, settings: Mapping[str, Any]) -> Fraction:
+    """The greatest sum of slopes over a box."""
+    steps, machine = table(expression), machine_of(settings["format"], settings["ulps"])
+    varying = {name for name, low, high in box if low < high}
 
     def steepest(box: Box) -> Derivation:
         judged: dict[int, Judgement] = {}
@@ -82,9 +142,8 @@ def closeness(
         inside = {name: (low, high) for name, low, high in box}
         for index, node in enumerate(steps.expressions):
             if isinstance(node, Variable | Sample):
-                real, moves[index] = inside[node.name], Fraction(1)
-            elif isinstance(node, Piecewise):
-                raise NoBound("code with cases may jump; pass the code of one case")
+                real = inside[node.name]
+                moves[index] = Fraction(node.name in varying)
             else:
                 places = steps.below[index]
                 square = len(places) == 2 and places[0] == places[1]
@@ -97,8 +156,72 @@ def closeness(
         root = judged[len(judged) - 1]
         return Derivation("LIPSCHITZ", expression, Judgement(root.real, root.real, most), (), box)
 
-    found = split(steepest, error.box, most=pieces)
-    return Closeness(lipschitz=found.error, error=error.error)
+    return split(steepest, box, most=settings["pieces"]).error
+
+
+def _border(
+    expression: Expression,
+) -> tuple[str, Fraction, tuple[Expression, Expression], tuple[Expression, ...]] | None:
+    """An input, where it turns a sign or a case, what the code means on both sides, and there."""
+    steps = table(expression)
+    for index, node in enumerate(steps.expressions):
+        if isinstance(node, Piecewise):
+            if node.condition.relation == "==":
+                raise NoBound("a case of one number alone is no side; leave it out")
+            then, otherwise = (_with(steps, index, side) for side in (0, 1))
+            return node.condition.name, node.condition.bound, (then, otherwise), ()
+        if isinstance(node, Sign):
+            name, slope, constant = _line(steps, steps.below[index][0])
+            if name is None or not slope:
+                raise NoBound("a sign of something else than one input's distance from a number")
+            below, zero, above = (_with(steps, index, Constant(s)) for s in (-1, 0, 1))
+            sides = (below, above) if slope > 0 else (above, below)
+            return name, -constant / slope, sides, (zero,)
+    return None
+
+
+def _with(steps: Table, at: int, by: Expression | int) -> Expression:
+    """The whole with something else for a step: an expression, or one of its two cases."""
+    made: list[Expression] = []
+    for index, node in enumerate(steps.expressions):
+        below = [made[place] for place in steps.below[index]]
+        if index == at:
+            made.append(below[by] if isinstance(by, int) else by)
+            continue
+        cases = isinstance(node, Piecewise)
+        parts = ("then", "otherwise") if cases else ("left", "right")[: len(below)]
+        parts = ("argument",) if len(below) == 1 else parts
+        changed: Any = dict(zip(parts, below, strict=True))
+        made.append(replace(node, **changed))
+    return made[-1]
+
+
+def _line(steps: Table, root: int) -> tuple[str | None, Fraction, Fraction]:
+    """(x, s, c) if a step is s x + c for an input x; x is None where it is no such line."""
+    name, slope, constant = None, Fraction(0), Fraction(0)
+    stack = [(root, Fraction(1))]
+    while stack:
+        place, weight = stack.pop()
+        node, below = steps.expressions[place], steps.below[place]
+        match node:
+            case Constant():
+                constant += weight * node.value
+            case Variable() | Sample() if name in (None, node.name):
+                name, slope = node.name, slope + weight
+            case Add() | Subtract():
+                other = weight if isinstance(node, Add) else -weight
+                stack += [(below[0], weight), (below[1], other)]
+            case Negate():
+                stack.append((below[0], -weight))
+            case Multiply(left=Constant(value=factor)):
+                stack.append((below[1], weight * factor))
+            case Multiply(right=Constant(value=factor)):
+                stack.append((below[0], weight * factor))
+            case Divide(right=Constant(value=divisor)) if divisor:
+                stack.append((below[0], weight / divisor))
+            case _:
+                return None, Fraction(0), Fraction(0)
+    return name, slope, constant
 
 
 def apart(distance: Number, inputs_apart: Number, *, lipschitz: Number, error: Number) -> bool:
@@ -121,6 +244,29 @@ def apart(distance: Number, inputs_apart: Number, *, lipschitz: Number, error: N
     if min(wide, near, k, delta) < 0:
         raise InvalidParameter("distance", problem="or another is below 0", remedy="pass distances")
     return wide > k * near + 2 * delta
+
+
+def least_shift(states: int, draws: int) -> Fraction:
+    """How far from independent uniforms the draws of a generator with so many states must be.
+
+    Law      delta_0 of equation (1), in the maximum norm, rounded down
+    Theorem  delta_0 >= 1/(2 states**(1/draws)): a generator that goes on from its state alone gives
+             at most `states` sequences of draws, and all points of the unit cube but those of
+             measure 0 must be within delta_0 of one: cubes of volume (2 delta_0)**draws cover it
+    Source   paper 000, section 4.1: with N numbers there are N pairs
+    Checked  tests/verify/test_within.py
+
+    >>> least_shift(2**32, 1) == Fraction(1, 2**33), least_shift(2**32, 2) == Fraction(1, 2**17)
+    (True, True)
+    """
+    count, several = whole(states, "states", least=1), whole(draws, "draws", least=1)
+    scaled, low, high = count << (64 * several), 0, 1
+    while high**several < scaled:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle**several >= scaled else (middle, high)
+    return Fraction(1 << 64, 2 * high)
 
 
 def wasserstein(one: FiniteLaw, other: FiniteLaw) -> Fraction:

@@ -18,7 +18,7 @@ from lastbit.verify.language.evaluation import real_value
 from lastbit.verify.language.expressions import Add, Expression, Variable
 from lastbit.verify.noise_shape import Unrecognised, library_grid, noise_direction
 from lastbit.verify.rounding import Code, Setting, Ulps, followed_code, general_excess, setting_of
-from lastbit.verify.running.uniforms import Uniform, draw_error
+from lastbit.verify.running.uniforms import Generator, draw_error
 
 _PRECISION = 192
 
@@ -92,7 +92,7 @@ def declared_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Uniform | None = None,
+    uniform: Generator | None = None,
     parameters: Mapping[str, Any] | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,

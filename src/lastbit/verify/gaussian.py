@@ -22,7 +22,7 @@ from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.rounding import Setting, followed_code, setting_of
-from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Generator, draw_error
 
 _PRECISION = 192
 _ROOT_BITS = 160
@@ -204,7 +204,7 @@ def gaussian_certificate(
     cell: Number,
     region: tuple[Number, Number],
     accepted: Callable[..., Any] | None = None,
-    uniform: Uniform | None = None,
+    uniform: Generator | None = None,
     parameters: Mapping[str, Any] | None = None,
     format: Format = BINARY64,
     ulps: Mapping[str, Number] | None = None,
@@ -395,7 +395,7 @@ def _renamed(node: Expression, named: Mapping[Expression, Variable]) -> Expressi
 # ---------------------------------------------------------------- how far it strays
 
 
-def _relative(sampler: Normal, uniform: Uniform) -> bool:
+def _relative(sampler: Normal, uniform: Generator) -> bool:
     """Whether draws are relatively near to t, however small it is."""
     return isinstance(uniform, FullPrecision) and sampler.radial != "s" and not sampler.backward
 
@@ -494,7 +494,7 @@ def _parts(
         yield Part(t, part, errors, test)
 
 
-def _drawn(uniform: Uniform, inside: Interval) -> Fraction:
+def _drawn(uniform: Generator, inside: Interval) -> Fraction:
     """How far draws are off that stand for uniforms of an interval."""
     off = draw_error(uniform)
     if isinstance(uniform, FullPrecision) and inside[0] >= power_of_two(uniform.least_exponent):

@@ -23,7 +23,15 @@ from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, Interval,
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import Expression, Table, table
-from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error, model_of
+from lastbit.verify.running.uniforms import (
+    FullPrecision,
+    Generator,
+    Grid,
+    Uniform,
+    Within,
+    draw_error,
+    model_of,
+)
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
@@ -47,10 +55,16 @@ def library_grid(format: Format) -> Grid:
 
 def generator_of(
     uniform: object, format: object, *, default: Callable[[Format], Uniform]
-) -> Uniform:
+) -> Generator:
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
+    if isinstance(uniform, Within):
+        if uniform.delta_0 < power_of_two(-_significand(format) - 1):
+            problem = "is nearer to the reals than numbers of this format are"
+            remedy = f"pass a delta_0 of 2**-{_significand(format) + 1} or more"
+            raise InvalidParameter("uniform", problem=problem, remedy=remedy)
+        return uniform
     found = model_of(default(format) if uniform is None else uniform)
     last = found.size - 1  # its finest numbers are those next to 0 and to 1
     drawn = {Fraction(found.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
@@ -411,12 +425,14 @@ class Cut:
     omega: Fraction
 
 
-def cut_beyond(side: Side, far: Fraction, *, uniform: Uniform, format: Format) -> Cut | None:
+def cut_beyond(side: Side, far: Fraction, *, uniform: Generator, format: Format) -> Cut | None:
     """A cut beyond which the ideal noise exceeds `far`; None if the generator is too coarse there.
 
     Theorem  let the draw be off by a step s of u. If t is proportional to u and s is relative, the
              modulus is b ln(1 + s) everywhere. Else ln is steepest at the cut c, where t and t'
-             are |beta| s apart: b ln((c + |beta| s)/c), which grows like exp(far/b) s
+             are |beta| s apart: b ln((c + |beta| s)/c), which grows like exp(far/b) s. A generator
+             that is not monotone may draw the cut for a smaller t: b ln(c/(c - |beta| s)), and the
+             cut is a number of the format
     """
     factor = abs(side.log[0])
     with working_precision(_PRECISION):
@@ -437,7 +453,12 @@ def cut_beyond(side: Side, far: Fraction, *, uniform: Uniform, format: Format) -
         t = (-(-most // step) - 1) * step  # strictly below
         if t > 0 and _is_steady(side, side.u(t), format):
             boundary = t * grown + moved
-            omega = _modulus(factor, boundary / t)
+            ratio = boundary / t
+            if isinstance(uniform, Within):
+                if t <= moved or not format.holds(side.u(t)):
+                    continue
+                ratio = t / (t - moved)
+            omega = _modulus(factor, ratio)
             # the generator may draw nothing as small as the cut
             return Cut(side.u(t), t, boundary, omega) if t >= least else None
     return None

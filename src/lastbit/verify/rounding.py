@@ -27,7 +27,7 @@ from lastbit.verify.noise_shape import (
     sides,
 )
 from lastbit.verify.running.code import Code as NamedCode
-from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Generator, Uniform, draw_error
 from lastbit.verify.tracing.agreement import beside, noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.trace import Followed, arguments_of, followed
@@ -60,7 +60,7 @@ class Setting:
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
-    uniform: Uniform
+    uniform: Generator
     cell: Fraction
     region: Interval
     values: Interval = _OF_THE_REGION
@@ -162,7 +162,7 @@ class Setting:
 def setting_of(
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Uniform | None,
+    uniform: Generator | None,
     format: Format,
     ulps: Ulps | None,
     *,
@@ -334,7 +334,7 @@ def rounding_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Uniform | None = None,
+    uniform: Generator | None = None,
     parameters: Mapping[str, Any] | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
@@ -387,7 +387,7 @@ def certified_sums(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Uniform | None = None,
+    uniform: Generator | None = None,
     wanted: Interval | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
@@ -403,6 +403,11 @@ def certified_sums(
     the same but for a cell. `code` is what computes it, as part of which `role`: it is called where
     its results turn, and must agree. `refuse` looks at the analysis before the checker does.
     """
+    infinite = any(row[1:] in (["inf"], ["-inf"]) for one in code for row in one.rows)
+    if infinite and role != "mechanism":
+        raise NotCertified(
+            "the code returns an infinity and does not round; return it beside a rounded result"
+        )
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
     found, scale = sides(programs)

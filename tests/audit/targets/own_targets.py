@@ -89,6 +89,12 @@ def nearer(points: NDArray[np.float64], far: float) -> NDArray[np.float64]:
 
 
 def _points() -> Iterator[Target]:
+    vector = mechanisms.NormLaplace(sensitivity=1, epsilon=1, norm="Linf", dimension=3)
+
+    def first_of_three(value, size):
+        return np.array([vector.release([value, value, value])[0] for _ in range(size)])
+
+    yield our_target("NormLaplace", first_of_three, 1, values=(0, 1), step=1)
     lattice = mechanisms.PlanarLaplace(epsilon=1, within=1, grid="1/64")
     polar = mechanisms.PolarLaplace(
         epsilon=1, within=200, unit="m", cell=4, half_width=2000, inputs=1000

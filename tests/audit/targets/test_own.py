@@ -60,6 +60,7 @@ SLOW = {  # one release at a time
     "lastbit private_quantile": 100,
     "lastbit private_trimmed_mean": 100,
     "lastbit private_variance": 100,
+    "lastbit NormLaplace": 1_000,
     "lastbit StableValue": 2_000,
     "lastbit ProposeTestRelease": 1_000,
 }
@@ -182,6 +183,7 @@ def test_a_tenth_of_smooth_noise_is_caught_by_the_law(noise, delta):
 
 # why samples of this very target show no tenth, and what does
 OTHERWISE = {
+    "lastbit NormLaplace": "one coordinate of three; the vector: tests/laws/test_norms.py",
     "lastbit PlanarLaplace": "one coordinate, for the bits; the point: ', which is nearer'",
     "lastbit PolarLaplace": "one coordinate, for the bits; the point: ', which is nearer'",
     "lastbit planar_laplace": "one coordinate, for the bits; the point: ', which is nearer'",

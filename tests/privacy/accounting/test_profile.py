@@ -246,6 +246,7 @@ MECHANISMS = [
     lb.Histogram(keys=["a", "b", "c"], epsilon=1, keys_per_person=2),
     lb.AboveThreshold(threshold=10, epsilon=1),
     lb.ExponentialQuantile("1/2", epsilon=1, lower=0, upper=10),
+    lb.NormLaplace(sensitivity=1, epsilon=1, norm="Linf", dimension=3),
     lb.Poll(epsilon=1),
     lb.RoundedLaplace(sensitivity=1, epsilon=1, cell="1/4", bound=10),
     lb.SmoothNoise(epsilon=1, grid="1/1024"),
@@ -301,7 +302,8 @@ def test_the_loss_of_gaussian_noise_is_its_exact_curve(noise):
 
 
 def test_vectors_with_next_to_no_gaussian_noise_are_refused():
-    assert lb.Gaussian(sensitivity=2, rho=1, dimension=3).loss.variance == 2
+    vector = lb.Gaussian(sensitivity=2, rho=1, dimension=3).loss
+    assert vector == lb.DiscreteGaussianVectorLoss(2, 4)
     with pytest.raises(InvalidParameter, match="ZCDP"):
         _ = lb.Gaussian(sensitivity=2, rho=8, dimension=3).loss
     with pytest.raises(InvalidParameter, match="publish the value"):

@@ -229,6 +229,10 @@ class MechanismRule:
         match mechanism:
             case mechanisms.Laplace() | mechanisms.RoundedLaplace() | mechanisms.Histogram():
                 return _by_norm(mechanism, here, there, "L1")
+            case mechanisms.NormLaplace():
+                return _by_norm(mechanism, here, there, mechanism.norm)
+            case mechanisms.Gaussian(coordinates=parts) if parts and parts.sensitivities:
+                return _by_coordinate(mechanism, parts.sensitivities, here, there)
             case mechanisms.Gaussian():
                 return _by_norm(mechanism, here, there, "L2")
             case mechanisms.ByRate() | mechanisms.ReportNoisyMax() | mechanisms.AboveThreshold():
@@ -269,6 +273,28 @@ def _by_norm(mechanism: Any, here: Any, there: Any, norm: Norm) -> Observed:
     at = far if beyond else min(far, Fraction(mechanism.sensitivity))  # L2 was rounded up
     declared = None if beyond else priced(mechanism.guarantee)
     return Observed(distance=far, beyond=beyond, costs=_cost(mechanism, at), declared=declared)
+
+
+def _by_coordinate(
+    mechanism: mechanisms.Gaussian, declared: tuple[Fraction, ...], here: Any, there: Any
+) -> Observed:
+    """Noise for each coordinate: none moves by more than declared for it."""
+    one, other = _array(here), _array(there)
+    wanted = (len(declared),)
+    if one is None or other is None or one.shape != wanted or other.shape != wanted:
+        return Observed(distance=math.inf, beyond=True, costs=_EVERYTHING)
+    pairs = zip(one.tolist(), other.tolist(), strict=True)
+    gaps = [differences([before], [after]) for before, after in pairs]
+    moved = [sum(gap, Fraction(0)) for gap in gaps if gap is not None]
+    if len(moved) < len(gaps):
+        return Observed(distance=math.inf, beyond=True, costs=_EVERYTHING)
+    far = distance(here, there, "L2")
+    if far == 0:
+        return Observed(distance=far)
+    beyond = any(gap > most for gap, most in zip(moved, declared, strict=True))
+    costs = priced(mechanism.guarantee_at(moved))
+    promised = None if beyond else priced(mechanism.guarantee)
+    return Observed(distance=far, beyond=beyond, costs=costs, declared=promised)
 
 
 def _together(mechanism: Any, here: Any, there: Any, releases: int) -> Observed:

@@ -39,7 +39,7 @@ from lastbit.privacy import ZCDP, ApproxDP, Guarantee, PureDP
 
 _MECHANISMS = (
     *("AboveThreshold", "Exponential", "ExponentialQuantile", "Gaussian", "Histogram", "Laplace"),
-    *("PermuteAndFlip", "PlanarLaplace", "PolarLaplace", "ProposeTestRelease"),
+    *("NormLaplace", "PermuteAndFlip", "PlanarLaplace", "PolarLaplace", "ProposeTestRelease"),
     *("RandomizedResponse", "ReportNoisyMax", "RoundedLaplace", "SmoothNoise", "SmoothStatistic"),
     *("Snapping", "StableValue", "ThresholdedHistogram"),
 )

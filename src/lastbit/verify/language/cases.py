@@ -6,19 +6,27 @@ Theorem  let a part x of a computation be compared with a number c, let the code
          step is a function of its operands, and those of numbers alone are computed by Python in
          the code as they are here, rounded to the nearest float; a step that Python keeps exact is
          another number, unless a float holds it, and then the two ends differ and nothing is found
+Theorem  let code return a float x where it is at most c, and an infinity elsewhere. With d the next
+         float above c, its result is min(x, d) with another name for d: no float lies between, and
+         no x that is returned is d. So the two tell the same, and min(x, d) is what is judged; with
+         one infinity for both sides the code tells less. (Mechanism 2 of paper 000)
 Differs  x must be a part of f(x): a part that is compared and used no more could fail unseen
 Checked  tests/verify/test_one_rounding.py; the checker finds both again, `checker/steps.py`
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from lastbit.errors import NotCertified, Overflow
 from lastbit.verify.error_bounds.formats import BINARY64
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, table
-from lastbit.verify.running.uniforms import Uniform
+from lastbit.verify.running.uniforms import Generator, draw_range
+
+INFINITE = ex.Fails("infinity")
+"""What code means that returns `math.inf`."""
 
 
 def clamp_of_cases(
@@ -38,6 +46,46 @@ def clamp_of_cases(
     return None
 
 
+def clamp_of_infinities(
+    part: Expression, relation: str, bound: Fraction, then: Expression, otherwise: Expression
+) -> Expression | None:
+    """A clamp just beyond the bound for a result that is infinite there; None if it is no such.
+
+    What is returned inside must be the part itself, or its clamp by another bound: else a result
+    inside could have the name of what is outside.
+
+    >>> x, most = ex.Variable("x"), Fraction(8)
+    >>> clamp_of_infinities(x, "<", most, x, INFINITE)
+    Clamp(argument=Variable(name='x'), low=None, high=Fraction(8, 1))
+    """
+    for kept, other, above in ((then, otherwise, True), (otherwise, then, False)):
+        if other != INFINITE or not BINARY64.holds(bound):
+            continue
+        inside = part.argument if isinstance(part, ex.Absolute) else part
+        if inside is not part and not above:
+            return None  # infinite around 0
+        outer = bound
+        if (relation == "<=") == above:  # the bound itself is inside
+            outer = Fraction(math.nextafter(float(bound), math.inf if above else -math.inf))
+        low, high = (None, outer) if above else (outer, None)
+        low = -outer if inside is not part else low
+        if _is_same(kept, inside):
+            return ex.Clamp(kept, low, high)
+        if isinstance(kept, ex.Clamp) and _is_same(kept.argument, inside):
+            fits = (low is None or kept.low is None or kept.low <= low) and (
+                high is None or kept.high is None or kept.high >= high
+            )
+            apart = (high is None or kept.low is None or kept.low < high) and (
+                low is None or kept.high is None or kept.high > low
+            )
+            return ex.Clamp(kept, low, high) if fits and apart else None
+    return None
+
+
+def _is_same(one: Expression, other: Expression) -> bool:
+    return len(set(table(ex.Add(one, other)).below[-1])) == 1
+
+
 def without_cases_of(name: str, expression: Expression) -> Expression:
     """The same with cases of this input as clamps, where they are."""
     if not isinstance(expression, ex.Piecewise):
@@ -52,7 +100,7 @@ def without_cases_of(name: str, expression: Expression) -> Expression:
     return ex.Piecewise(condition, then, otherwise) if found is None else found
 
 
-def without_failures(expression: Expression, uniform: Uniform) -> Expression:
+def without_failures(expression: Expression, uniform: Generator) -> Expression:
     """The same without failures that no draw leads to; `NotCertified` for those that one does.
 
     A failure is seen, and what is drawn then is missing elsewhere: so none may happen.
@@ -65,6 +113,11 @@ def without_failures(expression: Expression, uniform: Uniform) -> Expression:
             return without_failures(parts[0 if holds else 1], uniform)
         then, otherwise = (without_failures(part, uniform) for part in parts)
         return ex.Piecewise(expression.condition, then, otherwise)
+    if expression == INFINITE:
+        raise NotCertified(
+            "the code returns an infinity by its value or its draw alone; return it where the "
+            "rounded result lies beyond a bound, as in: k if abs(k) <= 16.0 else math.inf"
+        )
     if isinstance(expression, ex.Fails):
         raise NotCertified(
             f"the code raises {expression.name} for some values or draws, and that is seen; clamp "
@@ -73,11 +126,11 @@ def without_failures(expression: Expression, uniform: Uniform) -> Expression:
     return expression
 
 
-def _answer(condition: ex.Condition, uniform: Uniform) -> bool | None:
+def _answer(condition: ex.Condition, uniform: Generator) -> bool | None:
     """Whether a condition on u holds for all draws, or for none; None if for some or not on u."""
     if condition.name != "u":
         return None
-    least, most = (Fraction(uniform.point(index)) for index in (0, uniform.size - 1))
+    least, most = draw_range(uniform)
     if condition.relation == "==":
         return None if least <= condition.bound <= most else False
     first, last = condition.holds(least), condition.holds(most)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import floor_log2, rational, whole
+from lastbit.exact import Number, floor_log2, nonnegative, positive, probability, rational, whole
 from lastbit.sampling import uniform_below
 
 _FINE = 62
@@ -139,13 +140,101 @@ class Grid:
         return {"model": "grid", "bits": self.bits, "offset": offset, "first": self.first}
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Within:
+    """A generator of which one thing is known: a draw is within delta_0 of a uniform real.
+
+    Law      draws are numbers of the format from 0 to 1. Each of them, u', whatever those before
+             it were, has a joint law with a uniform real u, independent of those before, under
+             which abs(u' - u) <= delta_0 always
+    Theorem  (distribution) that is so iff abs(P[u' <= x] - x) <= delta_0 for all x, given those
+             before. (several draws) the reals of all draws are then independent, so q draws are
+             within delta_0 of q independent uniforms in the maximum norm, as equation (1) asks
+    Proof    If, take u with P[u' < x] <= u <= P[u' <= x] at x = u': both ends are within delta_0 of
+             x. Only if: u' <= x implies u <= x + delta_0, and u <= x - delta_0 implies u' <= x.
+             Draw by draw, each real is uniform given all before: so they are independent
+    Source   paper 000, section 4.1; Wasserstein's distance of a law from the uniform one
+    Differs  neither monotone in u nor of known values, so a cut of the noise needs room on both
+             sides: docs/theory/generators.md
+    Checked  tests/verify/test_within.py; the checker, `spread` in `checker/intervals.py`
+
+    >>> Within("1e-12").delta_0 == Fraction(1, 10**12)
+    True
+    """
+
+    delta_0: Fraction
+
+    def __init__(self, delta_0: Number) -> None:
+        off = positive(delta_0, "delta_0")
+        if off >= Fraction(1, 2):
+            remedy = "pass, say, 2**-40"
+            raise InvalidParameter("delta_0", problem="is 1/2 or more: a constant", remedy=remedy)
+        object.__setattr__(self, "delta_0", off)
+
+    @classmethod
+    def of_law(cls, law: Mapping[Any, Any]) -> Within:
+        """A generator whose values and probabilities are known: a bias, values that never come.
+
+        >>> Within.of_law({0: "1/4", "1/4": "1/4", "1/2": "3/8", "3/4": "1/8"})
+        Within(delta_0=Fraction(3, 8))
+        """
+        chances = {
+            rational(x, "law"): probability(p, "law", remedy="pass, say, 1/4")
+            for x, p in law.items()
+        }
+        if sum(chances.values()) != 1 or min(chances) < 0 or max(chances) > 1:
+            problem = "is not one of numbers from 0 to 1 with probabilities that add up to 1"
+            raise InvalidParameter("law", problem=problem, remedy="pass all of them")
+        far, below = Fraction(0), Fraction(0)
+        for x, chance in sorted(chances.items()):
+            if chance:
+                far = max(far, abs(x - below), abs(x - below - chance))
+                below += chance
+        return cls(far)
+
+    @classmethod
+    def of_bits(cls, bits: int, bias: Number) -> Within:
+        """Numbers k/2**bits made of bits that are 1 with a probability within `bias` of 1/2.
+
+        Each bit so, whatever those before it were: they may depend on one another.
+
+        Theorem  delta_0 = 2 c/(1 - 2 c) + (1/2 + c)**bits, c the bias. Let D(n) bound
+                 abs(P[u' <= x] - x) for n bits. The first bit halves the range: for both halves
+                 D(n) <= c + (1/2 + c) D(n-1), and D(0) = 1
+
+        >>> float(Within.of_bits(53, Fraction(1, 2**60)).delta_0)
+        1.12...e-16
+        """
+        count, off = whole(bits, "bits", least=1), nonnegative(bias, "bias")
+        if count > 53 or off >= Fraction(1, 2):
+            problem, remedy = "or bias is too large", "pass at most 53 bits, a bias below 1/2"
+            raise InvalidParameter("bits", problem=problem, remedy=remedy)
+        far = 2 * off / (1 - 2 * off) + (Fraction(1, 2) + off) ** count
+        unit = Fraction(1, 1 << 128)
+        return cls(-(-far // unit) * unit)  # rounded up: its digits would fill a page
+
+    def written(self) -> dict[str, Any]:
+        return {"model": "within", "delta_0": str(self.delta_0)}
+
+
 Uniform: TypeAlias = FullPrecision | Grid
 """`size` floats in increasing order: `point(k)` is that of the number k, `below(k)` is exactly
 P(the draw's number < k), `number(real)` is that of the float which a uniform real is drawn as, and
 at the numbers of `landmarks()` code is likely to change its ways: probes begin there."""
 
 
-def draw_error(uniform: Uniform) -> Fraction:
+Generator: TypeAlias = Uniform | Within
+"""What certificates of rounded noise can be about: exact models, or an error alone."""
+
+
+def draw_range(uniform: Generator) -> tuple[Fraction, Fraction]:
+    """The least and the greatest number that may be drawn."""
+    if isinstance(uniform, Within):
+        return Fraction(0), Fraction(1)
+    return Fraction(uniform.point(0)), Fraction(uniform.point(uniform.size - 1))
+
+
+def draw_error(uniform: Generator) -> Fraction:
     """How far a draw can be from the uniform real that it stands for.
 
     Theorem  the reals from below(k) to below(k + 1) become point(k). How far their ends are from it
@@ -155,6 +244,8 @@ def draw_error(uniform: Uniform) -> Fraction:
     >>> draw_error(Grid(3)), draw_error(FullPrecision(53))
     (Fraction(1, 8), Fraction(1, 9007199254740992))
     """
+    if isinstance(uniform, Within):
+        return uniform.delta_0
     ends = (0, uniform.size - 1)
     return max(
         abs(uniform.below(k + after) - Fraction(uniform.point(k))) for k in ends for after in (0, 1)

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import Untraceable
 from lastbit.verify.language.expressions import Condition
-from lastbit.verify.running.uniforms import Uniform
+from lastbit.verify.running.uniforms import Generator, Grid, Within
 from lastbit.verify.tracing.markers import Computed
 from lastbit.verify.tracing.screening import library_name
 from lastbit.verify.tracing.steps import Outcome, Rows, outcome, replayed
@@ -94,7 +94,7 @@ def points(
 
 
 def noise_points(
-    cell: Fraction, region: tuple[Fraction, Fraction], uniform: Uniform
+    cell: Fraction, region: tuple[Fraction, Fraction], uniform: Generator
 ) -> dict[str, list[float]]:
     """Values at edges and middles of cells, uniforms from the least to the greatest.
 
@@ -105,6 +105,8 @@ def noise_points(
     near = {low, low + 1, high - 1, high, -1, 0, 1, *range(low, high, step)}
     halves = sorted(k for index in near for k in (2 * index, 2 * index + 1))
     values = [x for half in halves for x in beside(half * cell / 2)]
+    if isinstance(uniform, Within):  # of which no values are known: those of most libraries
+        uniform = Grid(53)
     last = uniform.size - 1
     numbers = {0, 1, 2, last - 2, last - 1, last}
     for power in range(1, 53, 3):

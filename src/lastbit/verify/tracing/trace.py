@@ -33,7 +33,7 @@ import numpy as np
 
 from lastbit.errors import InvalidParameter, LastbitError, Untraceable, WrongType
 from lastbit.exact import rational
-from lastbit.verify.language.cases import clamp_of_cases
+from lastbit.verify.language.cases import INFINITE, clamp_of_cases, clamp_of_infinities
 from lastbit.verify.language.expressions import (
     Condition,
     Constant,
@@ -235,7 +235,8 @@ def _by_value(rows: Rows) -> list[tuple[Any, ...]]:
         if name in ("int", "fraction"):
             key = ("number", Fraction(parts[0]))
         elif name in ("float", "numpy.float64"):
-            key = ("number", Fraction(float.fromhex(parts[0])))
+            value = float.fromhex(parts[0])
+            key = ("number", value if math.isinf(value) else Fraction(value))
         places.append(known.setdefault(key, len(known)))
     return list(known)
 
@@ -280,7 +281,10 @@ class _Tracer:
             if isinstance(condition, Condition):
                 rest = (condition.name, condition.relation, str(condition.bound))
                 return Piecewise(condition, then, otherwise), Step("case", (yes, no), rest)
-            clamped = clamp_of_cases(condition.expression, condition.bound, then, otherwise)
+            cases = condition.bound, then, otherwise
+            clamped = clamp_of_cases(condition.expression, *cases)
+            if clamped is None:
+                clamped = clamp_of_infinities(condition.expression, condition.relation, *cases)
             if clamped is None:
                 raise condition.refusal()
             below = (condition.relation, str(condition.bound))
@@ -290,6 +294,12 @@ class _Tracer:
             return result, Step("raise", rest=(result.name,))
         if type(result) is Traced:
             expression, step, _ = marked(result)
+        elif isinstance(result, float) and math.isinf(result):
+            # a name for what is outside: only of a mechanism's result, whose callers may_fail
+            self.failures.append(
+                Untraceable(f"{self.copies.place()} returns an infinity; return one number")
+            )
+            expression, step = INFINITE, constant_step(result)
         else:
             try:
                 expression, step = Constant(rational(result, "result")), constant_step(result)
