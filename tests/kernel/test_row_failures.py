@@ -190,7 +190,8 @@ def without_the_least_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     changed = own.replace("draw.shift + 1) >= _WIDE", "draw.shift) >= _WIDE")
     assert changed != own
     scope = dict(vars(noise))
-    exec(compile(f"from __future__ import annotations\n{changed}", "mutant", "exec"), scope)
+    text = f"from __future__ import annotations\n{changed}"
+    exec(compile(text, "mutant", "exec"), scope)  # noqa: S102
     monkeypatch.setattr(noise, "rank_distances", scope["rank_distances"])
 
 
