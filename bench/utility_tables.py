@@ -493,6 +493,8 @@ def main() -> None:
     parser.add_argument("--without", action="append", default=[], choices=list(PEERS))
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
+    if options.runs is not None and options.runs < 2:
+        parser.error("--runs is below 2: half of a peer's releases choose its setting")
     console = Console(highlight=False)
     if not options.page:
         reason = install(DATA)
