@@ -199,7 +199,16 @@ class Draw:
         if depth <= 0 or self.rng.random() < 0.15:
             return str(
                 self.one(
-                    "x", "money", "x", "money", "1e300", "-1e300", "1e-300", "0.1", "0.0", "2.5"
+                    "x",
+                    "money",
+                    "x",
+                    "money",
+                    "power(10.5, 290)",
+                    "-exp(700.5)",
+                    "1e-300",
+                    "0.1",
+                    "0.0",
+                    "2.5",
                 )
             )
         a, b = self.number(d), self.number(d)
@@ -212,7 +221,7 @@ class Draw:
                 f"round({a}, {self.whole(0)})",
                 f"CAST({self.text(d)} AS DOUBLE)", f"CAST({self.whole(d)} AS DOUBLE)",
                 f"CASE WHEN {self.truth(d)} THEN {a} END", f"coalesce({a}, {b})",
-                f"bin({a}, -1e300, 0, 0.1, 1e300)", f"clamp({a}, -1e300, 1e300)",
+                f"bin({a}, -9e17, 0, 0.1, 9e17)", f"clamp({a}, -9e17, 9e17)",
             )
         )  # fmt: skip
 
@@ -285,10 +294,39 @@ class Draw:
     def bounds(self) -> tuple[Any, Any]:
         """Of all sizes: also beyond what 64 bits, doubles and our own limits hold."""
         low = self.one(
-            0, 0, -10, "0.1", "-1e-9", "-1e18", -(2**62), LEAST, -(2**70), "-1e75", "-1e80"
+            0,
+            0,
+            0,
+            0,
+            0,
+            -10,
+            -10,
+            "0.1",
+            "-1e-9",
+            "-1e18",
+            -(2**62),
+            LEAST,
+            -(2**70),
+            "-1e75",
+            "-1e80",
         )
         high = self.one(
-            10, 10, 1, "0.3", "1e-300", "1e18", 2**62, MOST, 2**63, 2**70, "1e75", "1e80"
+            10,
+            10,
+            10,
+            10,
+            10,
+            100,
+            1,
+            "0.3",
+            "1e-300",
+            "1e18",
+            2**62,
+            MOST,
+            2**63,
+            2**70,
+            "1e75",
+            "1e80",
         )
         return low, high
 

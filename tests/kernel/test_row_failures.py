@@ -7,15 +7,20 @@ same: the same error, or an answer of the same columns.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import json
+import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from lastbit.errors import LastbitError
 from lastbit.kernel import Noisy, Program, answering, noise
@@ -25,10 +30,13 @@ from lastbit.release import Answer
 from lastbit.release.certifying import program_of
 from lastbit.tables import DataCard, MarginalsPlan, Session, open_session
 from lastbit.tables.compile import statement
+from tests.cli.running import lastbit
 from tests.engines.edge_tables import make_tables, statement_outcomes
 from tests.engines.running import DuckDB
 from tests.evidence import Extent
+from tests.kernel import hostile_plans, measured as neighbours
 from tests.kernel.edge_questions import KINDS, Edge, frames, questions
+from tests.kernel.genuine import Genuine, certificates
 
 Outcome = tuple[Any, ...]
 
@@ -134,6 +142,60 @@ def test_no_row_decides_whether_the_kernel_fails(
     assert not extent.is_many or seen["asked"] >= 100
 
 
+def plan_outcomes(program: Program, session: Session) -> dict[str, Outcome]:
+    """By table, what comes of a plan that the kernel has taken, whoever wrote it."""
+    known = {name: getattr(program, name) for name in Program.__slots__ if name != "_sealed"}
+    found: dict[str, Outcome] = {}
+    for place, (rows, labs) in enumerate([([], []), *neighbours.tables(program)]):
+        card = neighbours.card_of(program.card, rows, labs)
+        on_table: Any = SimpleNamespace(**known | {"card": card})
+        try:
+            Noisy.from_text(answering._noisy(on_table, session).to_text())
+            found[str(place)] = ("numbers",)
+        except Exception as error:
+            found[str(place)] = error_of(error)
+    return found
+
+
+def stretched(rng: random.Random, one: Genuine) -> str:
+    """A certificate of which one number of noise is another by many powers of ten."""
+    data = copy.deepcopy(one.data)
+    part = rng.choice(data["body"]["plan"]["parts"])
+    known = ("scale", "variance", "threshold", "rate", "shift", "ends", "penalty", "level")
+    name = rng.choice([name for name in known if name in part])
+    sizes = (1, 18, 38) if name == "threshold" else (1, 18, 38, 76, 154, 160, 308, 400)
+    factor = Fraction(10) ** (rng.choice(sizes) * rng.choice((1, -1)))
+
+    def changed(number: Any) -> Any:
+        value = Fraction(number) * factor
+        return int(value) if type(number) is int else str(value)
+
+    old = part[name]
+    part[name] = [changed(number) for number in old] if isinstance(old, list) else changed(old)
+    hostile_plans.reseal(data)
+    return json.dumps(data)
+
+
+@pytest.mark.evidence
+def test_no_row_decides_whether_a_hostile_plan_fails(session: Session) -> None:
+    """Plans that no planner of ours writes: parameters of noise far out, queries mutated."""
+    genuine, rng = certificates(), random.Random(3)
+    texts = [(stretched(rng, one), one) for one in rng.choices(genuine, k=400)]
+    hostile = hostile_plans.hostile_texts(genuine, rng, 1_600)
+    seen: Counter[str] = Counter()
+    for text, one in (*texts, *((text, one) for _, text, one in hostile)):
+        try:
+            program = Program(text, one.card)
+        except LastbitError:
+            seen["refused"] += 1
+            continue
+        found = plan_outcomes(program, session)
+        assert not differing(found), (one.name, found, text)
+        seen[found["0"][0]] += 1
+    print(dict(seen))
+    assert seen["numbers"] >= 200
+
+
 # ---------------------------------------------------------------- all that a caller sees
 
 
@@ -181,6 +243,64 @@ def test_no_row_decides_what_a_caller_sees(files: bool, tmp_path: Path, extent: 
     assert seen["answer"]
 
 
+# ---------------------------------------------------------------- the command
+
+
+CARD = """
+[table]
+name = "t"
+source = "t.parquet"
+neighbours = "add-remove"
+
+[unit]
+column = "who"
+max_rows = 3
+
+[budget]
+epsilon = 1000
+delta = 1e-3
+
+[ledger]
+path = "t.ledger"
+
+[columns]
+who = { type = "integer" }
+cat = { type = "text" }
+num = { type = "integer" }
+x = { type = "number" }
+day = { type = "date" }
+"""
+COLUMNS = ["who", "cat", "num", "x", "day"]
+ENDS = {
+    "SELECT quantile_cont(clamp(num, 0, 9), 0.1234567890123456789012345) AS q FROM t": 0,
+    "SELECT median(clamp(num, 0, 1180591620717411303424)) AS q FROM t": 2,
+    "SELECT cat, count(*) AS n FROM t GROUP BY cat": 0,
+    "SELECT avg(clamp(x / (x - x), -1e17, 1e17)) AS m FROM t WHERE day > '9999-12-30'": 0,
+    "SELECT sum(clamp(num * num * num, 0, 9)) AS s FROM t WHERE CAST(cat AS DATE) = day": 0,
+}
+"""Questions, with the exit code of each."""
+
+
+def test_no_row_decides_how_the_command_ends(tmp_path: Path, extent: Extent) -> None:
+    """Exit code, words of an error, and the columns of an answer."""
+    names = tuple(frames()) if extent.is_many else ("none", "hostile")
+    for sql, code in list(ENDS.items())[: extent.number(2, 5)]:
+        found: dict[str, Outcome] = {}
+        for name in names:
+            place = tmp_path / name
+            if not place.exists():
+                place.mkdir()
+                parquet.write_table(frames()[name][0].select(COLUMNS), place / "t.parquet")
+                (place / "card.toml").write_text(CARD)
+            asked = ("--epsilon", "1", "--delta", "1e-9", "--json")
+            result = lastbit("query", str(place / "card.toml"), sql, *asked)
+            words = result.stderr.replace(str(place), "")
+            shown = json.loads(result.stdout)["answer"]["columns"] if result.stdout else None
+            found[name] = result.exit_code, words, shown
+        assert not differing(found), (sql, found)
+        assert found["none"][0] == code, (sql, found)
+
+
 # ---------------------------------------------------------------- the holes that there were
 
 
@@ -203,6 +323,7 @@ def with_long_edges(monkeypatch: pytest.MonkeyPatch) -> None:
 HOLES = (without_the_least_weight, with_long_edges)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("hole", HOLES, ids=lambda hole: hole.__name__)
 def test_a_hole_is_found(hole: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """The questions are at the edges: each hole, opened again, shows in some of them."""
