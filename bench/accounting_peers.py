@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Parts: TypeAlias = list[tuple[str, tuple[float, ...], int]]
 DELTAS = ("1e-5", "1e-10", "1e-30")
@@ -228,13 +228,15 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     signal.signal(signal.SIGPROF, _too_long)
     package, epsilon = PEERS[sys.argv[1]]
-    asked = [(name, parts, DELTAS) for name, parts in CASES.items()]
+    asked: list[tuple[str, Any, tuple[str, ...]]] = [
+        (name, parts, DELTAS) for name, parts in CASES.items()
+    ]
     repeats = REPEATS
     if sys.argv[2:]:
         asked = [(s.name, s.parts, s.deltas) for s in SETTINGS[sys.argv[2]]]
         repeats = 1
     found = {
-        name: {d: measured(lambda p=parts, d=d: epsilon(p, float(d)), repeats) for d in deltas}
+        name: {d: measured(partial(epsilon, parts, float(d)), repeats) for d in deltas}
         for name, parts, deltas in asked
     }
     print(json.dumps({"version": version(package), "found": found}))

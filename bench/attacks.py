@@ -99,7 +99,7 @@ def _prepared(library: str) -> str:
         return ""
     for pins in wanted:
         python = python_of(PEERS[library])
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         run = subprocess.run([*pip, *pins], capture_output=True, text=True, check=False)
         with LOG.open("a", encoding="utf-8") as log:
             log.write(run.stderr)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from measure import Measurement, Step, Target, least, repeated
@@ -125,8 +127,8 @@ def scalars() -> list[Measurement]:
 def medians() -> list[Measurement]:
     """From an unsorted array to the release, and without the noise."""
     data = np.random.default_rng(0).exponential(50, SIZE)
-    bounds = {"lower": 0, "upper": 500}
-    work = {
+    bounds: Any = {"lower": 0, "upper": 500}
+    work: dict[str, Callable[[], object]] = {
         "private_median": partial(private_median, data, epsilon=1, **bounds),
         "private_median, small epsilon": partial(private_median, data, epsilon="0.01", **bounds),
         "private_median, add-remove": partial(
@@ -238,7 +240,7 @@ def _installed() -> str:
         return ""
     if not PYTHON.exists():
         return "there is no bench/.venv yet: run the benchmark `sampling` first"
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     for pins in (PEER_NEEDS, ("--no-deps", PEER_PIN)):
         run = subprocess.run([*pip, *pins], capture_output=True, text=True, check=False)
         with LOG.open("a", encoding="utf-8") as log:

@@ -18,6 +18,8 @@ import audit
 import report
 import utility_tables
 
+import lastbit
+
 PAGE = report.ROOT / "docs" / "comparison.md"
 JOBS = report.ROOT / "bench" / "tables_jobs.py"
 
@@ -214,7 +216,7 @@ def standard_job() -> Iterator[str]:
     for number, library in enumerate(peers):
         pairs = [of(rows_, section, library + ending) for _, rows_, section, ending in columns]
         if not number:
-            ours = utility_tables.lb.__version__
+            ours = lastbit.__version__
             lines = str(lines_of("lastbit"))
             rows.append([f"lastbit {ours}", lines, *(mine for mine, _ in pairs)])
         lines = str(lines_of(library.split()[0].lower()))

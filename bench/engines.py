@@ -49,7 +49,10 @@ def run(engine: str, rows: int, cores: int) -> Run:
     load = os.getloadavg()[0]
     calls = "2" if rows >= HUGE else "5" if rows > SIZES[0] else "15"
     path = table_file("visits", rows)
-    command = [sys.executable, HERE / "engines_jobs.py", engine, str(cores), path, calls]
+    command = [
+        *(sys.executable, str(HERE / "engines_jobs.py"), engine),
+        *(str(cores), str(path), calls),
+    ]
     try:
         found = subprocess.run(
             command,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from measure import Call, Measurement, Step, Target, least, repeated
@@ -132,7 +133,7 @@ def _fresh(base: int) -> str:
 def compared() -> list[Measurement]:
     """The same work by OpenDP, in an environment of its own."""
     reason = install(PEER)
-    result = {"reason": reason} if reason else times("OpenDP mechanisms")
+    result: dict[str, Any] = {"reason": reason} if reason else times("OpenDP mechanisms")
     if "reason" in result:
         return [Measurement(section=PEER, what=f"not measured: {result['reason']}", peer=True)]
     rows = []

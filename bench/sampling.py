@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -118,7 +119,7 @@ def other_laws() -> list[Measurement]:
     ]
 
 
-def against(ours: Call, reference: Call, *, count: int = SIZE, **row: object) -> Measurement:
+def against(ours: Call, reference: Call, *, count: int = SIZE, **row: Any) -> Measurement:
     """Both calls in turns, in time per draw."""
     our_time, reference_time = least(ours, reference)
     return Measurement(ours=our_time / count, reference=reference_time / count, **row)
@@ -129,7 +130,7 @@ def against(ours: Call, reference: Call, *, count: int = SIZE, **row: object) ->
 
 def scalars() -> list[Measurement]:
     generator = np.random.default_rng()
-    pairs = {
+    pairs: dict[str, tuple[Call, Call]] = {
         "discrete_laplace(10)": (partial(lb.discrete_laplace, 10), generator.laplace),
         "discrete_gaussian(σ = 10)": (
             partial(lb.discrete_gaussian, standard_deviation=10),
@@ -179,11 +180,11 @@ def first_use(draw: Callable[[str], object], size: int) -> float:
     return least(lambda: draw(next(spellings)), repeats=7)[0]
 
 
-def _laplace_of(scale: object) -> object:
+def _laplace_of(scale: Any) -> object:
     return lb.discrete_laplace(scale, size=1)
 
 
-def _gaussian_of(deviation: object) -> object:
+def _gaussian_of(deviation: Any) -> object:
     return lb.discrete_gaussian(standard_deviation=deviation, size=1)
 
 

@@ -22,7 +22,7 @@ FAIR_CONTROL = 1.8
 
 def streaming() -> list[Measurement]:
     """In a process of its own, so that its memory is its own."""
-    script = [sys.executable, Path(__file__).with_name("streaming.py")]
+    script = [sys.executable, str(Path(__file__).with_name("streaming.py"))]
     outputs = [subprocess.check_output(script, text=True) for _ in range(STREAMS)]
     results = [json.loads(output) for output in outputs]
     row = partial(Measurement, section="stream of 10^8 draws")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from measure import Call, Measurement, Step, least, repeated
@@ -28,7 +29,7 @@ def against_peers() -> list[Step]:
 def compared(name: str) -> list[Measurement]:
     """Everything a library was timed at in this run, or the reason why not."""
     reason = install(name)
-    result = {"reason": reason} if reason else times(name)
+    result: dict[str, Any] = {"reason": reason} if reason else times(name)
     if "reason" in result:
         return [Measurement(section=name, what=f"not measured: {result['reason']}", peer=True)]
     rows = []
@@ -50,7 +51,7 @@ def compared(name: str) -> list[Measurement]:
 
 def our_work() -> dict[str, tuple[str, Call, int]]:
     """For each name of work in `peers.py` its label, the same work by lastbit, and its size."""
-    work = {}
+    work: dict[str, tuple[str, Call, int]] = {}
     for name, scale in (("1", 1), ("100", 100), ("2^40", 2**40)):
         laplace = partial(lb.discrete_laplace, scale, size=VECTOR)
         gaussian = partial(lb.discrete_gaussian, standard_deviation=scale, size=VECTOR)

@@ -112,7 +112,10 @@ def child(name: str, rows: int, calls: int) -> dict[str, Any]:
     python = python_of(PEERS[name]) if name in PEERS else Path(sys.executable)
     *other, job = name.split(": ")
     path = table_file(other[0] if other else "visits", rows)
-    command = [python, HERE / "tables_jobs.py", job, path, str(calls), str(time.time())]
+    command = [
+        *(str(python), str(HERE / "tables_jobs.py"), job, str(path)),
+        *(str(calls), str(time.time())),
+    ]
     try:
         run = subprocess.run(
             command,

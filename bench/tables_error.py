@@ -30,8 +30,8 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.table import table
 from lastbit.tables.backends.engines import open_session
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.expressions import Typed
 from lastbit.tables.compile.statement import grid_integer
+from lastbit.tables.compile.steps import Typed
 from lastbit.tables.measures import weight_one
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.aggregates import count, mean

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tables_data import GROUPS, HIGH, LOW, MAX_ROWS, NAMES
 
@@ -109,7 +110,7 @@ def opendp(path: str) -> Job:
                 dp.polars.Margin(by=["region"], max_length=rows, max_groups=GROUPS),
             ],
         )
-        cost = pl.col("cost").fill_nan(0.0).fill_null(0.0)
+        cost: Any = pl.col("cost").fill_nan(0.0).fill_null(0.0)
         total = cost.dp.sum((float(LOW), float(HIGH)))
         released = (
             context.query()

@@ -78,14 +78,16 @@ def weighted(file: Path) -> dict[str, Fraction]:
     one = 1 << 20
     weight = f"CASE WHEN n > {MAX_ROWS} THEN {MAX_ROWS * one} // n ELSE {one} END"
     sums = f"SELECT dest, sum({weight}) FROM ({rows}) JOIN ({counts}) USING (tailnum) GROUP BY dest"
-    return {dest: Fraction(int(total), one) for dest, total in duckdb.sql(sums).fetchall()}
+    return {dest: Fraction(int(total), one) for dest, total in duckdb.execute(sums).fetchall()}
 
 
 def by_destination(file: Path, runs: int, **card: Any) -> dict[str, Any]:
     """Errors of counts, and how often intervals hold what they speak of."""
-    known = duckdb.sql(f"SELECT dest, count(*) FROM '{file}' WHERE tailnum IS NOT NULL GROUP BY 1")
+    known = duckdb.execute(
+        f"SELECT dest, count(*) FROM '{file}' WHERE tailnum IS NOT NULL GROUP BY 1"
+    )
     truth = dict(known.fetchall())  # the destination that no aircraft has is not one of the 104
-    everything = dict(duckdb.sql(f"SELECT dest, count(*) FROM '{file}' GROUP BY 1").fetchall())
+    everything = dict(duckdb.execute(f"SELECT dest, count(*) FROM '{file}' GROUP BY 1").fetchall())
     before_noise = weighted(file)
     errors, shown, held, seconds = [], [], [], []
     for _ in range(runs):
@@ -128,7 +130,7 @@ def five_lines(file: Path, runs: int) -> dict[str, Any]:
 def by_religion(file: Path, runs: int) -> dict[str, Any]:
     """Mean errors of count, mean age and median age in the four groups."""
     sql = "SELECT religious, count(*), avg(age), median(age) FROM '{}' GROUP BY religious"
-    truth = {key: rest for key, *rest in duckdb.sql(sql.format(file)).fetchall()}
+    truth = {key: rest for key, *rest in duckdb.execute(sql.format(file)).fetchall()}
     table = lb.table(file, each_row=True, keys={"religious": sorted(truth)})
     job = table.group_by("religious").agg(
         n=lb.count(), age=lb.mean("age", 17, 42), middle=lb.median("age", 17, 42)

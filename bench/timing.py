@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ class Timed:
         return max(self.again, self.without) / max(min(self.again, self.without), LEAST_TIME)
 
 
+def fetched(connection: Any, text: str) -> object:
+    return connection.execute(text).fetchall()
+
+
 def medians(runs: list[Callable[[], object]]) -> list[float]:
     """Of each of these, run in turns."""
     times: list[list[float]] = [[] for _ in runs]
@@ -90,7 +95,7 @@ def measured(connection: Any, rows: int, count: int) -> Iterator[Timed]:
         measures = measures_of(query)[0]
         sql = statement(query, card(), measures, secret="s", dialect=DUCKDB).sql
         texts = [sql.replace(name, table) for table in tables]
-        runs = [lambda text=text: connection.execute(text).fetchall() for text in texts]
+        runs: list[Callable[[], object]] = [partial(fetched, connection, text) for text in texts]
         found = dict(zip(tables, medians(runs), strict=True))
         calls = expression.calls if isinstance(expression, Call) else 0
         timed = Timed(family=family, calls=calls, **found)
@@ -128,7 +133,7 @@ def main() -> None:
             f" {1e3 * one.without:8.2f} without, {1e3 * one.again:8.2f} again"
         )
     if (wanted.expressions, wanted.rows) == (EXPRESSIONS, ROWS):
-        record = {"machine": report.machine(), "summary": summary}
+        record: dict[str, Any] = {"machine": report.machine(), "summary": summary}
         record["measured"] = [asdict(one) for one in found]
         place = ROOT / "bench" / "results" / "timing.json"
         place.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

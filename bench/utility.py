@@ -204,7 +204,7 @@ class Peers:
 
     def _started(self, name: str, part: int, runs: int) -> subprocess.Popen[str]:
         numbers = (str(number) for number in (part, PROCESSES, runs))
-        command = [PYTHON, HERE / "utility_peers.py", name, *numbers]
+        command = [str(PYTHON), str(HERE / "utility_peers.py"), name, *numbers]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

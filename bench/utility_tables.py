@@ -93,7 +93,8 @@ def _numbers(job: Job, rows: str, value: str) -> Numbers:
         "median": f"median({value})",
     }
     asked = ", ".join(wanted[name] for name in job.statistics)
-    found = duckdb.sql(f"SELECT {job.by}, {asked} FROM ({rows}) GROUP BY ALL ORDER BY 1").fetchall()
+    sql = f"SELECT {job.by}, {asked} FROM ({rows}) GROUP BY ALL ORDER BY 1"
+    found = duckdb.execute(sql).fetchall()
     return {key: [float(number) for number in numbers] for key, *numbers in found}
 
 
@@ -110,7 +111,7 @@ def our_answers(job: Job, path: Path, runs: int, **options: Any) -> list[Answer]
     unit: dict[str, Any] = {"each_row": True}
     if not job.file.startswith("fair"):
         unit = {"unit": "tailnum", "max_rows": MAX_ROWS, **options}
-    keys = {"keys": {job.by: list(job.keys)}} if job.keys else {}
+    keys: dict[str, Any] = {"keys": {job.by: list(job.keys)}} if job.keys else {}
     asked = {name: wanted[name]() for name in job.statistics}
     query = lb.table(path, **unit, **keys).group_by(job.by).agg(**asked)
     price = {"epsilon": EPSILON} if job.keys else {"epsilon": EPSILON, "delta": DELTA}
@@ -492,6 +493,8 @@ def main() -> None:
     parser.add_argument("--without", action="append", default=[], choices=list(PEERS))
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
+    if options.runs is not None and options.runs < 2:
+        parser.error("--runs is below 2: half of a peer's releases choose its setting")
     console = Console(highlight=False)
     if not options.page:
         reason = install(DATA)

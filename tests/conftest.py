@@ -9,6 +9,7 @@ import os
 import random
 import re
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,33 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK | os.X_OK):
 # Thousands of tests and their modules stay until the end: to go over all of them every 700 objects,
 # in search of cycles, was a twelfth of the suite's time.
 gc.set_threshold(50_000, 20, 20)
+
+
+class DriversOfExtras:
+    """Modules of src that need a driver of an engine: without it their examples are skipped.
+
+    Any other import that fails stops the run. pytest's own `--doctest-ignore-import-errors` would
+    skip every such file, and of a test file leave half a module behind, in which no test is found.
+    """
+
+    NAMES = frozenset({"deltalake", "psycopg", "pyspark"})
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        call = getattr(report, "call", None)
+        cause = None if call is None or call.excinfo is None else call.excinfo.value.__cause__
+        missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
+        if collector.nodeid.startswith("src/") and (missing or "").partition(".")[0] in self.NAMES:
+            report.outcome, reason = "skipped", f"Skipped: {missing} is not installed"
+            report.longrepr = (str(collector.path), None, reason)  # type: ignore[assignment]
+        return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(DriversOfExtras())  # a conftest's own hooks do not see src
 
 
 @pytest.fixture

@@ -170,3 +170,22 @@ def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path, m
     monkeypatch.setenv("LASTBIT_EVIDENCE", "1")
     both = suite("tests/test_one.py")
     assert "1 failed, 19 passed, 3 deselected" in both.stdout, both.stdout
+
+
+def test_a_file_that_cannot_be_imported_stops_the_run(suite, tmp_path):
+    """Not even with these options of pytest is it left out: only src may lack an extra's driver."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    own = [one for one in options["ini_options"]["addopts"] if "strict" not in one]
+    body = "\ndef test_nothing(): assert False\n"
+    for place, line in enumerate(
+        ("import nothing_here", "from os import nothing", "raise ImportError(name='psycopg')")
+    ):
+        (tmp_path / "tests" / f"test_broken_{place}.py").write_text(line + body)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "driver.py").write_text("raise ModuleNotFoundError(name='pyspark.sql')")
+    (tmp_path / "src" / "other.py").write_text("raise ModuleNotFoundError(name='nothing')")
+    found = suite("tests", "src", *own, "-rs")
+    assert found.returncode == 2 and "4 errors during collection" in found.stdout, found.stdout
+    assert "src/driver.py: pyspark.sql is not installed" in found.stdout
+    mutant = suite("tests", "src", *own, "--doctest-ignore-import-errors")
+    assert mutant.returncode == 0 and "1 passed, 5 skipped" in mutant.stdout, mutant.stdout

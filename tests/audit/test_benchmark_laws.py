@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from auditing.benchmarks import benchmark, benchmarks
+from auditing.laws import Thresholded, low_tail_loss, pattern_loss
+from auditing.optimum import attainable, runs_needed, true_loss
 
-from bench.auditing.benchmarks import benchmark, benchmarks
-from bench.auditing.laws import Thresholded, low_tail_loss, pattern_loss
-from bench.auditing.optimum import attainable, runs_needed, true_loss
 from lastbit.audit.bounds import epsilon_lower, ratio_lower
 from lastbit.errors import InvalidParameter
 from lastbit.sampling.deterministic import Seeded

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from auditing.benchmarks import Benchmark, benchmark, benchmarks
 
-from bench.auditing.benchmarks import Benchmark, benchmark, benchmarks
 from lastbit.errors import InvalidParameter
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency

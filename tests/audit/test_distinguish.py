@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from auditing.benchmarks import benchmark
 
-from bench.auditing.benchmarks import benchmark
 from lastbit.audit import result as results
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import (

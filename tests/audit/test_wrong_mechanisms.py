@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from auditing.benchmarks import Benchmark
+from auditing.optimum import true_loss
+from auditing.wrong import wrong_mechanisms
 
-from bench.auditing.benchmarks import Benchmark
-from bench.auditing.optimum import true_loss
-from bench.auditing.wrong import wrong_mechanisms
 from lastbit.audit import distinguish_by_sampling
 from lastbit.sampling.deterministic import Seeded
 from tests.evidence import late

@@ -181,6 +181,27 @@ def test_sums_of_more_than_64_bits(engine, duck):
     assert max(abs(n) for own in found.entries.values() for n in own) > 1 << 80
 
 
+@pytest.mark.parametrize("number", [31, 32, 60])
+def test_many_quantiles(engine, duck, number):
+    """GROUPING of PostgreSQL takes fewer than 32 columns; more failed in the server's own words."""
+    parts = [
+        Aggregate(
+            name=f"q{i}",
+            function="quantile",
+            expression=ColumnName("v"),
+            bounds=(Fraction(0), Fraction(9 + i)),
+            level=Fraction(1, 2),
+        )
+        for i in range(number)
+    ]
+    query = Query(table="t", aggregates=tuple(parts))
+    found = []
+    for one in (engine, duck):
+        one.make(relation(), {"i": "bigint", "v": "bigint"}, [(i, i % 11) for i in range(40)])
+        found.append(plain(one.asked(query, LARGE, measures_of(query)[0])))
+    assert found[0] == found[1] and len(found[0][2]) == number
+
+
 @pytest.mark.parametrize("kind", ["declared", "joined", "rows"])
 def test_marginals(engine, duck, extent, kind):
     few = not extent.is_many and engine.slow > 1

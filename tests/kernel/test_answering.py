@@ -339,3 +339,42 @@ def test_every_kind_of_numbers_is_read_back_from_the_books(extent: Extent) -> No
         if "'pairs'" not in one.name:
             found = answer_unrecorded(Program(one.text, one.card))
             assert Noisy.from_text(found.to_text()) == found, one.name
+
+
+# ---------------------------------------------------------------- what the card declares
+
+
+def with_card(case: Case, **declared: Any) -> Case:
+    """The case by a card that declares more."""
+    card = replace(case.plan.card, **declared)
+    case.plan = replace(case.plan, card=card)
+    case.program = program_of(case.plan)
+    case.card = case.program.card
+    return case
+
+
+def test_the_budget_of_the_card_is_that_of_the_account(books: Ledger) -> None:
+    """Whoever opens the account, and whoever reserves, without it: the kernel compares."""
+    case = with_card(Case(books), budget=Budget(kind="pure", epsilon=Fraction(1)))
+    entry = case.reserve()  # of an account that was opened without a budget
+    with pytest.raises(InvalidParameter, match="is not the one that the ledger has for it"):
+        case.answer(entry)
+    assert case.seen == []
+    books.set_budget(case.card.account_name, case.card.budget, who="steward")
+    case.answer(entry)
+    assert len(case.seen) == 1 and case.spent == Fraction(1, 1000)
+
+
+def test_data_that_nobody_accepted_give_nothing(books: Ledger) -> None:
+    case = with_card(Case(books), accepted_data=True)
+    entry = case.reserve()
+    with pytest.raises(NotAllowed, match="a steward has accepted"):
+        case.answer(entry)
+    data = fingerprinted(case.card, books)
+    books.accept_data(case.card.account_name, case.card.name, "0" * 64, who="steward")
+    with pytest.raises(NotAllowed, match="a steward has accepted"):
+        case.answer(entry)
+    assert case.seen == []
+    books.accept_data(case.card.account_name, case.card.name, data, who="steward")
+    case.answer(entry)
+    assert len(case.seen) == 1 and case.spent == Fraction(1, 1000)

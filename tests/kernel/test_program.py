@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
@@ -16,6 +17,7 @@ from lastbit.kernel import Program
 from lastbit.release.certifying import program_of
 from lastbit.tables import planned
 from tests.kernel.genuine import certificates, table_of
+from tests.kernel.hostile_plans import reseal
 from tests.kernel.unsealing import step_of
 
 
@@ -81,3 +83,16 @@ def test_marginals_of_many_columns_are_measured_by_their_cells() -> None:
     program = program_of(table.marginals(names, up_to=1).plan(epsilon=1))
     assert program.marginals == tuple((i,) for i in range(8))
     assert len(table.marginals(names).release(epsilon=1).tables) == 36
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for() -> None:
+    one = next(g for g in certificates() if "scale" in g.data["body"]["plan"]["parts"][0])
+    for bits, is_drawn in ((512, True), (513, False)):
+        data = copy.deepcopy(one.data)
+        data["body"]["plan"]["parts"][0]["scale"] = str(1 << bits)
+        reseal(data)
+        if is_drawn:
+            assert Program(json.dumps(data), one.card).steps
+            continue
+        with pytest.raises(InvalidParameter, match=r"scale is above 2\*\*512"):
+            Program(json.dumps(data), one.card)

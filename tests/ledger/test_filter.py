@@ -20,9 +20,8 @@ from lastbit.ledger.making import VERSION
 from lastbit.ledger.safekeeping import restored
 from lastbit.ledger.storage import NEWEST
 from lastbit.privacy import NOTHING_SPENT, MomentCost, moment_filter
-from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.budget import Budget, budgets_agree
 from lastbit.tables.plan.cost import Cost
-from lastbit.tables.plan.declared_prices import budgets_agree
 from tests.ledger.books import ONE, changed, charged, new_ledger, price, small_ledger
 from tests.ledger.test_chain import found, rewrite
 from tests.ledger.test_short_sums import OLD, hostile

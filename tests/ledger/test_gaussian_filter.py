@@ -11,9 +11,8 @@ from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import restored
 from lastbit.privacy import GaussianCost, GaussianFilter
-from lastbit.tables.card.budget import Budget
+from lastbit.tables.card.budget import Budget, budgets_agree
 from lastbit.tables.plan.cost import Cost
-from lastbit.tables.plan.declared_prices import budgets_agree
 from tests.ledger.books import charged, new_ledger, price, small_ledger
 from tests.ledger.test_chain import found, rewrite
 

@@ -300,6 +300,18 @@ def test_a_kept_connection_is_not_used_for_a_file_that_took_its_place(tmp_path):
             ledger.spent("visits")
 
 
+def test_a_connection_is_not_kept_for_a_file_that_took_its_place_in_a_call(tmp_path):
+    """Else later calls would charge a file that has no name any more."""
+    ledger = small_ledger(tmp_path)
+    (tmp_path / "sub").mkdir()
+    other = small_ledger(tmp_path / "sub")
+    with ledger.connection():
+        with ledger._connected():
+            os.replace(other.path, ledger.path)
+        with pytest.raises(LedgerDamaged, match="was exchanged"):
+            ledger.spent("visits")
+
+
 def test_a_kept_connection_is_closed_when_a_call_fails(tmp_path, opened):
     ledger = small_ledger(tmp_path)
     opened.clear()

@@ -14,9 +14,12 @@ Rests on  - the engine (DuckDB, PostgreSQL, Spark): it computes the one statemen
          - Python's and numpy's integers, and IEEE 754's sums and products of doubles
          - SQLite, or PostgreSQL, and the disk: what was committed stays
          - the card: the steward's word for which column is the unit, where the data are, which
-           ledger and account pay, and what else it declares; that its budget, its users and the
-           data that it accepts are those of the ledger is looked at above this door
-         - nobody else in this process: a program that reads memory needs no answer
+           ledger and account pay, and what else it declares. Its budget, and the data that it
+           accepts, are compared with the ledger's here. Who asks, and whether the card names that
+           user, is looked at where people are known, above this door (`release/paying.py`,
+           `serve/tasks.py`)
+         - nobody else in this process: a program that reads memory needs no answer, and one that
+           makes a `Program` around its checker (`Program.__new__`) or writes into one does as much
 Checked  tests/kernel; `make trusted` lists every file that this rests on, and counts its lines
 """
 

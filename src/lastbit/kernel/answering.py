@@ -12,8 +12,9 @@ Proof    (a) `books.reserve` returns after its commit, and `answer` asks the boo
          reservation before it runs the engine. (b) `ChargingLedger.draw` keeps the first draw of a
          reservation in one transaction, and gives back what is kept: only that is used. (c) the
          digest of the program, by the reservation's own data, and the price are compared with those
-         of the reservation, and `settle` refuses another plan than that of the draw; the data are
-         compared after they are read, and where a steward must accept them, before
+         of the reservation, the card's budget with that of the account, and `settle` refuses
+         another plan than that of the draw; the data are compared after they are read, and where a
+         steward must accept them, before, with those that the books have as accepted last
 Corollary  whoever made program and record, sees what is shown and calls when he likes, all that he
          gets is the noisy integers of programs, once for each price that is charged
 Differs  without a ledger nothing is charged: only for a card that names none
@@ -90,7 +91,8 @@ def answer(
     _check_kinds(program, books)
     if type(entry) is not Entry:
         raise WrongType("entry", problem="is none", remedy="pass what reserve gave")
-    paid = books.reservation(entry.hash)  # as the books have it, whatever was passed in
+    # as the books have it, whatever was passed in
+    paid = books.reservation(entry.hash, declared=program.card.budget)
     same = question_of_program(program, paid.fingerprint) == paid.question
     if not same or paid.cost != program.cost or paid.account != program.card.account_name:
         problem, remedy = "is for another question or card", "pass what reserve gave for it"
@@ -145,8 +147,10 @@ def _check_kinds(program: Program, books: ChargingLedger) -> None:
 def _run(program: Program, books: ChargingLedger, entry: Entry, session: Session) -> Noisy:
     """The noisy integers of a reservation, if the data are its own while they are read."""
     card = program.card
-    if card.accepted_data and data_fingerprint(card, books, session) != entry.fingerprint:
-        raise NotAllowed(f"the data of {card.name} are not those that a steward has accepted")
+    if card.accepted_data:
+        accepted = books.accepted_data(card.account_name, card.name)
+        if accepted != entry.fingerprint or accepted != data_fingerprint(card, books, session):
+            raise NotAllowed(f"the data of {card.name} are not those that a steward has accepted")
     noisy = _noisy(program, session)
     if data_fingerprint(card, books, session) != entry.fingerprint:  # else it names other data
         raise EngineFailed("the data changed while they were read; ask when nobody writes")

@@ -7,7 +7,9 @@ Law      a `Program` is made of a certificate's text and a card. The text is par
 Theorem  a program exists only if the checker accepts its certificate. So running each step once, on
          measures that the engine computed as it says, costs no more than `cost` for one unit of
          this card more or less (or changed)
-Proof    `__init__` is the only way to make one, and asks first. The checker works the price out
+Proof    `__init__` asks first, and no call of a public name makes one otherwise; Python cannot keep
+         code in this process from `__new__` and `object.__setattr__`, and the kernel's theorem
+         says nothing of such code (`__init__.py`). The checker works the price out
          from query, measures, limits and parameters of noise; the fields below are those values,
          each read from the place that the checker looked at. That any max_rows and max_groups are
          private is `tables/measures.py`
@@ -27,6 +29,7 @@ from lastbit.canonical import canonical_json
 from lastbit.checker import Rejected, check_price
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
 from lastbit.reading import NotJson, parse_json
+from lastbit.sampling import MOST_SCALE
 from lastbit.tables import (
     Cost,
     DataCard,

@@ -44,7 +44,7 @@ from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.records import is_unicode, record_of
 from lastbit.ledger.storage import SECRET_BYTES, Books, Connections, damaged
 from lastbit.place_names import is_address
-from lastbit.tables import Cost
+from lastbit.tables import Budget, Cost, budgets_agree
 
 if TYPE_CHECKING:
     from lastbit.addresses import Address
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
 _MOST_NUMBERS = 1 << 23
+ACCEPTED = "data of {table} accepted: {data}"
+_ONCE = "let a steward run lastbit budget card.toml --set, once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,16 +225,38 @@ class ChargingLedger:
                 paid = replace(paid, when=when, limit=used.limit, used=used.used, since=used.since)
             return chain.append(books, paid, written)
 
-    def reservation(self, hash_: str) -> Entry:
-        """The reservation of this hash, as the books have it."""
+    def reservation(self, hash_: str, *, declared: Budget | None = None) -> Entry:
+        """The reservation of this hash, as the books have it.
+
+        Refused where its account is kept by another budget than is `declared`, if one is.
+        """
         check_texts(hash=hash_)
         with self._connected() as books:
-            self._chain(books)
+            chain = self._chain(books)
             row = next(stored(books, "WHERE hash = ?", hash_), None)
             entry = None if row is None else intact(self.path, row)
         if entry is None or entry.kind != "reserved":
             raise damaged(self.path, "does not hold this reservation; ask again")
+        account = chain.account(entry.account or "")
+        if declared and (account is None or not budgets_agree(account.budget, declared)):
+            raise other_budget(entry.account or "")
         return entry
+
+    def accepted_data(self, account: str, table: str) -> str | None:
+        """The fingerprint of the data that were accepted last; None if none ever were."""
+        start = ACCEPTED.format(table=table, data="")
+        with self._connected() as books:
+            opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
+            # most entries are charges and answers: to parse all of them would take long
+            budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
+            rows = list(stored(books, budgets, account, '%"kind":"budget"%'))
+        for row in rows:
+            entry = intact(self.path, row)
+            if row.sequence == opening[0].sequence:  # which is made by anybody
+                return None
+            if entry.kind == "budget" and (entry.words or "").startswith(start):
+                return (entry.words or "").removeprefix(start)
+        return None
 
     def drawn(self, reservation: Entry) -> str | None:
         """The numbers that were drawn for a reservation; None: it is open, and none were."""
@@ -402,4 +426,14 @@ def not_open(account: str) -> InvalidParameter:
     """The refusal of an account that nobody has opened."""
     return InvalidParameter(
         "account", problem=f"{account[:80]} is not open", remedy="call account(name, budget) first"
+    )
+
+
+def other_budget(account: str) -> InvalidParameter:
+    """Of an account that is kept by another budget than its card declares."""
+    return InvalidParameter(
+        f"the budget of {account}",
+        problem="is not the one that the ledger has for it",
+        remedy="put the old one back on the card, or let the steward change the ledger's "
+        "by lastbit budget card.toml --set",
     )

@@ -29,6 +29,7 @@ from lastbit.ledger.answers import (
 )
 from lastbit.ledger.chain import IsAnswer, Scan, intact, stored
 from lastbit.ledger.charging import (
+    ACCEPTED,
     PATIENCE,
     ChargingLedger,
     budget_entry,
@@ -37,6 +38,7 @@ from lastbit.ledger.charging import (
     check_texts,
     is_text,
     not_open,
+    other_budget,
     secret_of,
     without_secret,
 )
@@ -70,8 +72,6 @@ from lastbit.ledger.principals import (
 from lastbit.ledger.storage import Books, Connections, damaged, unusable
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
-
-ACCEPTED = "data of {table} accepted: {data}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,31 +154,10 @@ class Ledger(ChargingLedger):
                         new = Account(name=name, budget=budget).with_neighbours(neighbours)
                         account = self._write_account(books, chain, new)
         if not budgets_agree(account.budget, budget):
-            raise InvalidParameter(
-                f"the budget of {name}",
-                problem="is not the one that the ledger has for it",
-                remedy="put the old one back on the card, or let the steward change the ledger's "
-                "by lastbit budget card.toml --set",
-            )
+            raise other_budget(name)
         if account.neighbours is not None and neighbours not in (None, account.neighbours):
             raise account.other_neighbours()
         return account
-
-    def accepted_data(self, account: str, table: str) -> str | None:
-        """The fingerprint of the data that were accepted last; None if none ever were."""
-        start = ACCEPTED.format(table=table, data="")
-        with self._connected() as books:
-            opening = list(stored(books, "WHERE account = ? ORDER BY sequence LIMIT 1", account))
-            # most entries are charges and answers: to parse all of them would take long
-            budgets = "WHERE account = ? AND text LIKE ? ORDER BY sequence DESC"
-            rows = list(stored(books, budgets, account, '%"kind":"budget"%'))
-        for row in rows:
-            entry = intact(self.path, row)
-            if row.sequence == opening[0].sequence:  # which is made by anybody
-                return None
-            if entry.kind == "budget" and (entry.words or "").startswith(start):
-                return (entry.words or "").removeprefix(start)
-        return None
 
     def check_asking(self, account: str, principal: str | None) -> None:
         """Refuse those who may not ask this account, as `reserve` does; nothing is charged."""

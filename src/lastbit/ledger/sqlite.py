@@ -152,17 +152,21 @@ def connected(place: Path, connections: Connections, *, patience: float) -> Iter
         if empty:
             raise damaged(place, "is empty; if a new one is meant, delete it first")
         with ExitStack() as held:
-            connection = connections.take(_key(place, patience)) or raw(place, patience=patience)
+            key = _key(place, patience)
+            connection = connections.take(key) or raw(place, patience=patience)
             held.callback(connection.close)
             # SQLite forgets pages if a counter in the file has changed. A file that is
             # overwritten in place by another ledger may have the same counter
             connection.execute("PRAGMA shrink_memory")
             _check_schema(place, connection)
             yield SqliteBooks(place, connection)
-            # closed if the call failed, or left a transaction open
-            if connections.lasts and not connection.in_transaction:
+            # closed if the call failed, left a transaction open, or if another file was put in
+            # this place meanwhile: what is left behind is found by the file that is there now
+            after = _key(place, patience)
+            same = key is not None and after is not None and key[:_FILE] == after[:_FILE]
+            if same and connections.lasts and not connection.in_transaction:
                 held.pop_all()
-                connections.leave(_key(place, patience), connection, connection.close)
+                connections.leave(after, connection, connection.close)
 
 
 def _state(place: Path) -> tuple[int, ...] | None:
@@ -172,6 +176,9 @@ def _state(place: Path) -> tuple[int, ...] | None:
         times = found.st_mtime_ns, found.st_ctime_ns
         return found.st_dev, found.st_ino, found.st_size, *times
     return None
+
+
+_FILE = 4  # of a key: place, patience, and by device and number which file it is
 
 
 def _key(place: Path, patience: float) -> tuple[object, ...] | None:

@@ -30,7 +30,7 @@ from lastbit.exact import (
 from lastbit.laws import DiscreteNormLaplace, eulerian_b, norm_normaliser
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
-from lastbit.sampling.laplace import Digits, digits, laplace_sampler
+from lastbit.sampling.laplace_tables import Digits, digits, laplace_sampler
 from lastbit.sampling.lazy import LazyUniform, accepted
 from lastbit.sampling.planar import MOST_STEPS
 from lastbit.sampling.uniform import UniformBelow, below_each

@@ -33,6 +33,7 @@ from lastbit.tables.backends.spark.snapshot import (
 from lastbit.tables.card.budget import (
     FILTERS as FILTERS,
     Budget as Budget,
+    budgets_agree as budgets_agree,
 )
 from lastbit.tables.card.column import TYPES as TYPES, Column as Column
 from lastbit.tables.card.draft import (
@@ -79,7 +80,6 @@ from lastbit.tables.plan.cost import (
     rounded_up as rounded_up,
 )
 from lastbit.tables.plan.declared_prices import (
-    budgets_agree as budgets_agree,
     check_admitted as check_admitted,
     check_budget as check_budget,
     suggested as suggested,

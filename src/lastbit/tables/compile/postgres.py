@@ -56,6 +56,7 @@ _LEAST, _GREATEST = "'-9223372036854775808'::bigint", "9223372036854775807"
 _SMALL = "BETWEEN -2147483648 AND 2147483647"
 _INFINITE = "'Infinity'::double precision"
 _LONGEST_NAME = 63
+_GROUPED = 31
 _PLANNED = 16  # steps; the time to plan steps of steps grows with the cube of their number
 _PARTS: Mapping[str, str] = MappingProxyType(
     {"weekday": "dow", "iso_weekday": "isodow", "iso_year": "isoyear", "day_of_year": "doy"}
@@ -388,8 +389,13 @@ class Postgres(Dialect):
         return f"sum({' * '.join([first, *factors[1:]])})"  # of bigint too, a numeric
 
     def block(self, columns: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
-        spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
-        return f"CASE GROUPING({', '.join(columns)}) {spelled} END"
+        # GROUPING takes fewer than 32 columns, and its value has as many bits
+        few = [columns[start : start + _GROUPED] for start in range(0, len(columns), _GROUPED)]
+        mask = f"GROUPING({', '.join(few[0])})"
+        for part in few[1:]:
+            mask = f"({mask})::bigint * {1 << len(part)} + GROUPING({', '.join(part)})"
+        spelled = " ".join(f"WHEN {bits} THEN {number}" for bits, number in cases)
+        return f"CASE {mask} {spelled} END"
 
     # rows of one unit
 

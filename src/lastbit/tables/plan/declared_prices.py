@@ -77,19 +77,3 @@ def check_budget(budget: Budget | None) -> None:
             check_admitted(getattr(budget, name), f"budget: {name}")
         if budget.delta_kept is not None:
             check_admitted(budget.delta_kept, "budget: delta_kept")
-
-
-def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
-    """Whether the budget that a ledger has is the one that is declared, where that says anything.
-
-    >>> from dataclasses import replace
-    >>> declared = Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6))
-    >>> budgets_agree(replace(declared, order=Fraction(5)).fixed(), declared)
-    True
-    """
-    if declared is None or kept is None:
-        return kept == declared
-    try:
-        return kept == declared.fixed(kept)
-    except InvalidParameter:  # a delta that the account cannot have: certainly another budget
-        return False
