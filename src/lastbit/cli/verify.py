@@ -60,7 +60,9 @@ MOST_CELLS = 4096
 UNIFORMS: Mapping[str, FullPrecision | Grid] = MappingProxyType(
     {"full": FullPrecision(), "grid53": Grid(53), "grid53-open": Grid(53, first=1)}
 )
-SIGNIFICANDS: Mapping[str, int] = MappingProxyType({"binary64": 53, "binary32": 24, "binary16": 11})
+SIGNIFICANDS: Mapping[str, int] = MappingProxyType(
+    {"binary64": 53, "binary32": 24, "binary16": 11, "extended80": 64, "binary128": 113}
+)
 KINDS: Mapping[str, str] = MappingProxyType(
     {"certificate": "certificate", "html": "page", "latex": "LaTeX"}
 )

@@ -187,8 +187,13 @@ def error_rule(derivation: Derivation) -> Rule:
     return done[id(derivation)]
 
 
+_SIGNIFICANDS = MappingProxyType(
+    {"binary16": 11, "binary32": 24, "binary64": 53, "extended80": 64, "binary128": 113}
+)
+
+
 def _snapping(step: Json, form: str) -> Rule:
-    unit = Fraction(1, 1 << {"binary16": 11, "binary32": 24, "binary64": 53}[form])
+    unit = Fraction(1, 1 << _SIGNIFICANDS[form])
     says = []
     for name, ratio in step["values"].items():
         value = number(ratio)

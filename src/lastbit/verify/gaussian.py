@@ -14,7 +14,7 @@ from flint import arb
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, arb_of, ends, positive, root_bounds, upper, working_precision
 from lastbit.privacy import ApproxDP
-from lastbit.verify.certificate import Certified
+from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import Errors
@@ -174,13 +174,15 @@ class GaussianAnalysis(Setting, Certified):
         claim["accepted"] = None if accepted is None else expression_to_json(accepted)
         proofs = (self.bounded(*one) for one in self.inputs)
         names = ("delta_n", "delta_round", "delta_t", "missed", "growth")
-        body = {name: str(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")}
+        body = {
+            name: written(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")
+        }
         more = {
-            "variance": str(self.sampler.variance),
+            "variance": written(self.sampler.variance),
             "inputs": dict(zip("xys", proofs, strict=True)) if self.inputs else None,
             "pieces": [
                 {
-                    "t": [str(end) for end in part.t],
+                    "t": [*map(written, part.t)],
                     "x": _side(part.sum),
                     "test": None if part.test is None else self.bounded(*part.test),
                     **self.bounded(part.sum, part.errors),
@@ -193,7 +195,7 @@ class GaussianAnalysis(Setting, Certified):
 
 def _side(part: Derivation) -> list[str] | None:
     """The range of the coordinate, where there is one."""
-    return next(([str(a), str(b)] for name, a, b in part.box if name == "x"), None)
+    return next(([written(a), written(b)] for name, a, b in part.box if name == "x"), None)
 
 
 def gaussian_certificate(

@@ -41,7 +41,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
 from lastbit.exact import rounded_down, rounded_up
-from lastbit.verify.certificate import number
+from lastbit.verify.certificate import number, written
 from lastbit.verify.error_bounds.formats import (
     Binary,
     Fixed,
@@ -165,14 +165,16 @@ def steps_to_json(derivation: Derivation) -> dict[str, Any]:
             "expression": numbers[id(node.expression)],
             "box": boxes.setdefault(node.box, len(boxes)),
             "premises": list(places),
-            "real": [str(end) for end in node.conclusion.real],
-            "computed": [str(end) for end in node.conclusion.computed],
-            "error": str(node.conclusion.error),
+            "real": [*map(written, node.conclusion.real)],
+            "computed": [*map(written, node.conclusion.computed)],
+            "error": written(node.conclusion.error),
         }
         for node, places in in_order(derivation, lambda one: one.premises, id)
     ]
     return {
-        "boxes": [{name: [str(low), str(high)] for name, low, high in box} for box in boxes],
+        "boxes": [
+            {name: [written(low), written(high)] for name, low, high in box} for box in boxes
+        ],
         "steps": steps,
     }
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import certify, written
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, hull, power_of_two
 from lastbit.verify.error_bounds.rules import (
     Box,
@@ -210,13 +210,13 @@ def error_proof(
     slack = _errors(errors, derivation.box)
     claim = {
         "expression": expression_to_json(derivation.expression),
-        "ranges": {name: [str(low), str(high)] for name, low, high in derivation.box},
-        "errors": {name: ROUNDED if error is None else str(error) for name, error in slack.items()},
+        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
+        "errors": {name: ROUNDED if e is None else written(e) for name, e in slack.items()},
         "format": machine.format.json(),
         "ulps": {name: str(value) for name, value in machine.ulps.items()},
-        "real": [str(end) for end in derivation.conclusion.real],
-        "computed": [str(end) for end in derivation.conclusion.computed],
-        "error": str(derivation.conclusion.error),
+        "real": [*map(written, derivation.conclusion.real)],
+        "computed": [*map(written, derivation.conclusion.computed)],
+        "error": written(derivation.conclusion.error),
     }
     return claim, steps_to_json(derivation)
 

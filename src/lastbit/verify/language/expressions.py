@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rational
-from lastbit.verify.certificate import number
+from lastbit.verify.certificate import number, written
 
 Node = TypeVar("Node")
 
@@ -313,15 +313,15 @@ def _payload(node: Expression) -> tuple[object, ...]:
     """What a step needs besides the steps below it, as JSON values."""
     match node:
         case Constant(value=exact) | RoundTo(step=exact):
-            return (str(exact),)
+            return (written(exact),)
         case Variable() | Fails():
             return (node.name,)
         case Sample():
-            return (node.name, node.distribution, *map(str, node.parameters))
+            return (node.name, node.distribution, *map(written, node.parameters))
         case Clamp():
-            return tuple(None if end is None else str(end) for end in (node.low, node.high))
+            return tuple(None if end is None else written(end) for end in (node.low, node.high))
         case Piecewise(condition=condition):
-            return (condition.name, condition.relation, str(condition.bound))
+            return (condition.name, condition.relation, written(condition.bound))
     return ()
 
 
@@ -460,11 +460,11 @@ def _factor(node: Expression, word: str) -> str:
 
 def _constant(value: Fraction) -> str:
     if value.denominator == 1:
-        return str(value)
+        return written(value)
     near = value.numerator / value.denominator if abs(value) < 2**1000 else 0.0
     if near and (Fraction(near) == value or Fraction(repr(near)) == value):
         return repr(near)
-    return f"({value})"
+    return f"({written(value)})"
 
 
 def _latex_constant(value: Fraction) -> str:
