@@ -60,7 +60,7 @@ def spelled(value: Fraction) -> str:
     """A number as certificates write it."""
     over, under = value.numerator, value.denominator
     if under == 1 and abs(over) >> _PLACES + 1:
-        places = next(k for k in range(abs(over).bit_length()) if over >> k & 1)
+        places = (over ^ (over - 1)).bit_length() - 1
         return f"{over >> places}p{places}" if places > _PLACES else str(over)
     if under >> _PLACES + 1 and under == 1 << under.bit_length() - 1:
         return f"{over}p-{under.bit_length() - 1}"

@@ -35,7 +35,8 @@ _UNARY = MappingProxyType({
     "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
     "math.fabs": "ABS", "numpy.fabs": "ABS", "math.log": "LN", "numpy.log": "LN",
     "math.exp": "EXP", "numpy.exp": "EXP", "math.sqrt": "SQRT", "numpy.sqrt": "SQRT",
-    "math.cos": "COS", "numpy.cos": "COS", "numpy.sign": "SGN",
+    "math.cos": "COS", "numpy.cos": "COS", "math.sin": "SIN", "numpy.sin": "SIN",
+    "numpy.sign": "SGN",
 })  # fmt: skip
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
@@ -58,6 +59,9 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
+    if role == "planar noise":
+        pair = zip(("x", "y"), found, strict=True)
+        found = [graph.node("ADD", graph.node("VAR", name), noise) for name, noise in pair]
     types = [last_type(rows, role == "query") for rows in steps]
     sums = role == "sum" and any(row[0] == "math.fsum" for rows in steps for row in rows)
     if role == "mechanism" or sums:  # round fails beyond all floats, and math.fsum does
@@ -491,7 +495,8 @@ _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "clamp": lambda x, low, high: min(max(x, low), high),
     # as they are now: a module that is certified may put something else in their place
     "math.log": math.log, "math.exp": math.exp, "math.sqrt": math.sqrt, "math.fabs": math.fabs,
-    "math.cos": math.cos, "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
+    "math.cos": math.cos, "math.sin": math.sin,
+    "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
 })  # fmt: skip
 
 

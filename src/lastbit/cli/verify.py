@@ -49,6 +49,8 @@ from lastbit.verify import (
     gaussian_certificate,
     largest_region,
     least_cell,
+    polar_certificate,
+    polar_laplace_certificate,
     refute,
     rounding_certificate,
     snapping_bound,
@@ -138,7 +140,7 @@ def verify() -> None:
     """What float code truly loses, with a certificate.
 
     Name a function of your own as module:function, with gaussian before it if it computes normal
-    noise and program if it draws, compares and chooses; or name one of the shipped mechanisms. The
+    noise, polar if it computes noise of the plane, and program if it draws, compares and chooses; or name one of the shipped mechanisms. The
     exit status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be
     found out.
     """
@@ -310,6 +312,70 @@ def gaussian(
     )
     _check_named(found.code)
     return _proved(found.certificate(), f"{function}, ε = {exact_text(said['epsilon'])}")
+
+
+_RECTANGLE = "X_LOW X_HIGH Y_LOW Y_HIGH"
+
+
+@verify.command(
+    example="polar noise:planar --sensitivity 200 --grid 4 --region -1000 1000 -1000 1000"
+)
+@click.argument("function", metavar=CODE.upper())
+@option("--sensitivity", "How far apart two neighbouring points can be.", required=True)
+@option("--grid", "Coordinates are multiples of L.", dest="cell", metavar="L", required=True)
+@option("--region", "Beyond these, outside is told.", nargs=4, metavar=_RECTANGLE, required=True)
+@option("--values", "Where points lie; by default in the region.", nargs=4, metavar=_RECTANGLE)
+@uniform_option("grid53")
+@parameter_option
+@answered("deriving the loss")
+def polar(
+    function: str,
+    region: tuple[Fraction, ...],
+    values: tuple[Fraction, ...] | None,
+    uniform: str,
+    parameters: tuple[str, ...],
+    **said: Any,
+) -> Outcome:
+    """Your own noise of the plane in floats, of a radius and an angle.
+
+    FUNCTION is called as function(u, v, w) with three fresh uniforms, and returns two numbers: a
+    radius, the sum of two logarithms, times cosine and sine of an angle. Proved is the loss for all
+    points of the region if the noise is added, both sums are rounded to the grid, and what lies
+    beyond the region is reported as outside. Its code is followed and run, as that of verify
+    module:function with --grid is. A function of (x, y, u, v, w) is one that rounds itself.
+    """
+    found = polar_certificate(
+        _code(function, _numbers(parameters)),
+        region=(region[:2], region[2:]),
+        values=None if not values else (values[:2], values[2:]),
+        uniform=UNIFORMS[uniform],
+        **said,
+    )
+    _check_named(found.code)
+    return _proved(found.certificate(), f"{function}, rate {exact_text(found.rate)}")
+
+
+@verify.command(
+    "polar-laplace",
+    example="polar-laplace --epsilon 1 --within 200 --grid 4 --half-width 2000 --inputs 1000",
+)
+@option("--epsilon", "The loss at the distance --within, floats counted.", required=True)
+@option("--within", "The distance at which that is lost.", default="1")
+@option("--grid", "Coordinates are multiples of L, a power of two.", dest="cell", required=True)
+@option("--half-width", "Beyond it in a coordinate, outside is told.", required=True)
+@option("--inputs", "Points are moved to this distance; by default --half-width.")
+@answered("deriving the loss")
+def polar_laplace(**said: Any) -> Outcome:
+    """The planar mechanism that lastbit ships, PolarLaplace.
+
+    Points lie around (0, 0), and so does the region.
+    """
+    from lastbit.mechanisms import PolarLaplace  # with numpy, where asked for
+
+    mechanism = PolarLaplace(**said)
+    found = polar_laplace_certificate(mechanism)
+    words = f"The noise has the rate {rounded_up(mechanism.rate, 6)}, so that the floats are paid."
+    return _proved(found.certificate(), f"PolarLaplace, ε = {exact_text(said['epsilon'])}", words)
 
 
 @verify.command(example="program votes:noisy_max --epsilon 1 --inputs 5")

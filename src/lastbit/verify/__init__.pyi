@@ -48,6 +48,11 @@ from lastbit.verify.language.expressions import (
     table as table,
     text as text,
 )
+from lastbit.verify.polar import (
+    PolarAnalysis as PolarAnalysis,
+    polar_certificate as polar_certificate,
+    polar_laplace_certificate as polar_laplace_certificate,
+)
 from lastbit.verify.rounded_code import (
     certified_code as certified_code,
     certified_function as certified_function,
@@ -107,6 +112,7 @@ __all__ = [
     "FullPrecision",
     "GaussianAnalysis",
     "Grid",
+    "PolarAnalysis",
     "Refutation",
     "Rejected",
     "RoundingAnalysis",
@@ -129,6 +135,8 @@ __all__ = [
     "gaussian_certificate",
     "largest_region",
     "least_cell",
+    "polar_certificate",
+    "polar_laplace_certificate",
     "problem_of",
     "read",
     "refute",

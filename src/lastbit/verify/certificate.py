@@ -69,9 +69,9 @@ def digest(values: Mapping[str, Any]) -> str:
     return digest_of({name: value for name, value in values.items() if name != "digest"})
 
 
-def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> Accepted:
-    """A certificate with the assumptions that every proof of its kind rests on, and no others."""
-    return certificate(kind, claim, beliefs(kind, claim), body)
+def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any], *more: str) -> Accepted:
+    """A certificate with the assumptions that every proof of its kind rests on, and `more`."""
+    return certificate(kind, claim, (*beliefs(kind, claim), *more), body)
 
 
 def certificate(
@@ -141,6 +141,11 @@ class Certified(ABC):
     __slots__ = ()
     _text: list[str]
 
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """Assumptions of this proof beyond those of its kind."""
+        return ()
+
     @abstractmethod
     def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """The kind of the certificate, its claim and its body."""
@@ -148,7 +153,7 @@ class Certified(ABC):
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         if not self._text:
-            self._text.append(certify(*self.statement()).text)
+            self._text.append(certify(*self.statement(), *self.beyond).text)
         return Accepted(self._text[0])
 
 

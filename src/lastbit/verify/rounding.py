@@ -500,8 +500,11 @@ def followed_code(
     *data: str,
     parameters: Mapping[str, Any] | None = None,
     may_fail: bool = False,
+    part: int | None = None,
 ) -> tuple[Followed, ...]:
     """Code of these inputs, followed once, or once for each value of its input `sign`.
+
+    Of code that returns a pair, `part` says which number is followed.
 
     The inputs of a plain function are known by their names, those of a named `Code` by their
     places: first the data in this order, then the sign. Where names and places say different
@@ -531,12 +534,12 @@ def followed_code(
         remedy = f"write them in the order {', '.join(wanted)}"
         raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
-        return (followed(function, roles, given, name=name, may_fail=may_fail),)
+        return (followed(function, roles, given, name=name, may_fail=may_fail, part=part),)
     if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
         return tuple(
-            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail)
+            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail, part=part)
             for s in (1.0, -1.0)
         )
     names = ", ".join(data)

@@ -321,8 +321,8 @@ def machine_of(format: object, given: Mapping[str, Number] | None) -> Machine:
     ulps = dict(DEFAULT_ULPS)
     most = 2 ** (format.significand - 2) if isinstance(format, Binary) else 2**20
     for name, value in (given or {}).items():
-        if name not in (*ulps, "cos"):
-            problem, remedy = "names an unknown function", "pass ln, exp, sqrt or cos"
+        if name not in (*DEFAULT_ULPS, "cos", "sin"):
+            problem, remedy = "names an unknown function", "pass ln, exp, sqrt, cos or sin"
             raise InvalidParameter("ulps", problem=problem, remedy=remedy)
         ulps[name] = rational(value, "ulps")
         if not Fraction(1, 2) <= ulps[name] <= most:

@@ -119,6 +119,10 @@ class Cos(_OfOne):
     """The cosine."""
 
 
+class Sin(_OfOne):
+    """The sine."""
+
+
 class Absolute(_OfOne):
     """The size without the sign."""
 
@@ -182,7 +186,7 @@ class Piecewise:
     otherwise: Expression
 
 
-Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Absolute | Sign | Clamp | RoundTo
+Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Sin | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
 Expression: TypeAlias = Constant | Variable | Sample | Fails | Dyadic | Unary | Piecewise
 
@@ -192,7 +196,7 @@ _KINDS: Mapping[str, tuple[type[Any], int, int]] = MappingProxyType({
     "FAIL": (Fails, 0, 1),
     "ADD": (Add, 2, 0), "SUB": (Subtract, 2, 0), "MUL": (Multiply, 2, 0), "DIV": (Divide, 2, 0),
     "NEG": (Negate, 1, 0), "LN": (Ln, 1, 0), "EXP": (Exp, 1, 0), "SQRT": (Sqrt, 1, 0),
-    "COS": (Cos, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
+    "COS": (Cos, 1, 0), "SIN": (Sin, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
     "CLAMP": (Clamp, 1, 0), "ROUND": (RoundTo, 1, 0), "CASES": (Piecewise, 2, 2),
 })  # fmt: skip
 _RULES = MappingProxyType({kind: name for name, (kind, _, _) in _KINDS.items()})
@@ -352,7 +356,7 @@ def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
 
 _LONGEST = 20_000
 _FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(
-    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Cos: "cos", Absolute: "abs", Sign: "sgn"}
+    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Cos: "cos", Sin: "sin", Absolute: "abs", Sign: "sgn"}
 )
 
 
