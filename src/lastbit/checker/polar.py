@@ -24,10 +24,10 @@ is within delta_n of X* in each coordinate: the proofs of logarithms, turns and 
 
 The same shows that if one radius is at most reach - omega, both are within the reach. Then X and X*
 are at most `moved` apart, moved**2 = omega**2 + (2 pi reach delta_0)**2. If not, both exceed
-reach - omega, which is at least D + moved + sqrt(2) (delta_n + delta_round), D being the distance from a
-value to the farthest point of the region's cells: so X is outside, farther than all that strays,
-and X' is outside. The quotient by the cell moves edges by delta_round. So with delta_t = moved +
-delta_n + delta_round, a cell S, and S+ and S- the same squares grown and shrunk by delta_t:
+reach - omega, which is at least D + moved + sqrt(2) (delta_n + delta_round), D being the distance
+from a value to the farthest point of the region's cells: so X is outside, farther than all that
+strays, and X' is outside. The quotient by the cell moves edges by delta_round. So with delta_t =
+moved + delta_n + delta_round, a cell S, and S+ and S- the same squares grown and shrunk by delta_t:
 X' in S means X in S+, and X in S- means X' in S; so of the outside. S+ without S- has the area
 8 L delta_t, S- has (L - 2 delta_t)**2, and no two of their points are more than sqrt(2) L apart: so
 
@@ -55,8 +55,10 @@ from .intervals import (
     check_uniform,
     draw_error,
     interval_of,
+    number_format,
     power,
     quotient_error,
+    size,
     uniform_range,
 )
 from .numbers import (
@@ -116,6 +118,11 @@ def check_polar_steps(claim: Json, body: Json) -> None:
     rounding = max(quotient_error(claim["format"], side, cell) for side in region)
     require(stated["delta_n"] == worst, "delta_n is not the greatest error of the sums")
     require(stated["delta_round"] == rounding, "delta_round is not the quotient's error")
+    sizes = [
+        size(interval_of(proof["proof"]["steps"][-1]["computed"]))[1] for proof in body["sums"]
+    ]
+    largest = number_format(claim["format"]).largest
+    require(max(sizes) / cell + 2 <= largest, "the quotient by the cell may overflow")
     _check_moves(claim["uniform"], noise, off, stated)
     delta_t = stated["moved"] + worst + rounding
     require(stated["delta_t"] == delta_t, "delta_t is not the sum of its parts")

@@ -76,7 +76,27 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
         require(len(set().union(*types)) == 1, "results of the code are of two types")
         _check_release(graph, found, stated, claim, steps)
         return
+    if role == "planar mechanism":
+        for rows, root, total, kinds in zip(steps, found, stated, types, strict=True):
+            require(len(kinds) == 1 and not _gives_whole_to_numpy(rows), "results are of two types")
+            _check_coordinate(graph, root, total, number(claim["cell"]), rows)
+        return
     require(found == stated, "the steps of the code are not those of the proof")
+
+
+def _check_coordinate(graph: Graph, root: int, total: int, cell: Fraction, rows: Rows) -> None:
+    """Reject unless the code is cell * round(total / cell), of which a zero has one sign."""
+    for found, step, unit, links in readings(graph.nodes, root):
+        factor = unit
+        for rule, *constants in links:
+            if rule in ("MUL", "DIV"):
+                factor = factor * constants[0] if rule == "MUL" else factor / constants[0]
+        plain = all(rule in ("MUL", "DIV") for rule, *_ in links) and factor == cell
+        if found == total and step == cell and plain:
+            whole = [not kinds - _WHOLE for kinds, *_ in _types(rows, rounded=False)]
+            check_zeros(links, zeros(rows, whole), (Fraction(-1), Fraction(1)))
+            return
+    raise Rejected("the steps of the code are not those of the proof")
 
 
 def _check_release(

@@ -44,6 +44,7 @@ from lastbit.verify import (
     RoundingAnalysis,
     certificate,
     certified_function,
+    certified_planar_code,
     coupled,
     exact_loss,
     gaussian_certificate,
@@ -140,7 +141,8 @@ def verify() -> None:
     """What float code truly loses, with a certificate.
 
     Name a function of your own as module:function, with gaussian before it if it computes normal
-    noise, polar if it computes noise of the plane, and program if it draws, compares and chooses; or name one of the shipped mechanisms. The
+    noise, polar if it computes noise of the plane, and program if it draws, compares and chooses;
+    or name one of the shipped mechanisms. The
     exit status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be
     found out.
     """
@@ -322,7 +324,9 @@ _RECTANGLE = "X_LOW X_HIGH Y_LOW Y_HIGH"
 )
 @click.argument("function", metavar=CODE.upper())
 @option("--sensitivity", "How far apart two neighbouring points can be.", required=True)
-@option("--grid", "Coordinates are multiples of L.", dest="cell", metavar="L", required=True)
+@option(
+    "--grid", "Coordinates are multiples of L, unless the code rounds.", dest="cell", metavar="L"
+)
 @option("--region", "Beyond these, outside is told.", nargs=4, metavar=_RECTANGLE, required=True)
 @option("--values", "Where points lie; by default in the region.", nargs=4, metavar=_RECTANGLE)
 @uniform_option("grid53")
@@ -330,27 +334,33 @@ _RECTANGLE = "X_LOW X_HIGH Y_LOW Y_HIGH"
 @answered("deriving the loss")
 def polar(
     function: str,
+    sensitivity: Fraction,
+    cell: Fraction | None,
     region: tuple[Fraction, ...],
     values: tuple[Fraction, ...] | None,
     uniform: str,
     parameters: tuple[str, ...],
-    **said: Any,
 ) -> Outcome:
     """Your own noise of the plane in floats, of a radius and an angle.
 
     FUNCTION is called as function(u, v, w) with three fresh uniforms, and returns two numbers: a
     radius, the sum of two logarithms, times cosine and sine of an angle. Proved is the loss for all
     points of the region if the noise is added, both sums are rounded to the grid, and what lies
-    beyond the region is reported as outside. Its code is followed and run, as that of verify
-    module:function with --grid is. A function of (x, y, u, v, w) is one that rounds itself.
+    beyond the region is reported as outside. Without --grid it is called as function(x, y, u, v, w)
+    and returns both sums rounded. Its code is followed and run, as that of verify module:function
+    with --grid is.
     """
-    found = polar_certificate(
-        _code(function, _numbers(parameters)),
-        region=(region[:2], region[2:]),
-        values=None if not values else (values[:2], values[2:]),
-        uniform=UNIFORMS[uniform],
-        **said,
-    )
+    given: dict[str, Any] = {
+        "region": (region[:2], region[2:]),
+        "values": None if not values else (values[:2], values[2:]),
+        "uniform": UNIFORMS[uniform],
+        "sensitivity": sensitivity,
+    }
+    code = _code(function, _numbers(parameters))
+    if cell is None:
+        found = certified_planar_code(code, **given)
+    else:
+        found = polar_certificate(code, cell=cell, **given)
     _check_named(found.code)
     return _proved(found.certificate(), f"{function}, rate {exact_text(found.rate)}")
 

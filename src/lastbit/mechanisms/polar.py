@@ -19,6 +19,7 @@ from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_nei
 from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
 
 _ROUNDING = Fraction(1, 1 << 53)
+_FARTHEST = 43  # unit radii stay below 42, and what is computed of them below this
 _PRECISION = 192
 _REMEDY = "change the unit of distance"
 
@@ -31,9 +32,9 @@ class PolarBounds:
     """How far the floats stray from the ideal, and what that costs; every figure rounded up.
 
     The generator is within delta_0 of uniform reals, which moves the radius by omega_r and the
-    direction by omega_angle. The computed noise is off by delta_n, its sum with the input by
-    delta_sum, an input that was no float by delta_input: all together by delta_t. `ratio` and
-    `distance` are R and D of paper 000; `excess` is the loss beyond rate times distance.
+    direction by omega_angle. In each coordinate the computed noise is off by delta_n, its sum with
+    the input by delta_sum, an input that was no float by delta_input: all together by delta_t.
+    `ratio` and `distance` are R and D of paper 000; `excess` is the loss beyond rate times distance.
     """
 
     delta_0: Fraction
@@ -82,12 +83,14 @@ def polar_bounds(
 
 
 def _strays(rate: Fraction, far: Fraction, reach: Fraction, step: Fraction) -> Figures:
-    """The errors of points whose radius is at most `far`, exact and computed alike."""
+    """The errors of points whose radius is at most `far`; those of floats, for every radius."""
     radius = _modulus(rate * far, step) / rate
     angle = not_below(2 * arb.pi() * arb_of(far * step))
-    diagonal = not_below(arb(2).sqrt()) * _ROUNDING
-    noise = RADIUS_ERROR / rate + 10 * _ROUNDING * (far + 1 / rate)
-    floats = {"delta_sum": diagonal * (reach + far + 1 / rate), "delta_input": diagonal * reach}
+    noise = (RADIUS_ERROR + 10 * _ROUNDING * _FARTHEST) / rate
+    floats = {
+        "delta_sum": _ROUNDING * (reach + _FARTHEST / rate),
+        "delta_input": _ROUNDING * reach,
+    }
     total = not_below(arb_of(radius**2 + angle**2).sqrt()) + noise + sum(floats.values())
     strays = {"omega_r": radius, "omega_angle": angle, "delta_n": noise, "delta_t": total}
     return strays | floats

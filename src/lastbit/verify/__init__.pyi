@@ -50,6 +50,7 @@ from lastbit.verify.language.expressions import (
 )
 from lastbit.verify.polar import (
     PolarAnalysis as PolarAnalysis,
+    certified_planar_code as certified_planar_code,
     polar_certificate as polar_certificate,
     polar_laplace_certificate as polar_laplace_certificate,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "analyse",
     "apart",
     "certified_code",
+    "certified_planar_code",
     "check",
     "clamp",
     "closeness",

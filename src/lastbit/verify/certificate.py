@@ -135,16 +135,12 @@ def issued(sealed: Mapping[str, Any]) -> Accepted:
 class Certified(ABC):
     """An analysis with a certificate, which is made once: figures never change.
 
-    Its text is kept in `_text`, a field that starts as an empty list.
+    Its text is kept in `_text`, a field that starts as an empty list; `beyond`, if there is such a
+    field, are assumptions beyond those of its kind.
     """
 
     __slots__ = ()
     _text: list[str]
-
-    @property
-    def beyond(self) -> tuple[str, ...]:
-        """Assumptions of this proof beyond those of its kind."""
-        return ()
 
     @abstractmethod
     def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -153,7 +149,7 @@ class Certified(ABC):
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         if not self._text:
-            self._text.append(certify(*self.statement(), *self.beyond).text)
+            self._text.append(certify(*self.statement(), *getattr(self, "beyond", ())).text)
         return Accepted(self._text[0])
 
 

@@ -1,7 +1,8 @@
-"""Planar Laplace noise in floats, of a radius and an angle: rounded to squares, kept in a region."""
+"""Planar Laplace noise in floats, of a radius and an angle, rounded to squares of a region."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,7 +14,7 @@ from flint import arb
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, root_above, upper, working_precision
 from lastbit.mechanisms import PolarLaplace
-from lastbit.privacy import MetricDP, PureDP
+from lastbit.privacy import MetricDP
 from lastbit.sampling import PLACES, RADIUS_ERROR, least, survival
 from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval, power_of_two
@@ -22,10 +23,12 @@ from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json, table
 from lastbit.verify.noise_shape import library_grid
+from lastbit.verify.one_rounding import parts_of, zero_signs
 from lastbit.verify.rounding import Setting, followed_code, setting_of
 from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
 from lastbit.verify.tracing.agreement import noise_points
 from lastbit.verify.tracing.binding import record
+from lastbit.verify.tracing.steps import passes_whole_to_numpy
 from lastbit.verify.tracing.trace import Followed
 
 Rectangle: TypeAlias = tuple[Interval, Interval]
@@ -57,6 +60,12 @@ class Words:
     radius_error: Fraction
     turn_error: Fraction
 
+    @property
+    def farthest(self) -> Fraction:
+        """No radius exceeds it."""
+        with working_precision(_PRECISION):
+            return least(lambda x: survival(x) < arb_of(draws_off(self)), places=8)
+
     def written(self) -> dict[str, Any]:
         errors = {"radius": written(self.radius_error), "turn": written(self.turn_error)}
         return {"model": "words", "bits": self.bits, **errors}
@@ -78,9 +87,6 @@ class Planar:
     turns: tuple[int, ...]
     backward: tuple[bool, ...] = ()
     turned: Fraction = Fraction(0)
-
-    def step(self, place: int) -> Expression:
-        return self.steps.expressions[place]
 
     def renamed(self, which: int, named: Mapping[int, str]) -> Expression:
         """One of the sums, with some of its steps as inputs."""
@@ -120,15 +126,20 @@ class PolarAnalysis(Certified):
     uniform: Uniform | Words
     region: Rectangle
     values: Rectangle
-    sums: Sums
     planar: Planar
     sensitivity: Fraction
     logs: tuple[Derivation, ...]
     turns: tuple[Derivation, ...]
-    parts: tuple[tuple[Derivation, Errors], ...]
-    reach: Fraction = Fraction(0)
+    sums: tuple[tuple[Derivation, Errors], ...]
+    reach: Fraction
+    omega: Fraction
+    moved: Fraction
+    delta_n: Fraction
+    delta_round: Fraction
+    delta_t: Fraction
+    excess: Fraction
     code: tuple[Mapping[str, Any], ...] = ()
-    promised: Fraction | None = None
+    beyond: tuple[str, ...] = ()
     _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -140,73 +151,6 @@ class PolarAnalysis(Certified):
         return self.setting.cell
 
     @property
-    def delta_0(self) -> Fraction:
-        """How far a draw is from the real that it stands for."""
-        if isinstance(self.uniform, Words):
-            return power_of_two(-self.uniform.bits - 1)
-        return draw_error(self.uniform)
-
-    @property
-    def omega(self) -> Fraction:
-        """How far apart two radii are, of draws and of reals, if both are within the reach."""
-        if isinstance(self.uniform, Words):
-            return _modulus(self.rate * self.reach, self.delta_0) / self.rate * _MARGIN
-        with working_precision(_PRECISION):
-            nearest = (-arb_of(self.rate * self.reach)).exp()
-            total = arb(0)
-            for backward in self.planar.backward:
-                full = isinstance(self.uniform, FullPrecision) and not backward
-                share = 2 * power_of_two(-_significand(self.uniform)) if full else self.delta_0
-                total += (arb_of(share) if full else arb_of(share) / nearest).log1p()
-            return Fraction(upper(total / arb_of(self.rate))) * _MARGIN
-
-    @property
-    def moved(self) -> Fraction:
-        with working_precision(_PRECISION):
-            turn = 2 * arb.pi() * arb_of(self.reach * self.delta_0)
-            return Fraction(upper((arb_of(self.omega) ** 2 + turn**2).sqrt())) * _MARGIN
-
-    @property
-    def delta_n(self) -> Fraction:
-        return max(part.error for part, _ in self.parts)
-
-    @property
-    def delta_round(self) -> Fraction:
-        return self.setting.delta_round
-
-    @property
-    def delta_t(self) -> Fraction:
-        return self.moved + self.delta_n + self.delta_round
-
-    @property
-    def diameter(self) -> Fraction:
-        """No point of the region's cells is farther from a value."""
-        widths = (
-            max(high + self.cell / 2 - low_value, high_value - low + self.cell / 2)
-            for (low, high), (low_value, high_value) in zip(self.region, self.values, strict=True)
-        )
-        return root_above(sum((wide**2 for wide in widths), Fraction(0)), _PRECISION)
-
-    @property
-    def needed_reach(self) -> Fraction:
-        """From where on ideal and computed points lie outside, both of them."""
-        diagonal = root_above(Fraction(2), _PRECISION) * (self.delta_n + self.delta_round)
-        return (self.diameter + self.omega + self.moved + diagonal) * _MARGIN
-
-    @property
-    def proved_excess(self) -> Fraction:
-        rest = self.cell - 2 * self.delta_t
-        with working_precision(_PRECISION):
-            ratio = arb_of(8 * self.cell * self.delta_t / rest**2)
-            growth = (arb_of(self.rate * self.cell) * arb(2).sqrt()).exp()
-            return Fraction(upper((ratio * growth).log1p())) * _MARGIN
-
-    @property
-    def excess(self) -> Fraction:
-        """What is claimed: the excess that is proved, or a mechanism's own that is no less."""
-        return self.proved_excess if self.promised is None else self.promised
-
-    @property
     def epsilon(self) -> Fraction:
         return self.rate * self.sensitivity + self.excess
 
@@ -214,19 +158,12 @@ class PolarAnalysis(Certified):
     def guarantee(self) -> MetricDP:
         return MetricDP(self.rate, slack=self.excess / self.rate)
 
-    def guarantee_at(self, distance: Number) -> PureDP:
-        return self.guarantee.at(distance)
-
-    @property
-    def beyond(self) -> tuple[str, ...]:
-        return () if self.promised is None else (_STANDS_FOR,)
-
     def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        ulps = DEFAULT_ULPS | dict(self.setting.ulps)
+        ulps, bounded = DEFAULT_ULPS | dict(self.setting.ulps), self.setting.bounded
         figures = ("cell", "sensitivity", "rate", "excess", "epsilon")
         claim = {
             "code": [dict(one) for one in self.code],
-            "programs": [expression_to_json(total) for total in self.sums],
+            "programs": [expression_to_json(self.planar.renamed(k, {})) for k in (0, 1)],
             "format": self.setting.format.json(),
             "ulps": {name: written(most) for name, most in ulps.items()},
             "uniform": self.uniform.written(),
@@ -238,12 +175,11 @@ class PolarAnalysis(Certified):
         body = {
             **{name: written(getattr(self, name)) for name in strays},
             "logs": [
-                {"real": [*map(written, one.conclusion.real)], **self.setting.bounded(one)}
-                for one in self.logs
+                {"real": [*map(written, one.conclusion.real)], **bounded(one)} for one in self.logs
             ],
-            "turns": [self.setting.bounded(one) for one in self.turns],
-            "sums": [self.setting.bounded(*one) for one in self.parts],
-            "farthest": written(_farthest(self.uniform)) if not self.logs else None,
+            "turns": [bounded(one) for one in self.turns],
+            "sums": [bounded(*one) for one in self.sums],
+            "farthest": written(self.uniform.farthest) if isinstance(self.uniform, Words) else None,
         }
         return "polar", claim, body
 
@@ -282,13 +218,68 @@ def polar_certificate(
     (Fraction(1, 200), True)
     """
     code = _followed(noise, ("u", "v", "w"), parameters)
-    sums = (
-        ex.Add(Variable("x"), code[0].expression),
-        ex.Add(Variable("y"), code[1].expression),
-    )
+    x, y = (ex.Add(Variable(n), one.expression) for n, one in zip("xy", code, strict=True))
     setting, area, inside = _setting(cell, region, values, uniform, format, ulps)
-    analysis = _analysed(setting, area, inside, sums, positive(sensitivity, "sensitivity"))
-    return _held(analysis, "planar noise", code)
+    found = _analysed(setting, area, inside, (x, y), positive(sensitivity, "sensitivity"))
+    return _held(found, "planar noise", code)
+
+
+def certified_planar_code(
+    code: Callable[..., Any],
+    *,
+    sensitivity: Number,
+    region: Sequence[Sequence[Number]],
+    values: Sequence[Sequence[Number]] | None = None,
+    uniform: Uniform | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    ulps: Mapping[str, Number] | None = None,
+) -> PolarAnalysis:
+    """The same for code of a point x, y and of u, v, w that rounds both sums itself.
+
+    What it returns beyond the region must be reported as outside. Code that clamps is refused: far
+    out draws are not near to what they stand for, and nothing is known of the edge they lead to.
+
+    >>> import math
+    >>> def release(x, y, u, v, w):
+    ...     r = -200.0 * (math.log(1.0 - u) + math.log(1.0 - v))
+    ...     east = x + r * math.cos(2.0 * math.pi * w)
+    ...     north = y + r * math.sin(2.0 * math.pi * w)
+    ...     return 4.0 * round(east / 4.0), 4.0 * round(north / 4.0)
+    >>> certified_planar_code(release, sensitivity=200, region=[(-1000, 1000)] * 2).cell
+    Fraction(4, 1)
+    """
+    both = _followed(code, ("x", "y", "u", "v", "w"), parameters)
+    try:
+        parts = [parts_of(one.expression) for one in both]
+    except NotCertified:
+        raise NotCertified(
+            "the code does not round its coordinates last, or not on all paths alike, and without "
+            "that the last bits of floats tell the point; return step * round(x / step) for both"
+        ) from None
+    if any(link[0] == "CLAMP" for part in parts for link in part.links):
+        raise NotCertified(
+            "the code clamps a coordinate, and far out nothing is known of the edge that a draw "
+            "leads to; return the rounded point, and report what lies beyond the region as outside"
+        )
+    if parts[0][1:] != parts[1][1:] or not parts[0].is_plain:
+        raise NotCertified(
+            "the code rounds its coordinates in two ways, or changes them afterwards; write "
+            "step * round(x / step) for both"
+        )
+    for one in both:
+        types = one.typed()
+        if len(zero_signs(one.rows, types)) > 1:
+            raise NotCertified(
+                "the code gives -0.0, which tells on which side of 0 a coordinate lay; add 0.0"
+            )
+        if len(types[-1].kinds) > 1 or passes_whole_to_numpy(one.rows, types):
+            raise NotCertified(
+                "the code computes with whole numbers in numpy, or returns two types; write floats"
+            )
+    setting, area, inside = _setting(parts[0].cell, region, values, uniform, BINARY64, ulps)
+    totals = parts[0].total, parts[1].total
+    found = _analysed(setting, area, inside, totals, positive(sensitivity, "sensitivity"))
+    return _held(found, "planar mechanism", both)
 
 
 def _followed(
@@ -356,7 +347,7 @@ def polar_laplace_certificate(mechanism: PolarLaplace) -> PolarAnalysis:
 
     >>> noise = PolarLaplace(epsilon=1, within=200, cell=4, half_width=2000, inputs=1000)
     >>> found = polar_laplace_certificate(noise)
-    >>> found.guarantee_at(200).epsilon <= 1, found.certificate()["kind"]
+    >>> found.guarantee.at(200).epsilon <= 1, found.certificate()["kind"]
     (True, 'polar')
     """
     if not isinstance(mechanism, PolarLaplace):
@@ -371,13 +362,12 @@ def polar_laplace_certificate(mechanism: PolarLaplace) -> PolarAnalysis:
         [(middle - wide, middle + wide) for middle in mechanism.centre]
         for wide in (mechanism.half_width, mechanism.inputs)
     )
-    drawn = _setting(mechanism.cell, area, inside, None, BINARY64, None)
+    setting = _setting(mechanism.cell, area, inside, None, BINARY64, None)
     words = Words(bits=PLACES, radius_error=RADIUS_ERROR, turn_error=_TURN_ERROR)
-    found = _analysed(*drawn, sums, mechanism.within, words)
-    promised = mechanism.bounds.excess
-    if found.proved_excess > promised:
+    found = _analysed(*setting, sums, mechanism.within, words)
+    if found.excess > mechanism.bounds.excess:
         raise NotCertified("the mechanism promises less than is proved of it; report this")
-    found = replace(found, promised=promised)
+    found = replace(found, excess=mechanism.bounds.excess, beyond=(_STANDS_FOR,))
     found.certificate()
     return found
 
@@ -526,78 +516,122 @@ def _product(one: _Polynomial | None, two: _Polynomial | None) -> _Polynomial | 
 # ---------------------------------------------------------------- how far it strays
 
 
+def draws_off(uniform: Uniform | Words) -> Fraction:
+    """How far a draw is from the real that it stands for."""
+    if isinstance(uniform, Words):
+        return power_of_two(-uniform.bits - 1)
+    return draw_error(uniform)
+
+
 def _analysed(
     setting: Setting,
     region: Rectangle,
     values: Rectangle,
-    sums: Sums,
+    programs: Sums,
     sensitivity: Fraction,
     words: Words | None = None,
 ) -> PolarAnalysis:
     """The errors at all draws, and the reach from where on everything lies outside."""
-    planar = recognised_plane(sums)
-    uniform: Uniform | Words = setting.uniform if words is None else words
+    planar = recognised_plane(programs)
     logs: tuple[Derivation, ...] = ()
     turns: tuple[Derivation, ...] = ()
     if words is None:
         last = setting.uniform.size - 1
         drawn = Fraction(setting.uniform.point(0)), Fraction(setting.uniform.point(last))
+
+        def over_draws(place: int, pieces: int) -> Derivation:
+            step = planar.steps.expressions[place]
+            return setting.analysed(step, {ex.names(step)[0]: drawn}, pieces=pieces)
+
         try:
-            logs = tuple(
-                setting.analysed(log, {ex.names(log)[0]: drawn}, pieces=4)
-                for log in map(planar.step, planar.radial)
-            )
+            logs = tuple(over_draws(place, 4) for place in planar.radial)
         except NotCertified as problem:
             raise NotCertified(
                 f"{problem}; pass a uniform without 0, as Grid(53, first=1), or write 1.0 - u"
             ) from None
-        turns = tuple(
-            setting.analysed(turn, {ex.names(turn)[0]: drawn})
-            for turn in map(planar.step, planar.turns)
-        )
-    found = PolarAnalysis(
+        turns = tuple(over_draws(place, 1) for place in planar.turns)
+    uniform: Uniform | Words = words or setting.uniform
+    sums = tuple(_sums(setting, values, planar, logs, turns, uniform))
+    wide = Fraction(0)
+    for (low, high), (first, final) in zip(region, values, strict=True):
+        wide += (max(high - first, final - low) + setting.cell / 2) ** 2
+    floats = max(found.error for found, _ in sums), setting.delta_round
+    return PolarAnalysis(
+        **_figures(planar, uniform, setting.cell, floats, root_above(wide, _PRECISION)),
         setting=setting,
         uniform=uniform,
         region=region,
         values=values,
-        sums=sums,
         planar=planar,
         sensitivity=sensitivity,
         logs=logs,
         turns=turns,
-        parts=tuple(_parts(setting, values, planar, logs, turns, uniform)),
+        sums=sums,
     )
-    return _reaching(replace(found, reach=found.diameter))
 
 
-def _reaching(found: PolarAnalysis) -> PolarAnalysis:
-    """The analysis with the least reach that is enough: what strays grows with it (Condition 3)."""
-    for _ in range(_MOST_ROUNDS):
-        if isinstance(found.uniform, FullPrecision):
-            _refuse_beyond(found, found.uniform)
-        if 2 * found.delta_t >= found.cell or found.rate * found.reach > 400:
-            raise NotCertified(
-                "the floats stray by half a cell or more; pass a larger cell, a smaller region or "
-                "values nearer to it, or a finer uniform"
-            )
-        needed = found.needed_reach
-        if needed <= found.reach:
-            return found
-        found = replace(found, reach=needed * _MARGIN)
-    raise NotCertified("the reach grows with its own error (Condition 3); pass a smaller region")
-
-
-def _refuse_beyond(found: PolarAnalysis, uniform: FullPrecision) -> None:
-    """Below the least uniform no draw is near to a real."""
+def _figures(
+    planar: Planar, uniform: Uniform | Words, cell: Fraction, floats: Interval, diameter: Fraction
+) -> dict[str, Any]:
+    """All figures at the least reach that is enough: what strays grows with it (Condition 3)."""
+    reach, root = diameter, root_above(Fraction(2), _PRECISION)
     with working_precision(_PRECISION):
-        near = (-arb_of(found.rate * found.reach)).exp() > arb_of(
-            power_of_two(uniform.least_exponent)
-        )
-    if not near:
-        raise NotCertified("the region is too wide for the least uniform; pass a smaller one")
+        for _ in range(_MOST_ROUNDS):
+            omega = _radius_moves(planar, uniform, reach)
+            turn = 2 * arb.pi() * arb_of(reach * draws_off(uniform))
+            moved = _above((arb_of(omega) ** 2 + turn**2).sqrt())
+            delta_t = moved + sum(floats)
+            if 2 * delta_t >= cell:
+                break
+            needed = (diameter + omega + moved + root * sum(floats)) * _MARGIN
+            if needed <= reach:
+                ratio = arb_of(8 * cell * delta_t / (cell - 2 * delta_t) ** 2)
+                growth = (arb_of(planar.rate * cell) * arb(2).sqrt()).exp()
+                figures = {"omega": omega, "moved": moved, "delta_t": delta_t, "reach": reach}
+                figures["excess"] = _above((ratio * growth).log1p())
+                return {**figures, "delta_n": floats[0], "delta_round": floats[1]}
+            reach = needed * _MARGIN
+    raise NotCertified(
+        "the floats stray by half a cell or more; pass a larger cell, a smaller region or values "
+        "nearer to it, or a finer uniform"
+    )
 
 
-def _parts(
+def _radius_moves(planar: Planar, uniform: Uniform | Words, reach: Fraction) -> Fraction:
+    """How far apart the radii of draws and of reals are, if both are within the reach."""
+    rate, off = planar.rate, draws_off(uniform)
+    if isinstance(uniform, Words):
+        return _modulus(rate * reach, off) / rate * _MARGIN
+    nearest, total = (-arb_of(rate * reach)).exp(), arb(0)
+    for backward in planar.backward:
+        share = arb_of(off) / nearest
+        if isinstance(uniform, FullPrecision) and not backward:
+            if not nearest > arb_of(power_of_two(uniform.least_exponent)):
+                raise NotCertified("the region is too wide for the least uniform; pass a smaller")
+            share = arb_of(power_of_two(1 - uniform.significand))
+        total += share.log1p()
+    return _above(total / arb_of(rate))
+
+
+def _modulus(far: Fraction, step: Fraction) -> Fraction:
+    """The most that C**-1 moves over a step below C(far): at its start or at its end.
+
+    Theorem  C**-1 is concave up to C(1) and convex beyond (docs/theory/polar.md)
+    """
+    off, last = arb_of(step), survival(far)
+    start = least(lambda x: 1 - survival(x) > off, places=40)
+    end = least(lambda x: x >= far or survival(far - x) - last > off, places=40)
+    return max(start, min(end, far))
+
+
+def _above(ball: arb) -> Fraction:
+    number = upper(ball)
+    if not math.isfinite(number):
+        raise NotCertified("the figures are beyond all floats; change the unit of distance")
+    return Fraction(number) * _MARGIN
+
+
+def _sums(
     setting: Setting,
     values: Rectangle,
     planar: Planar,
@@ -611,8 +645,8 @@ def _parts(
         errors: dict[str, Number] = {name: 0}
         turn, named = planar.turns[which], dict[int, str]()
         if isinstance(uniform, Words):
-            letter = ex.names(planar.step(turn))[0]
-            ranges |= {"r": (0, _farthest(uniform)), letter: (-1, 1)}
+            letter = ex.names(planar.steps.expressions[turn])[0]
+            ranges |= {"r": (0, uniform.farthest), letter: (-1, 1)}
             errors |= {"r": uniform.radius_error, letter: uniform.turn_error}
         else:
             named[turn] = "t"
@@ -621,28 +655,3 @@ def _parts(
                 named[log] = letter
                 ranges[letter], errors[letter] = found.conclusion.real, found.error
         yield setting.analysed(planar.renamed(which, named), ranges, errors), errors
-
-
-def _farthest(uniform: Uniform | Words) -> Fraction:
-    """No radius of such draws exceeds it, for rate 1."""
-    assert isinstance(uniform, Words)
-    last = power_of_two(-uniform.bits - 1)
-    with working_precision(_PRECISION):
-        return least(lambda x: survival(x) < arb_of(last), places=8)
-
-
-def _significand(uniform: Uniform | Words) -> int:
-    assert isinstance(uniform, FullPrecision)
-    return uniform.significand
-
-
-def _modulus(far: Fraction, step: Fraction) -> Fraction:
-    """The most that C**-1 moves over a step below C(far): at its start or at its end.
-
-    Theorem  C**-1 is concave up to C(1) and convex beyond (docs/theory/polar.md)
-    """
-    with working_precision(_PRECISION):
-        off, last = arb_of(step), survival(far)
-        start = least(lambda x: 1 - survival(x) > off, places=40)
-        end = least(lambda x: x >= far or survival(far - x) - last > off, places=40)
-        return max(start, min(end, far))

@@ -105,8 +105,8 @@ class Derivation:
     """A judgement about an expression over a box, the rule that gives it, and from what.
 
     `rule` is that of the expression's last step (CONST, VAR, SAMPLE, ADD, SUB, MUL, DIV, NEG, LN,
-    EXP, SQRT, COS, SIN, ABS, SGN, CLAMP, ROUND, CASES), or MEAN (all rounding errors carried to the result
-    at once), or SPLIT (the box in two).
+    EXP, SQRT, COS, SIN, ABS, SGN, CLAMP, ROUND, CASES), or MEAN (all rounding errors carried to the
+    result at once), or SPLIT (the box in two).
     """
 
     rule: str
@@ -387,7 +387,7 @@ def _library(node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine) -> 
 
 
 def _turned(node: ex.Cos | ex.Sin, a: Judgement, machine: Machine) -> _Judged:
-    """cos and sin: no farther apart than their arguments, and within 1 but for the library."""
+    """Cos and sin: no farther apart than their arguments, and within 1 but for the library."""
     name = "cos" if isinstance(node, ex.Cos) else "sin"
     if name not in machine.ulps:
         raise NoBound(f'nothing is known of the library\'s {name}; pass ulps={{"{name}": 1}}, say')

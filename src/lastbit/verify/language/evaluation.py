@@ -153,7 +153,8 @@ def _correctly_rounded(
     """ln, exp, cos, sin or sqrt of a rational, rounded to the nearest.
 
     ln x of rationals other than 1, exp x, cos x and sin x of others than 0 are irrational
-    (Lindemann), hence never halfway between two numbers: some precision decides. The root of a rational may be rational.
+    (Lindemann), hence never halfway between two numbers: some precision decides. The root of a
+    rational may be rational.
     """
     if isinstance(node, ex.Sqrt):
         if x < 0:

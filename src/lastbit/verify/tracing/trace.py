@@ -23,6 +23,7 @@ import inspect
 import math
 import sys
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -66,6 +67,8 @@ from lastbit.verify.tracing.steps import (
     Typed,
     constant_step,
     failing_on,
+    outcome,
+    replayed,
     rows_of,
     typed,
 )
@@ -91,6 +94,7 @@ class Followed:
     sign: str | None
     name: str
     part: int | None = None
+    beside: Rows = field(default_factory=list)
 
     @property
     def conditions(self) -> list[Condition]:
@@ -109,6 +113,10 @@ class Followed:
         """Refuse unless the function does, on floats, what was followed."""
         names = sorted(set(self.roles.values()))
         at = points(names, self.conditions, extra, seed=seed, rounds=rounds)
+        if self.beside:  # where the other number of a pair fails, so does the call
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                at = [p for p in at if outcome(partial(replayed, self.beside, p))[0] != "raises"]
         codes = frozenset(self.screen.codes)
         calls: list[Callable[..., Any]] = [self.call]
         if self.sign is not None:  # callers pass a sign as an int too
@@ -188,6 +196,10 @@ def followed(
                 f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
                 "and comparisons with inputs and floats only, or write float(sign)"
             )
+    beside: Rows = []
+    if part is not None:
+        other_part = _Tracer(plain, dict(roles), dict(given), _Copies(), 1 - part)
+        beside = rows_of(other_part.explored()[1])
     codes = frozenset(screen.codes)
     found = Followed(
         function=plain,
@@ -201,6 +213,7 @@ def followed(
         sign=sign,
         name=name or module_of(plain),
         part=part,
+        beside=beside,
     )
     found.typed()
     found.agree({}, rounds=1, seed="followed")
@@ -304,9 +317,9 @@ class _Tracer:
         beside: list[Step] = []
         if self.part is not None:
             if type(result) is not tuple or len(result) != 2:
+                kind = "number" if type(result) is Traced else type(result).__name__
                 raise Untraceable(
-                    f"{self.copies.place()} returns a {type(result).__name__}; return two "
-                    "numbers, as in return x, y"
+                    f"{self.copies.place()} returns a {kind}; return two numbers: return x, y"
                 )
             beside = [marked(one)[1] for one in result if type(one) is Traced]
             result = result[self.part]
@@ -316,9 +329,10 @@ class _Tracer:
             try:
                 expression, step = Constant(rational(result, "result")), constant_step(result)
             except LastbitError:
-                raise Untraceable(
-                    f"{self.copies.place()} returns a {type(result).__name__}; return one number"
-                ) from None
+                infinite = isinstance(result, float) and math.isinf(result)
+                kind = "an infinity" if infinite else f"a {type(result).__name__}"
+                remedy = "report apart from it what is outside" if infinite else "return one number"
+                raise Untraceable(f"{self.copies.place()} returns {kind}; {remedy}") from None
         if failing_on(run.made, [step, *beside, *run.asked]) - _DRAWS:
             raise Untraceable(
                 f"{self.copies.place()} divides, rounds or calls a function of math by numbers of "
