@@ -164,7 +164,8 @@ def test_the_words_say_what_is_wrong(name):
      ({"region": ((-(10**5), 10**5),) * 2}, NotCertified), ({"cell": 0}, NotCertified),
      ({"values": ((-(10**7), 10**7),) * 2}, NotCertified),
      ({"region": (-8, 8)}, WrongType), ({"region": 3}, WrongType), ({"values": "ab"}, WrongType),
-     ({"region": ((1, -1), (1, 2))}, InvalidParameter), ({"values": ((0, 0),) * 2}, InvalidParameter),
+     ({"region": ((1, -1), (1, 2))}, InvalidParameter),
+     ({"values": ((0, 0),) * 2}, InvalidParameter),
      ({"region": ((-1, 1), (-1, 1))}, InvalidParameter), ({"cell": -4}, InvalidParameter),
      ({"sensitivity": 0}, InvalidParameter), ({"sensitivity": math.nan}, LastbitError),
      ({"region": ((-math.inf, 8), (-8, 8))}, LastbitError), ({"uniform": 3}, WrongType),
@@ -189,7 +190,12 @@ def test_a_sign_is_not_taken():
 
 # ---------------------------------------------------------------- against all of binary16
 
-CELLS = {"sensitivity": 1, "cell": 1, "region": ((-1, 1), (-1, 1)), "format": BINARY16}
+CELLS: dict[str, Any] = {
+    "sensitivity": 1,
+    "cell": 1,
+    "region": ((-1, 1), (-1, 1)),
+    "format": BINARY16,
+}
 HALF = ((Fraction(-1, 2), Fraction(1, 2)),) * 2
 
 
@@ -304,7 +310,7 @@ def test_the_rule_of_the_sine_holds_in_binary16():
 
 
 def test_the_sine_of_the_language_and_of_the_checker():
-    wave = trace(lambda x: math.sin(x))
+    wave = trace(lambda x: math.sin(1.0 * x))
     assert machine_value(wave, {"x": Fraction(0)}, format=BINARY16) == 0
     for k in range(0, 700, 7):
         x = Fraction(k, 100)
@@ -491,3 +497,67 @@ def test_the_certificate_is_told_in_words(name):
     assert "of the plane" in dict(claim.facts)["noise"]
     assert "POLAR" in certificate_page(sealed(name))
     assert "POLAR" in certificate_latex(sealed(name)).upper()
+
+
+# ---------------------------------------------------------------- what would take for ever
+
+
+def squared(u, v, w):
+    r = math.log(1.0 - u) + math.log(1.0 - v)
+    for _ in range(60):
+        r = r * r
+    return r * math.cos(2.0 * math.pi * w), r * math.sin(2.0 * math.pi * w)
+
+
+def taken_away(u, v, w):
+    east, north = code.planar(u, v, w)
+    return east + math.log(1.0 - w) - math.log(1.0 - w), north
+
+
+def many_times(u, v, w):
+    """The sum of a number with itself, again and again: 2**40 times the noise."""
+    r = -1.0 * (math.log(1.0 - u) + math.log(1.0 - v))
+    for _ in range(40):
+        r = r + r
+    return r * math.cos(2.0 * math.pi * w), r * math.sin(2.0 * math.pi * w)
+
+
+def test_squares_of_squares_are_refused_at_once():
+    with pytest.raises(NotCertified, match="more than sums and products"):
+        polar_certificate(squared, cell=4, **USUAL)
+
+
+def test_what_is_taken_away_again_is_refused():
+    with pytest.raises(NotCertified, match="taken away again"):
+        polar_certificate(taken_away, cell=4, **USUAL)
+
+
+def test_a_step_that_is_used_often_counts_once():
+    found = polar_certificate(
+        many_times, sensitivity=1, cell=2**30, region=((-(2**41), 2**41),) * 2
+    )
+    assert found.rate == Fraction(1, 2**40)
+
+
+@pytest.mark.parametrize("start", [["CONST", "3"], ["VAR", "x"]])
+def test_the_checker_does_not_work_for_ever(start):
+    """Squares of squares, of a number and of an input, in a row of sixty."""
+
+    def change(claim, body):
+        rows: list[list[Any]] = [start]
+        for place in range(60):
+            rows.append(["MUL", place, place])
+        claim["programs"][0] = rows
+
+    with pytest.raises(Rejected, match="too long"):
+        check_apart_from_code(resealed(sealed("planar"), change))
+
+
+def test_the_checker_takes_deep_programs_for_what_they_are():
+    def change(claim, body):
+        rows: list[list[Any]] = [["VAR", "x"], ["CONST", "1"]]
+        rows += [["ADD", place, 1] for place in (0, *range(2, 5000))]
+        claim["programs"][0] = rows
+
+    with pytest.raises(Rejected):
+        check_apart_from_code(resealed(sealed("planar"), change))

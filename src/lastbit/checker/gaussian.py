@@ -69,6 +69,8 @@ _PIECE = frozenset({"t", "x", "test", "error", "proof"})
 TWO_PI = Fraction(628318530717958647692528676655900576839, 10**38), Fraction(1, 10**37)
 _HALF = Fraction(1, 2)
 _TRIED = 200
+_TERMS, _FACTORS, _LONG = 64, 8, 1 << 18
+_Form = dict[tuple[int, ...], Fraction]
 
 
 def check_gaussian(claim: Json, body: Json) -> None:
@@ -320,26 +322,48 @@ def _variance(found: _Powers, wanted: Mapping[str, Fraction]) -> Fraction:
 
 def _linear(graph: Graph, place: int) -> dict[str, Fraction]:
     """A step as a sum of multiples of inputs, and of 1 under the name of nothing; exactly."""
-    rule, *parts = graph.nodes[place]
-    if rule == "VAR":
-        return {parts[0]: Fraction(1)}
-    if rule == "CONST":
-        return {"": parts[0]}
-    require(rule in ("ADD", "SUB", "MUL", "DIV", "NEG"), "a coordinate or an angle is not linear")
-    forms = [_linear(graph, part) for part in parts]
-    if rule == "NEG":
-        return {name: -share for name, share in forms[0].items()}
-    one, two = forms
-    if rule in ("ADD", "SUB"):
-        way = 1 if rule == "ADD" else -1
-        keys = {*one, *two}
-        found = {k: one.get(k, Fraction(0)) + way * two.get(k, Fraction(0)) for k in keys}
-        return {name: share for name, share in found.items() if share}
-    if rule == "MUL" and set(one) == {""}:
-        one, two = two, one
-    require(set(two) == {""} and two[""] != 0, "a coordinate or an angle is not linear")
-    factor = two[""] if rule == "MUL" else 1 / two[""]
-    return {name: share * factor for name, share in one.items()}
+    found: dict[str, Fraction] = {}
+    for term, share in expanded(graph, place).items():
+        rules = [graph.nodes[k] for k in term]
+        plain = len(rules) < 2 and all(rule[0] == "VAR" for rule in rules)
+        require(plain, "a coordinate or an angle is not linear")
+        found["".join(rule[1] for rule in rules)] = share
+    return found
+
+
+def expanded(graph: Graph, top: int) -> _Form:
+    """A node as a sum of products of inputs, logarithms, cosines and sines; exactly."""
+    forms: dict[int, _Form] = {}
+    for k in sorted(graph.uses(top)):
+        rule, *parts = graph.nodes[k]
+        form: _Form = {}
+        if rule == "CONST":
+            form[()] = parts[0]
+        elif rule in ("VAR", "LN", "COS", "SIN"):
+            form[(k,)] = Fraction(1)
+        elif rule in ("ADD", "SUB", "NEG"):
+            for place, part in enumerate(parts):
+                sign = -1 if rule == "NEG" or (rule == "SUB" and place == 1) else 1
+                for term, share in forms[part].items():
+                    form[term] = form.get(term, Fraction(0)) + sign * share
+        elif rule == "MUL":
+            one, two = (forms[part] for part in parts)
+            require(len(one) * len(two) <= _TERMS**2, "a product has too many terms")
+            for a, share in one.items():
+                for b, other in two.items():
+                    term = tuple(sorted(a + b))
+                    form[term] = form.get(term, Fraction(0)) + share * other
+        else:
+            require(rule == "DIV", "a step is not of the kind that can be followed")
+            by = forms[parts[1]]
+            require(set(by) == {()}, "a quotient by something that varies")
+            form = {term: share / by[()] for term, share in forms[parts[0]].items()}
+        forms[k] = {term: share for term, share in form.items() if share}
+        require(len(forms[k]) <= _TERMS, "a sum has too many terms")
+        for term, share in forms[k].items():  # squares of squares of squares
+            long = max(share.numerator.bit_length(), share.denominator.bit_length()) > _LONG
+            require(len(term) <= _FACTORS and not long, "a product is too long")
+    return forms[top]
 
 
 def steps_of(graph: Graph, top: int, named: Mapping[int, str]) -> list[list[Any]]:

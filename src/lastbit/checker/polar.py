@@ -45,12 +45,12 @@ errors stated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from .code import check_code, check_records
-from .gaussian import TWO_PI, check_bound, check_library, steps_of
+from .gaussian import TWO_PI, check_bound, check_library, expanded, steps_of
 from .intervals import (
     check_uniform,
     draw_error,
@@ -83,8 +83,6 @@ _BODY = frozenset({
 })  # fmt: skip
 _LOG, _PROOF = frozenset({"real", "error", "proof"}), frozenset({"error", "proof"})
 _UNIT = ["-1", "1"]
-_TERMS = 64
-_Form = dict[tuple[int, ...], Fraction]
 
 
 def check_polar(claim: Json, body: Json) -> None:
@@ -176,7 +174,7 @@ def _noise(programs: Any) -> _Noise:
     logs: set[int] = set()
     turns = []
     for root, name in zip(roots, ("x", "y"), strict=True):
-        form = _expanded(graph, root)
+        form = expanded(graph, root)
         value = graph.node("VAR", name)
         require(form.pop((value,), None) == 1, "a program is not a value and noise")
         kinds = {k: graph.nodes[k] for term in form for k in term}
@@ -210,13 +208,13 @@ def _drawn(noise: _Noise) -> _Noise:
     (angle,) = {graph.nodes[k][1] for k in noise.turns}
     draws = []
     for k in noise.logs:
-        form = _expanded(graph, graph.nodes[k][1])
+        form = expanded(graph, graph.nodes[k][1])
         constant = form.pop((), Fraction(0))
         ((term, slope),) = form.items()
         plain = (constant == 0 and slope == 1) or (constant == 1 and slope == -1)
         require(plain, "a logarithm is not of a uniform")
         draws.append((_uniform(graph, term), slope < 0))
-    form = _expanded(graph, angle)
+    form = expanded(graph, angle)
     form.pop((), None)
     ((term, slope),) = form.items()
     draws.append((_uniform(graph, term), False))
@@ -224,7 +222,7 @@ def _drawn(noise: _Noise) -> _Noise:
     middle, margin = TWO_PI
     turned = abs(abs(slope) - middle) + margin
     require(turned < Fraction(1, 1000), "the angle does not turn once")
-    return _Noise(graph, noise.roots, noise.rate, noise.logs, noise.turns, draws, turned)
+    return replace(noise, draws=draws, turned=turned)
 
 
 def _uniform(graph: Graph, term: tuple[int, ...]) -> str:
@@ -232,38 +230,6 @@ def _uniform(graph: Graph, term: tuple[int, ...]) -> str:
     rule, name, *_ = graph.nodes[term[0]]
     require(rule == "VAR" and name in ("u", "v", "w"), "something else than a uniform is drawn")
     return str(name)
-
-
-def _expanded(graph: Graph, top: int) -> _Form:
-    """A node as a sum of products of inputs, logarithms, cosines and sines; exactly."""
-    forms: dict[int, _Form] = {}
-    for k in sorted(graph.uses(top)):
-        rule, *parts = graph.nodes[k]
-        form: _Form = {}
-        if rule == "CONST":
-            form[()] = parts[0]
-        elif rule in ("VAR", "LN", "COS", "SIN"):
-            form[(k,)] = Fraction(1)
-        elif rule in ("ADD", "SUB", "NEG"):
-            for place, part in enumerate(parts):
-                sign = -1 if rule == "NEG" or (rule == "SUB" and place == 1) else 1
-                for term, share in forms[part].items():
-                    form[term] = form.get(term, Fraction(0)) + sign * share
-        elif rule == "MUL":
-            one, two = (forms[part] for part in parts)
-            require(len(one) * len(two) <= _TERMS**2, "a product has too many terms")
-            for a, share in one.items():
-                for b, other in two.items():
-                    term = tuple(sorted(a + b))
-                    form[term] = form.get(term, Fraction(0)) + share * other
-        else:
-            require(rule == "DIV", "a step is not of the kind that can be followed")
-            by = forms[parts[1]]
-            require(set(by) == {()}, "a quotient by something that varies")
-            form = {term: share / by[()] for term, share in forms[parts[0]].items()}
-        forms[k] = {term: share for term, share in form.items() if share}
-        require(len(forms[k]) <= _TERMS, "a sum has too many terms")
-    return forms[top]
 
 
 # ---------------------------------------------------------------- how far it strays
@@ -296,13 +262,15 @@ def _checked_parts(claim: Json, body: Json, noise: _Noise) -> Fraction:
     for letter, k, proof, draw in zip("pq", noise.logs, body["logs"], draws, strict=False):
         require(set(proof) == _LOG, "a proof has a part too many or too few")
         require(proof["proof"]["steps"][-1]["real"] == proof["real"], "a range is another")
-        _check(claim, noise, k, {}, {draw[0]: drawn}, {draw[0]: Fraction(0)}, proof)
+        rows = steps_of(noise.graph, k, {})
+        check_bound(claim, rows, {draw[0]: drawn}, {draw[0]: Fraction(0)}, proof)
         ranges[letter], errors[letter] = proof["real"], number(proof["error"])
     turned = []
     for k, proof in zip(noise.turns, body["turns"], strict=True):
         require(set(proof) == _PROOF, "a proof has a part too many or too few")
         angle = draws[2][0]
-        _check(claim, noise, k, {}, {angle: drawn}, {angle: Fraction(0)}, proof)
+        rows = steps_of(noise.graph, k, {})
+        check_bound(claim, rows, {angle: drawn}, {angle: Fraction(0)}, proof)
         turned.append(number(proof["error"]) + noise.turned)
     _check_sums(claim, body, noise, ranges, errors, turned)
     return draw_error(claim["uniform"])
@@ -328,19 +296,8 @@ def _check_sums(
             named = {noise.turns[place]: "t", **dict(zip(noise.logs, "pq", strict=True))}
             off["t"] = turned[place]
         own[name], off[name] = claim["values"][place], Fraction(0)
-        _check(claim, noise, noise.roots[place], named, own, off, proof)
-
-
-def _check(
-    claim: Json,
-    noise: _Noise,
-    top: int,
-    named: dict[int, str],
-    ranges: dict[str, list[str]],
-    errors: dict[str, Fraction],
-    proof: Json,
-) -> None:
-    check_bound(claim, steps_of(noise.graph, top, named), ranges, errors, proof)
+        rows = steps_of(noise.graph, noise.roots[place], named)
+        check_bound(claim, rows, own, off, proof)
 
 
 def _check_moves(uniform: Json, noise: _Noise, off: Fraction, stated: dict[str, Fraction]) -> None:

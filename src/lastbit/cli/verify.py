@@ -142,9 +142,8 @@ def verify() -> None:
 
     Name a function of your own as module:function, with gaussian before it if it computes normal
     noise, polar if it computes noise of the plane, and program if it draws, compares and chooses;
-    or name one of the shipped mechanisms. The
-    exit status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be
-    found out.
+    or name one of the shipped mechanisms. The exit status is 0 if the promise holds, 1 if it is
+    refuted or not kept, 2 if nothing could be found out.
     """
 
 

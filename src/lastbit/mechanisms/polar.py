@@ -34,7 +34,7 @@ class PolarBounds:
     The generator is within delta_0 of uniform reals, which moves the radius by omega_r and the
     direction by omega_angle. In each coordinate the computed noise is off by delta_n, its sum with
     the input by delta_sum, an input that was no float by delta_input: all together by delta_t.
-    `ratio` and `distance` are R and D of paper 000; `excess` is the loss beyond rate times distance.
+    `ratio` and `distance` are R and D of paper 000; `excess` is the loss beyond rate distance.
     """
 
     delta_0: Fraction

@@ -20,6 +20,7 @@ from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import Errors
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json
+from lastbit.verify.language.products import linear_form
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.rounding import Setting, followed_code, setting_of
 from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
@@ -362,27 +363,10 @@ def _product(node: Expression, named: Mapping[Expression, str]) -> tuple[Fractio
 
 
 def _linear(node: Expression) -> dict[str, Fraction]:
-    """Multiples of inputs, and of 1 under the name of nothing."""
-    match node:
-        case Variable(name=name):
-            return {name: _ONE}
-        case ex.Constant(value=value):
-            return {"": value}
-        case ex.Negate(argument=below):
-            return {name: -share for name, share in _linear(below).items()}
-        case ex.Add(left=left, right=right) | ex.Subtract(left=left, right=right):
-            way = 1 if isinstance(node, ex.Add) else -1
-            one, two = _linear(left), _linear(right)
-            both = {n: one.get(n, Fraction(0)) + way * two.get(n, Fraction(0)) for n in one | two}
-            return {name: share for name, share in both.items() if share}
-        case ex.Multiply(left=left, right=right) | ex.Divide(left=left, right=right):
-            one, two = _linear(left), _linear(right)
-            if isinstance(node, ex.Multiply) and {*one} == {""}:
-                one, two = two, one
-            if {*two} == {""} and two[""]:
-                factor = two[""] if isinstance(node, ex.Multiply) else 1 / two[""]
-                return {name: share * factor for name, share in one.items()}
-    raise NotCertified(_UNKNOWN)
+    form = linear_form(node)
+    if form is None:
+        raise NotCertified(_UNKNOWN)
+    return form
 
 
 def _renamed(node: Expression, named: Mapping[Expression, Variable]) -> Expression:

@@ -22,6 +22,7 @@ from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json, table
+from lastbit.verify.language.products import Polynomial, polynomials
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.one_rounding import parts_of, zero_signs
 from lastbit.verify.rounding import Setting, followed_code, setting_of
@@ -33,12 +34,10 @@ from lastbit.verify.tracing.trace import Followed
 
 Rectangle: TypeAlias = tuple[Interval, Interval]
 Sums: TypeAlias = tuple[Expression, Expression]
-_Polynomial: TypeAlias = dict[tuple[int, ...], Fraction]
 
 _PRECISION = 256
 _MARGIN = 1 + power_of_two(-50)  # the checker's own bounds are a little wider than the numbers
 _MOST_ROUNDS = 60
-_MOST_TERMS = 64
 _ONE = Fraction(1)
 _TURN_ERROR = power_of_two(-51)  # 4u, of `cos_sin_turn`
 _STANDS_FOR = (
@@ -382,7 +381,7 @@ def _refuse(why: str) -> NoReturn:
 def recognised_plane(sums: Sums) -> Planar:
     """The point and the noise that two sums hold, or a refusal that says what is wrong."""
     steps = table(ex.Add(*sums))
-    known, nodes = _polynomials(steps), steps.expressions
+    known, nodes = polynomials(steps), steps.expressions
     radii: list[dict[int, Fraction]] = []
     turns: list[int] = []
     for name, place in zip("xy", steps.below[-1], strict=True):
@@ -419,7 +418,7 @@ def recognised_plane(sums: Sums) -> Planar:
     return _of_logarithms(planar, known)
 
 
-def _of_logarithms(planar: Planar, known: Sequence[_Polynomial | None]) -> Planar:
+def _of_logarithms(planar: Planar, known: Sequence[Polynomial | None]) -> Planar:
     """The same, with the draws that its logarithms and its angle are of."""
     nodes, below = planar.steps.expressions, planar.steps.below
     radial, turns = ([nodes[k] for k in places] for places in (planar.radial, planar.turns))
@@ -445,14 +444,13 @@ def _of_logarithms(planar: Planar, known: Sequence[_Polynomial | None]) -> Plana
             "radius and angle share a uniform, or the two logarithms do; draw three, one for each"
         )
     with working_precision(_PRECISION):
-        off = abs(abs(arb_of(*free.values())) - 2 * arb.pi())
-        turned = Fraction(upper(off)) * _MARGIN
+        turned = _above(abs(abs(arb_of(*free.values())) - 2 * arb.pi()))
     if turned > power_of_two(-20):
         _refuse("the angle does not turn once, by 2 pi, as cos and sin count it; use radians")
     return replace(planar, backward=tuple(back for _, back in draws), turned=turned)
 
 
-def _draw(nodes: Sequence[Expression], form: _Polynomial | None) -> tuple[str, bool]:
+def _draw(nodes: Sequence[Expression], form: Polynomial | None) -> tuple[str, bool]:
     """The draw that a logarithm is of, and whether it is of 1 minus it."""
     for term in form or {}:
         drawn = len(term) == 1 and nodes[term[0]] in [Variable(name) for name in "uvw"]
@@ -470,47 +468,6 @@ def _is_value(node: Expression) -> bool:
 
 def _is_turn(node: Expression) -> bool:
     return isinstance(node, ex.Cos | ex.Sin) or node in (Variable("c"), Variable("s"))
-
-
-def _polynomials(steps: ex.Table) -> list[_Polynomial | None]:
-    """Each step as a sum of products of inputs, logarithms, cosines and sines, by their places."""
-    known: list[_Polynomial | None] = []
-    for place, (node, below) in enumerate(zip(steps.expressions, steps.below, strict=True)):
-        under = [known[k] for k in below]
-        form: _Polynomial | None = None
-        match node:
-            case ex.Constant():
-                form = {(): node.value}
-            case Variable() | ex.Ln() | ex.Cos() | ex.Sin():
-                form = {(place,): _ONE}
-            case ex.Negate():
-                form = _product(under[0], {(): -_ONE})
-            case ex.Add() | ex.Subtract():
-                way = _ONE if isinstance(node, ex.Add) else -_ONE
-                one, two = under[0], _product(under[1], {(): way})
-                if one is not None and two is not None:
-                    form = {t: one.get(t, 0 * way) + two.get(t, 0 * way) for t in one | two}
-            case ex.Multiply():
-                form = _product(*under)
-            case ex.Divide():
-                by = {} if under[1] is None else under[1]
-                if {*by} == {()} and by[()]:
-                    form = _product(under[0], {(): 1 / by[()]})
-        if form is not None:
-            form = {term: share for term, share in form.items() if share}
-        known.append(form if form is None or len(form) <= _MOST_TERMS else None)
-    return known
-
-
-def _product(one: _Polynomial | None, two: _Polynomial | None) -> _Polynomial | None:
-    if one is None or two is None or len(one) * len(two) > _MOST_TERMS**2:
-        return None
-    found: _Polynomial = {}
-    for a, share in one.items():
-        for b, other in two.items():
-            term = tuple(sorted((*a, *b)))
-            found[term] = found.get(term, Fraction(0)) + share * other
-    return found
 
 
 # ---------------------------------------------------------------- how far it strays
@@ -654,4 +611,7 @@ def _sums(
             for letter, log, found in zip("pq", planar.radial, logs, strict=True):
                 named[log] = letter
                 ranges[letter], errors[letter] = found.conclusion.real, found.error
-        yield setting.analysed(planar.renamed(which, named), ranges, errors), errors
+        program = planar.renamed(which, named)
+        if {*ex.names(program)} != {*ranges}:
+            _refuse("something is added that is taken away again; leave it out")
+        yield setting.analysed(program, ranges, errors), errors
