@@ -291,9 +291,9 @@ def test_radii_move_no_farther_than_certified():
     for lows in product((t, ends_), repeat=2):
         real = np.add.outer(*(-np.log(np.maximum(low, 1e-300)) for low in lows))
         drawn = np.add.outer(-np.log(t), -np.log(t))
-        near = (real <= float(found.reach)) & (drawn <= float(found.reach))
+        near = (real <= float(found.stray.reach)) & (drawn <= float(found.stray.reach))
         moved = max(moved, float(np.abs(real - drawn)[near].max()))
-    assert found.omega / 4 < moved <= found.omega
+    assert found.stray.omega / 4 < moved <= found.stray.omega
 
 
 def test_the_rule_of_the_sine_holds_in_binary16():

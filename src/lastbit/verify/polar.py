@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from flint import arb
 
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, root_above, upper, working_precision
-from lastbit.mechanisms import PolarLaplace
+from lastbit.exact import Number, arb_of, ends, positive, rational, root_above, working_precision
+from lastbit.mechanisms import PlanarStray, PolarLaplace, planar_stray, radius_modulus
 from lastbit.privacy import MetricDP
 from lastbit.sampling import PLACES, RADIUS_ERROR, least, survival
 from lastbit.verify.certificate import Certified, written
@@ -36,8 +36,7 @@ Rectangle: TypeAlias = tuple[Interval, Interval]
 Sums: TypeAlias = tuple[Expression, Expression]
 
 _PRECISION = 256
-_MARGIN = 1 + power_of_two(-50)  # the checker's own bounds are a little wider than the numbers
-_MOST_ROUNDS = 60
+_MARGIN = 1 + power_of_two(-50)  # the checker knows fewer digits of pi
 _ONE = Fraction(1)
 _TURN_ERROR = power_of_two(-51)  # 4u, of `cos_sin_turn`
 _STANDS_FOR = (
@@ -107,13 +106,10 @@ class PolarAnalysis(Certified):
 
     Law      inputs of `values` at distance d > 0 lose at most `rate` d + `excess`, "outside" being
              one of the results; `epsilon` is that for d = `sensitivity`
-    Theorem  for draws and the reals that they stand for, within `reach` of the input, the two
-             radii are at most `omega` apart and the two points `moved` = sqrt(omega**2 +
-             (2 pi reach delta_0)**2). The computed sum is within `delta_n` in each coordinate, for
-             all draws; the quotient by the cell moves an edge by `delta_round`. So the ideal and
-             the computed point are within `delta_t` = moved + delta_n + delta_round in each
-             coordinate, or both lie outside, and excess = ln(1 + R exp(rate sqrt(2) cell)), R =
-             8 cell delta_t/(cell - 2 delta_t)**2. Proof: docs/theory/polar.md
+    Theorem  that of `planar_stray`: computed sums are within `delta_n` in each coordinate, for all
+             draws, and the quotient by the cell moves an edge by delta_round. Two logarithms move
+             by ln(1 + delta_0/c) each, c = exp(-rate reach), or relatively little for a generator
+             of full precision. Proof: docs/theory/polar.md
     Source   paper 000, Theorem 4.5 and section 6, corrected
     Differs  for code as it is, the radius also as a sum of two logarithms; C**-1 by its modulus of
              continuity; floats are close at all draws, so that no code need be monotone
@@ -130,12 +126,8 @@ class PolarAnalysis(Certified):
     logs: tuple[Derivation, ...]
     turns: tuple[Derivation, ...]
     sums: tuple[tuple[Derivation, Errors], ...]
-    reach: Fraction
-    omega: Fraction
-    moved: Fraction
+    stray: PlanarStray
     delta_n: Fraction
-    delta_round: Fraction
-    delta_t: Fraction
     excess: Fraction
     code: tuple[Mapping[str, Any], ...] = ()
     beyond: tuple[str, ...] = ()
@@ -170,9 +162,11 @@ class PolarAnalysis(Certified):
             "values": [[*map(written, side)] for side in self.values],
             **{name: written(getattr(self, name)) for name in figures},
         }
-        strays = ("reach", "omega", "moved", "delta_n", "delta_round", "delta_t")
+        strays = ("reach", "omega", "moved", "delta_t")
         body = {
-            **{name: written(getattr(self, name)) for name in strays},
+            **{name: written(getattr(self.stray, name)) for name in strays},
+            "delta_n": written(self.delta_n),
+            "delta_round": written(self.setting.delta_round),
             "logs": [
                 {"real": [*map(written, one.conclusion.real)], **bounded(one)} for one in self.logs
             ],
@@ -444,7 +438,7 @@ def _of_logarithms(planar: Planar, known: Sequence[Polynomial | None]) -> Planar
             "radius and angle share a uniform, or the two logarithms do; draw three, one for each"
         )
     with working_precision(_PRECISION):
-        turned = _above(abs(abs(arb_of(*free.values())) - 2 * arb.pi()))
+        turned = ends(abs(abs(arb_of(*free.values())) - 2 * arb.pi()))[1] * _MARGIN
     if turned > power_of_two(-20):
         _refuse("the angle does not turn once, by 2 pi, as cos and sin count it; use radians")
     return replace(planar, backward=tuple(back for _, back in draws), turned=turned)
@@ -512,9 +506,24 @@ def _analysed(
     wide = Fraction(0)
     for (low, high), (first, final) in zip(region, values, strict=True):
         wide += (max(high - first, final - low) + setting.cell / 2) ** 2
-    floats = max(found.error for found, _ in sums), setting.delta_round
+    delta_n = max(found.error for found, _ in sums)
+    stray = planar_stray(
+        partial(_radius_moves, planar, uniform),
+        rate=planar.rate,
+        delta_0=draws_off(uniform),
+        floats=delta_n + setting.delta_round,
+        cell=setting.cell,
+        diameter=root_above(wide, _PRECISION),
+    )
+    if stray is None:
+        raise NotCertified(
+            "the floats stray by half a cell or more; pass a larger cell, a smaller region or "
+            "values nearer to it, or a finer uniform"
+        )
     return PolarAnalysis(
-        **_figures(planar, uniform, setting.cell, floats, root_above(wide, _PRECISION)),
+        stray=stray,
+        delta_n=delta_n,
+        excess=stray.excess,
         setting=setting,
         uniform=uniform,
         region=region,
@@ -527,38 +536,11 @@ def _analysed(
     )
 
 
-def _figures(
-    planar: Planar, uniform: Uniform | Words, cell: Fraction, floats: Interval, diameter: Fraction
-) -> dict[str, Any]:
-    """All figures at the least reach that is enough: what strays grows with it (Condition 3)."""
-    reach, root = diameter, root_above(Fraction(2), _PRECISION)
-    with working_precision(_PRECISION):
-        for _ in range(_MOST_ROUNDS):
-            omega = _radius_moves(planar, uniform, reach)
-            turn = 2 * arb.pi() * arb_of(reach * draws_off(uniform))
-            moved = _above((arb_of(omega) ** 2 + turn**2).sqrt())
-            delta_t = moved + sum(floats)
-            if 2 * delta_t >= cell:
-                break
-            needed = (diameter + omega + moved + root * sum(floats)) * _MARGIN
-            if needed <= reach:
-                ratio = arb_of(8 * cell * delta_t / (cell - 2 * delta_t) ** 2)
-                growth = (arb_of(planar.rate * cell) * arb(2).sqrt()).exp()
-                figures = {"omega": omega, "moved": moved, "delta_t": delta_t, "reach": reach}
-                figures["excess"] = _above((ratio * growth).log1p())
-                return {**figures, "delta_n": floats[0], "delta_round": floats[1]}
-            reach = needed * _MARGIN
-    raise NotCertified(
-        "the floats stray by half a cell or more; pass a larger cell, a smaller region or values "
-        "nearer to it, or a finer uniform"
-    )
-
-
 def _radius_moves(planar: Planar, uniform: Uniform | Words, reach: Fraction) -> Fraction:
     """How far apart the radii of draws and of reals are, if both are within the reach."""
     rate, off = planar.rate, draws_off(uniform)
     if isinstance(uniform, Words):
-        return _modulus(rate * reach, off) / rate * _MARGIN
+        return radius_modulus(rate * reach, off) / rate
     nearest, total = (-arb_of(rate * reach)).exp(), arb(0)
     for backward in planar.backward:
         share = arb_of(off) / nearest
@@ -567,25 +549,7 @@ def _radius_moves(planar: Planar, uniform: Uniform | Words, reach: Fraction) -> 
                 raise NotCertified("the region is too wide for the least uniform; pass a smaller")
             share = arb_of(power_of_two(1 - uniform.significand))
         total += share.log1p()
-    return _above(total / arb_of(rate))
-
-
-def _modulus(far: Fraction, step: Fraction) -> Fraction:
-    """The most that C**-1 moves over a step below C(far): at its start or at its end.
-
-    Theorem  C**-1 is concave up to C(1) and convex beyond (docs/theory/polar.md)
-    """
-    off, last = arb_of(step), survival(far)
-    start = least(lambda x: 1 - survival(x) > off, places=40)
-    end = least(lambda x: x >= far or survival(far - x) - last > off, places=40)
-    return max(start, min(end, far))
-
-
-def _above(ball: arb) -> Fraction:
-    number = upper(ball)
-    if not math.isfinite(number):
-        raise NotCertified("the figures are beyond all floats; change the unit of distance")
-    return Fraction(number) * _MARGIN
+    return ends(total / arb_of(rate))[1]
 
 
 def _sums(
