@@ -561,3 +561,53 @@ def test_the_checker_takes_deep_programs_for_what_they_are():
 
     with pytest.raises(Rejected):
         check_apart_from_code(resealed(sealed("planar"), change))
+
+
+# ---------------------------------------------------------------- forged figures that agree
+
+
+def forged(reach, omega, moved):
+    """The certificate of the usual noise with other figures, and all that follows from them."""
+
+    def change(claim, body):
+        delta_t = moved + Fraction(body["delta_n"]) + Fraction(body["delta_round"])
+        cell, rate = Fraction(claim["cell"]), Fraction(claim["rate"])
+        ratio = 8 * cell * delta_t / (cell - 2 * delta_t) ** 2
+        grown = 1 + float(ratio) * math.exp(float(rate * cell) * math.sqrt(2))
+        excess = Fraction(math.log(max(grown, 1e-9))) + Fraction(1, 10**12)
+        figures = {"reach": reach, "omega": omega, "moved": moved, "delta_t": delta_t}
+        body.update({name: str(figure) for name, figure in figures.items()})
+        claim.update(excess=str(excess), epsilon=str(rate * 200 + excess))
+
+    return resealed(sealed("planar"), change)
+
+
+FIGURES = st.sampled_from([Fraction(0), Fraction(1, 10**9), Fraction(1, 2), Fraction(999, 1000)])
+SHARES = st.one_of(FIGURES, FIGURES.map(lambda x: -x), st.fractions(-4, 4, max_denominator=64))
+
+
+@given(SHARES, SHARES, SHARES)
+@settings(max_examples=60)
+def test_no_figures_that_agree_prove_less(reach, omega, moved):
+    """Failed before for a distance below 0, which is as large as another when squared."""
+    honest = certified("planar")
+    shares = [1 + reach / 10, 1 + omega, 1 + moved]
+    truth = (honest.stray.reach, honest.stray.omega, honest.stray.moved)
+    certificate = forged(*(share * x for share, x in zip(shares, truth, strict=True)))
+    try:
+        check_apart_from_code(certificate)
+    except Rejected:
+        return
+    assert Fraction(certificate["claim"]["excess"]) >= honest.excess * Fraction(999, 1000)
+
+
+@pytest.mark.parametrize("share", [-1, -2, -1000])
+def test_a_distance_below_0_is_rejected(share):
+    stray = certified("planar").stray
+    with pytest.raises(Rejected):
+        check_apart_from_code(forged(stray.reach, stray.omega, share * stray.moved))
+
+
+def test_the_honest_figures_are_accepted_so():
+    stray = certified("planar").stray
+    check_apart_from_code(forged(stray.reach, stray.omega, stray.moved))

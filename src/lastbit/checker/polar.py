@@ -303,7 +303,7 @@ def _check_sums(
 def _check_moves(uniform: Json, noise: _Noise, off: Fraction, stated: dict[str, Fraction]) -> None:
     """Reject unless omega and moved are what draws that are off move a point by."""
     reach, omega, rate = stated["reach"], stated["omega"], noise.rate
-    require(reach > 0 and omega >= 0, "the reach is not above 0")
+    require(reach > 0 and min(omega, stated["moved"]) >= 0, "a distance is below 0")
     if noise.draws is None:
         require(1 - _survival(rate * omega)[1] >= off, "the least radii move more than stated")
         if omega < reach:
