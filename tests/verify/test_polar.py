@@ -582,23 +582,29 @@ def forged(reach, omega, moved):
     return resealed(sealed("planar"), change)
 
 
-FIGURES = st.sampled_from([Fraction(0), Fraction(1, 10**9), Fraction(1, 2), Fraction(999, 1000)])
-SHARES = st.one_of(FIGURES, FIGURES.map(lambda x: -x), st.fractions(-4, 4, max_denominator=64))
+SHARES = (-3, -2, -1, Fraction(-1, 2), 0, Fraction(999, 1000), 1, Fraction(3, 2), 40)
 
 
-@given(SHARES, SHARES, SHARES)
-@settings(max_examples=60)
-def test_no_figures_that_agree_prove_less(reach, omega, moved):
+def test_no_figures_that_agree_prove_less(extent):
     """Failed before for a distance below 0, which is as large as another when squared."""
     honest = certified("planar")
-    shares = [1 + reach / 10, 1 + omega, 1 + moved]
     truth = (honest.stray.reach, honest.stray.omega, honest.stray.moved)
-    certificate = forged(*(share * x for share, x in zip(shares, truth, strict=True)))
+    accepted = 0
+    for shares in extent.cases(product(SHARES[3:], SHARES, SHARES), one_in=40):
+        certificate = forged(*(share * x for share, x in zip(shares, truth, strict=True)))
+        if check_is_passed(certificate):
+            accepted += 1
+            claimed = Fraction(certificate["claim"]["excess"])
+            assert claimed >= honest.excess * Fraction(999, 1000)
+    assert accepted or not extent.is_many
+
+
+def check_is_passed(certificate):
     try:
         check_apart_from_code(certificate)
     except Rejected:
-        return
-    assert Fraction(certificate["claim"]["excess"]) >= honest.excess * Fraction(999, 1000)
+        return False
+    return True
 
 
 @pytest.mark.parametrize("share", [-1, -2, -1000])
