@@ -206,7 +206,7 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
         case "law" | "refutation" if claim.get("monotone") == "proved":
             return _MONOTONE
         case "error-bound":
-            return (*_ERROR_BOUND, *((_TURN,) if {"cos", "sin"} & {*claim["ulps"]} else ()))
+            return (*_ERROR_BOUND, *((_TURN,) if {"cos", "sin"} & {*claim.get("ulps", ())} else ()))
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
@@ -216,7 +216,9 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
         case "gaussian":
             return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
         case "polar":
-            drawn = (_WORDS,) if claim["uniform"]["model"] == "words" else ()
+            uniform = claim.get("uniform")
+            words = isinstance(uniform, Mapping) and uniform.get("model") == "words"
+            drawn = (_WORDS,) if words else ()
             return (*_POLAR, *drawn, _CODE if claim["code"] else _STEPS)
         case "composition":
             moments = (_MOMENT_ON_TRUST,) if _part("composition.taken_on_trust")(claim) else ()

@@ -82,7 +82,7 @@ _BODY = frozenset({
     "farthest",
 })  # fmt: skip
 _LOG, _PROOF = frozenset({"real", "error", "proof"}), frozenset({"error", "proof"})
-_UNIT = ["-1", "1"]
+_UNIT = ("-1", "1")
 
 
 def check_polar(claim: Json, body: Json) -> None:
@@ -248,7 +248,9 @@ def _checked_words(claim: Json, body: Json, noise: _Noise) -> Fraction:
     require(min(errors.values()) >= 0, "an error is below 0")
     off, farthest = power(-bits - 1), number(body["farthest"])
     require(farthest > 0 and _survival(farthest)[1] <= off, "a radius lies beyond the farthest")
-    _check_sums(claim, body, noise, {"r": ["0", body["farthest"]], "c": _UNIT, "s": _UNIT}, errors)
+    _check_sums(
+        claim, body, noise, {"r": ["0", body["farthest"]], "c": [*_UNIT], "s": [*_UNIT]}, errors
+    )
     return off
 
 
@@ -258,7 +260,7 @@ def _checked_parts(claim: Json, body: Json, noise: _Noise) -> Fraction:
     require(body["farthest"] is None, "no radius is drawn")
     require(len(body["logs"]) == len(body["turns"]) == 2, "a proof is missing")
     drawn = [spelled(end) for end in uniform_range(claim["uniform"])]
-    ranges, errors = {"t": _UNIT}, dict[str, Fraction]()
+    ranges, errors = {"t": [*_UNIT]}, dict[str, Fraction]()
     for letter, k, proof, draw in zip("pq", noise.logs, body["logs"], draws, strict=False):
         require(set(proof) == _LOG, "a proof has a part too many or too few")
         require(proof["proof"]["steps"][-1]["real"] == proof["real"], "a range is another")

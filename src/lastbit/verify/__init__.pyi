@@ -97,10 +97,10 @@ from lastbit.verify.tracing.markers import clamp as clamp, round_to as round_to
 from lastbit.verify.tracing.trace import arguments_of as arguments_of, trace as trace
 
 __all__ = [
+    "BINARY128",
     "BINARY16",
     "BINARY32",
     "BINARY64",
-    "BINARY128",
     "Binary",
     "Closeness",
     "Code",
