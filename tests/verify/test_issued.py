@@ -74,7 +74,7 @@ def planar(u, v, w):
 
 def planar_rounded(x, y, u, v, w):
     east, north = planar(u, v, w)
-    return float(round(x + east)), float(round(y + north))
+    return 1.0 * round(x + east), 1.0 * round(y + north)
 
 
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/4", region=(-8, 8))
