@@ -327,7 +327,7 @@ def test_a_shipped_function_with_its_parameters() -> None:
         (("polar", "sketches:absent", "--grid", "1", *SQUARE), "is not there"),
         (("polar", "sketches:place", "--grid", "nan", *SQUARE), "--grid"),
         (("polar", "sketches:place", "--sensitivity", "0", *SQUARE[2:]), "sensitivity"),
-        (("polar", "sketches:place", *SQUARE[:2], "--region", "8", "0", "8", "0"), "region is empt"),
+        (("polar", "sketches:place", *SQUARE[:2], "--region", "8", "0", "8", "0"), "is empty"),
         (("polar-laplace", "--epsilon", "-1", "--grid", "4", "--half-width", "2000"), "epsilon"),
         (("polar-laplace", "--epsilon", "1", "--grid", "3", "--half-width", "9"), "power of two"),
         (("program", "sketches:typed", "--epsilon", "1", "--inputs", "1"), "asks what kind"),
