@@ -69,6 +69,18 @@ def loop(value, u):
 def normal(u, v, sigma):
     return sigma * math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v)
 
+def planar(u, v, w, scale):
+    r = -scale * (math.log(1.0 - u) + math.log(1.0 - v))
+    return r * math.cos(2.0 * math.pi * w), r * math.sin(2.0 * math.pi * w)
+
+def place(x, y, u, v, w):
+    east, north = planar(u, v, w, 2.0)
+    return 1.0 * round(x + east), 1.0 * round(y + north)
+
+def one_logarithm(u, v, w):
+    r = -math.log(1.0 - u)
+    return r * math.cos(2.0 * math.pi * w), r * math.sin(2.0 * math.pi * w)
+
 def noisy_max(run, queries):
     run.emit(run.largest([query + run.laplace(2) for query in queries]))
 
@@ -110,6 +122,35 @@ def test_normal_noise_is_certified_with_its_delta() -> None:
     words = judged(0, "gaussian", "sketches:normal", "--parameter", "sigma=8", *asked)
     assert "sketches:normal, ε = 1 CERTIFIED ε ≤ 1, δ ≤ " in words
     assert Fraction(read("out.json")["claim"]["delta"]) < Fraction(1, 10**9)
+    assert "ACCEPTED" in succeeded("check", "out.json")
+
+
+SQUARE = ("--sensitivity", "1", "--region", "-8", "8", "-8", "8")
+
+
+def test_noise_of_the_plane_is_certified() -> None:
+    asked = ("--parameter", "scale=2", "--grid", "1", *SQUARE, "--certificate", "out.json")
+    words = judged(0, "polar", "sketches:planar", *asked)
+    assert "sketches:planar, rate 0.5 CERTIFIED ε ≤ 0.5 + " in words
+    assert "ACCEPTED" in succeeded("check", "out.json")
+    words = judged(0, "polar", "sketches:place", *SQUARE, "--values", "-1", "1", "-2", "2")
+    assert "points [-1, 1] × [-2, 2]" in words
+
+
+def test_the_shipped_noise_of_the_plane_is_certified() -> None:
+    asked = ("--epsilon", "1", "--within", "200", "--grid", "4", "--half-width", "2000")
+    words = judged(0, "polar-laplace", *asked, "--certificate", "out.json", "--html", "out.html")
+    assert "PolarLaplace, ε = 1 CERTIFIED ε ≤ " in words
+    claim = read("out.json")["claim"]
+    assert Fraction(claim["epsilon"]) <= 1 == Fraction(claim["sensitivity"]) / 200
+    assert "ACCEPTED" in succeeded("check", "out.json")
+
+
+@pytest.mark.parametrize("form", ["extended80", "binary128"])
+def test_snapping_in_wide_floats(form: str) -> None:
+    asked = ("--epsilon", "0.7", "--bound", "100000", "--format", form, "--certificate", "out.json")
+    assert "CERTIFIED ε ≤ 0.7 + " in judged(0, "snapping", *asked)
+    assert read("out.json")["claim"]["delta"].endswith("p-16380")
     assert "ACCEPTED" in succeeded("check", "out.json")
 
 
@@ -280,7 +321,15 @@ def test_a_shipped_function_with_its_parameters() -> None:
              "--inputs", "0", "1"),
             "--inputs or --split",
         ),
-        (("foo", "--epsilon", "1"), "or say gaussian, program, rounding, snapping"),
+        (("foo", "--epsilon", "1"), "or say gaussian, polar, polar-laplace, program, ro"),
+        (("polar", "sketches:one_logarithm", "--grid", "1", *SQUARE), "made of one logarithm"),
+        (("polar", "sketches:place", "--grid", "1", *SQUARE), "takes other inputs than u, v, w"),
+        (("polar", "sketches:absent", "--grid", "1", *SQUARE), "is not there"),
+        (("polar", "sketches:place", "--grid", "nan", *SQUARE), "--grid"),
+        (("polar", "sketches:place", "--sensitivity", "0", *SQUARE[2:]), "sensitivity"),
+        (("polar", "sketches:place", *SQUARE[:2], "--region", "8", "0", "8", "0"), "is empty"),
+        (("polar-laplace", "--epsilon", "-1", "--grid", "4", "--half-width", "2000"), "epsilon"),
+        (("polar-laplace", "--epsilon", "1", "--grid", "3", "--half-width", "9"), "power of two"),
         (("program", "sketches:typed", "--epsilon", "1", "--inputs", "1"), "asks what kind"),
         (("program", "sketches:noisy_max", "--epsilon", "1", "--inputs", "0"), "--inputs"),
         (("program", "sketches:noisy_max", "--epsilon", "1/2", "--inputs", "2"), "SEQ: where"),

@@ -1,5 +1,6 @@
 """Formats against the machine's own rounding, and against brute force."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -7,12 +8,31 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+from lastbit.checker import Rejected
 from lastbit.checker.intervals import number_format
+from lastbit.checker.numbers import number as checked_number, spelled
 from lastbit.errors import LastbitError, Overflow
+from lastbit.report.certificate import certificate_page
+from lastbit.report.claims import claim_of
+from lastbit.verify import (
+    Grid,
+    analyse,
+    declared_certificate,
+    digest,
+    error_certificate,
+    gaussian_certificate,
+    problem_of,
+    rounding_certificate,
+    snapping_bound,
+    trace,
+)
+from lastbit.verify.certificate import number, written
 from lastbit.verify.error_bounds.formats import (
     BINARY16,
     BINARY32,
     BINARY64,
+    BINARY128,
+    EXTENDED80,
     Binary,
     Fixed,
     format_from_json,
@@ -20,7 +40,7 @@ from lastbit.verify.error_bounds.formats import (
 
 TINY = Binary(3, -2, 2)
 SMALL = Fixed(2, 3)
-FORMATS = (BINARY16, BINARY32, BINARY64, TINY, SMALL, Fixed(20, 30))
+FORMATS = (BINARY16, BINARY32, BINARY64, EXTENDED80, BINARY128, TINY, SMALL, Fixed(20, 30))
 
 
 def every_number(format) -> list[Fraction]:
@@ -165,3 +185,89 @@ def test_absurd_formats_are_refused(make):
 def test_ties_go_to_even():
     assert [round(Fraction(k, 2)) for k in (-3, -1, 1, 3, 5)] == [-2, 0, 0, 2, 2]
     assert math.isclose(float(BINARY64.unit_roundoff), 2.0**-53)
+
+
+# ---------------------------------------------------------------- numbers beyond 4,300 digits
+
+WIDE = (EXTENDED80, BINARY128)
+
+
+def logistic(u):
+    return math.log(u) - math.log(1 - u)
+
+
+def laplace(u, sign):
+    return sign * math.log(u)
+
+
+def normal(u, v):
+    return 10.0 * math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v)
+
+
+def certificates(format):
+    """One of each kind that takes a format; most of them failed before: 4,300 digits."""
+    found = analyse(trace(lambda x, y: math.exp(x) * y), {"x": (-9, 3), "y": (0, 3)}, format=format)
+    yield error_certificate(found, format=format)
+    usual = {"sensitivity": 1, "region": (-8, 8), "format": format}
+    yield rounding_certificate(laplace, cell="1/1000", **usual).certificate()
+    open_grid = Grid(53, first=1)
+    declared = declared_certificate(logistic, rate=1, cell="1/16", uniform=open_grid, **usual)
+    yield declared.certificate()
+    wide = {**usual, "region": (-100, 100)}
+    yield gaussian_certificate(normal, epsilon=1, cell=1, **wide).certificate()
+    yield snapping_bound(epsilon=1, bound=2**16, format=format.name).certificate()
+
+
+@pytest.mark.parametrize("format", WIDE, ids=lambda one: one.name)
+def test_wide_formats_have_certificates(format):
+    found = list(certificates(format))
+    assert [one["kind"] for one in found] == [
+        "error-bound", "rounding", "rounding", "gaussian", "snapping",
+    ]  # fmt: skip
+    for one in found:
+        assert problem_of(json.loads(json.dumps(one))) is None
+        assert claim_of(one).verdict in certificate_page(one)
+    assert any("p-16" in json.dumps(one) for one in found)
+
+
+def test_wide_formats_stray_less():
+    line = trace(lambda x: x * x + 1.0)
+    errors = [analyse(line, {"x": (1, 2)}, format=f).error for f in (BINARY64, *WIDE)]
+    assert errors[0] == errors[1] * 2**11 == errors[2] * 2**60
+
+
+def test_a_wide_formats_loss_is_not_that_of_another():
+    """A mutant: the claim of 64 bits with the errors of 113."""
+    fine = snapping_bound(epsilon=1, bound=64, format="binary128").certificate()
+    fine["claim"]["format"] = "extended80"
+    fine["digest"] = digest(fine)
+    assert "does not follow" in str(problem_of(fine))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 53, 8191, 8192, 8193, 16494, 110000])
+@given(top=st.integers(-(2**130), 2**130), way=st.sampled_from([1, -1]))
+def test_written_numbers_come_back_to_both(exponent, top, way):
+    exact = top * Fraction(2) ** (way * exponent)
+    text = written(exact)
+    assert number(text) == checked_number(text) == exact
+    assert spelled(exact) == text
+    assert len(text) < 2600
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2p-9000", "1p-8192", "1p8192", "1p0", "0p9000", "01p-9000", "1p-09000", "+1p9000", "1p",
+     "1p9000000", "1.5p9000", "1p-900000000", "--1p9000", "1p+9000", "1/1p9000", " 1p9000",
+     "٣p9000"],
+)  # fmt: skip
+def test_a_number_has_one_spelling(text):
+    with pytest.raises(LastbitError):
+        number(text)
+    with pytest.raises(Rejected):
+        checked_number(text)
+
+
+def test_a_ratio_of_too_many_digits_is_refused_in_words():
+    """Failed before with a ValueError about Python's own limit."""
+    with pytest.raises(LastbitError, match="more than 4,300 digits; pass ratios"):
+        written(Fraction(1, 3**10000))

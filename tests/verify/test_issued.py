@@ -67,6 +67,16 @@ def box_muller(u, v):
     return 10.0 * (math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v))
 
 
+def planar(u, v, w):
+    r = math.log(1.0 - u) + math.log(1.0 - v)
+    return r * math.cos(2.0 * math.pi * w), r * math.sin(2.0 * math.pi * w)
+
+
+def planar_rounded(x, y, u, v, w):
+    east, north = planar(u, v, w)
+    return 1.0 * round(x + east), 1.0 * round(y + north)
+
+
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/4", region=(-8, 8))
 
 
@@ -127,6 +137,10 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
             box_muller, sensitivity=1, epsilon=1, cell=1, region=(-100, 100)
         ),
     ),
+    "verify/polar.py:statement": (
+        "polar",
+        lambda: verify.polar_certificate(planar, sensitivity=1, cell=1, region=[(-8, 8)] * 2),
+    ),
     "verify/coupling.py:statement": (
         "coupling",
         lambda: verify.coupled(noisy_max, inputs=2, epsilon=1),
@@ -164,6 +178,13 @@ BOUNDS: dict[str, Callable[[], Any]] = {
         lambda cell: verify.rounding_certificate(noise, **SETTING | {"cell": cell}),
         epsilon=2,
         region=(-8, 8),
+    ),
+    "certified_planar_code": lambda: verify.certified_planar_code(
+        planar_rounded, sensitivity=1, region=[(-8, 8)] * 2
+    ),
+    "polar_certificate": WAYS["verify/polar.py:statement"][1],
+    "polar_laplace_certificate": lambda: verify.polar_laplace_certificate(
+        lastbit.PolarLaplace(epsilon=1, cell=1, half_width=8)
     ),
     "rounding_certificate": WAYS["verify/rounding.py:statement"][1],
     "snapping_bound": WAYS["verify/snapping.py:statement"][1],
@@ -265,7 +286,7 @@ def test_nothing_leaves_that_the_checker_rejects(name, monkeypatch):
 
 def test_the_public_functions_that_return_a_bound_are_listed():
     """By their annotations: whatever returns an analysis with a method certificate()."""
-    with_one = {"RoundingAnalysis", "DeclaredAnalysis", "SnappingBound"}
+    with_one = {"RoundingAnalysis", "DeclaredAnalysis", "PolarAnalysis", "SnappingBound"}
     found = set()
     for name, node in functions():
         public = name.startswith("verify/") and not node.name.startswith("_")

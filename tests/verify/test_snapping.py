@@ -327,7 +327,7 @@ def test_frozen():
         {"bound": math.nan},
         {"bound": 2.0**60},
         {"bound": 1e308},
-        {"format": "binary128"},
+        {"format": "binary256"},
         {"format": ["binary64"]},
         {"format": "binary16", "epsilon": 4},  # the least noise would be subnormal
     ],

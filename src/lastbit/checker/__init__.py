@@ -12,6 +12,7 @@ Numbers are fractions; bounds are rounded the safe way.
 | snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
 | rounding | the loss of float noise that is truncated and rounded | `rounding.py`, `shape.py` |
 | gaussian | the same of Gaussian noise, with its delta | `gaussian.py`, `tail.py` |
+| polar | the same of Laplace noise in the plane, of a radius and an angle | `polar.py` |
 | coupling | the loss of a program that draws, compares and puts out | `coupling.py` |
 | | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
 | release | what an answer from a table costs | `release.py`, `query.py`, `answer.py`, `having.py` |

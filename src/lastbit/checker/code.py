@@ -54,6 +54,8 @@ _INPUTS: Mapping[str, list[str]] = types.MappingProxyType(
         "noise": ["u"],
         "normal": ["u", "v"],
         "accepted": ["u", "v"],
+        "planar noise": ["u", "v", "w"],
+        "planar mechanism": ["u", "v", "w", "x", "y"],
     }
 )
 
@@ -80,7 +82,10 @@ def check_records(claim: Json, query: Any) -> None:
         if role != "query":
             require(sorted(inputs.values()) == _INPUTS[role], "the inputs are others")
         require(sign is None or isinstance(sign, str), "the sign has no name")
-        require(len(record["steps"]) == (1 if sign is None else 2), "the steps are incomplete")
+        pair = role.startswith("planar")
+        require(not (pair and sign is not None), "noise of the plane has no sign")
+        wanted = 2 if pair or sign is not None else 1
+        require(len(record["steps"]) == wanted, "the steps are incomplete")
         check_meaning(role, record["steps"], claim, query)
 
 
@@ -292,7 +297,7 @@ _BUILT_IN = _words(
 )
 _NUMPY = _words(
     "add subtract multiply divide negative positive absolute fabs log exp sqrt sign rint minimum "
-    "cos maximum less less_equal greater greater_equal equal not_equal clip float64"
+    "cos sin maximum less less_equal greater greater_equal equal not_equal clip float64"
 )
 _LIBRARY = _NUMPY | {
     name for name, value in vars(math).items() if callable(value) and not name.startswith("_")
@@ -515,6 +520,10 @@ def _check_runs(record: Record, function: types.FunctionType, claim: Json) -> No
     zeros, signed = set[bytes](), [struct.pack(">d", zero) for zero in (0.0, -0.0)]
     for place, rows in enumerate(record["steps"]):
         at = list(_points(record, rows, claim))
+        pair = record["role"].startswith("planar")
+        if pair:  # where one of two numbers fails, the call does
+            other = record["steps"][1 - place]
+            at = [p for p in at if ended(lambda p=p, o=other: run_steps(o, p))[0] != "raises"]  # type: ignore[misc]
         wanted = [ended(lambda r=rows, p=p: run_steps(r, p)) for p in at]  # type: ignore[misc]
         signs: list[dict[str, Any]] = [{}]
         if record["sign"] is not None:
@@ -526,19 +535,33 @@ def _check_runs(record: Record, function: types.FunctionType, claim: Json) -> No
                 fresh = {n: float.fromhex(point[r].hex()) for n, r in record["inputs"].items()}
                 named = {**given, **fresh, **extra}
                 placed = [named.pop(name) for name in first if name in named]
-                here = ended(lambda p=placed, n=named: function(*p, **n))  # type: ignore[misc]
+                part = place if pair else None
+                here = ended(
+                    lambda p=placed, n=named, k=part: _number(function(*p, **n), k)  # type: ignore[misc]
+                )
                 problem = f"{record['function']} does not take the steps of the certificate"
                 require(here == wanted[index], f"{problem}; {_AGAIN}")
                 if here[1] in signed:
                     zeros.add(here[1])
-        if record["role"] in ("mechanism", "sum"):
+        if record["role"] in ("mechanism", "sum", "planar mechanism"):
             for point in at:
-                kinds = {"value": Careful, "u": float}
+                kinds = {
+                    **dict.fromkeys("uvw", float),
+                    **dict.fromkeys(("value", "x", "y"), Careful),
+                }
                 inputs = {n: kinds[r](point[r]) for n, r in record["inputs"].items()}
                 named = {**given, **signs[-1], **inputs}
                 check_use(used, [named.pop(name) for name in first if name in named], named)
     two = record["role"] == "mechanism" and len(zeros) > 1
     require(not two, "the code gives 0.0 and -0.0")
+
+
+def _number(result: Any, part: int | None) -> Any:
+    """What code gives, or one of two numbers that it gives."""
+    if part is None:
+        return result
+    require(type(result) is tuple and len(result) == 2, "the code does not give two numbers")
+    return result[part]
 
 
 def _value(text: str) -> Any:
@@ -583,16 +606,21 @@ def _points(record: Record, rows: Any, claim: Json) -> Iterator[dict[str, float]
 def _floats(name: str, rows: Any, claim: Json, stream: Iterator[int]) -> list[float]:
     exact = [bound for input_, bound in conditions(rows) if input_ == name]
     exact += [Fraction(k, 4) for k in range(-8, 9)]
-    if name == "value":  # edges and middles of cells: all, or the first, the last and some between
+    if name in (
+        "value",
+        "x",
+        "y",
+    ):  # edges and middles of cells: all, or the first, the last and some between
         half = number(claim["cell"]) / 2
         ends = claim.get("values", claim["region"])
+        ends = ends if name == "value" else ends[name == "y"]
         low, high = (int(number(end) / half) for end in ends)
         places: Sequence[int] = range(low, high + 1)
         if len(places) > 301:
             some = [low + next(stream) % (high - low) for _ in range(100)]
             places = [*places[:3], *places[-3:], *some]
         exact += [k * half for k in places]
-    if name in ("u", "v"):
+    if name in ("u", "v", "w"):
         exact += [Fraction(1, 1 << k) for k in range(1, 60, 4)]
         exact += [1 - Fraction(1, 1 << k) for k in range(2, 53, 4)]
         uniform = claim["uniform"]

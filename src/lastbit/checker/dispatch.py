@@ -25,11 +25,12 @@ _CHECKED: Mapping[str, str] = MappingProxyType({
     "error-bound": "error_bound.check_error_bound", "gaussian": "gaussian.check_gaussian",
     "law": "law.check_law", "marginals": "marginals.check_marginals",
     "refutation": "law.check_refutation", "release": "shown.check_release",
-    "rounding": "rounding.check_rounding", "snapping": "snapping.check_snapping",
+    "rounding": "rounding.check_rounding", "polar": "polar.check_polar",
+    "snapping": "snapping.check_snapping",
 })  # fmt: skip
 _WITHOUT_CODE: Mapping[str, str] = MappingProxyType({
     "coupling": "coupling.check_coupling_steps", "gaussian": "gaussian.check_gaussian_steps",
-    "rounding": "rounding.check_rounding_steps",
+    "polar": "polar.check_polar_steps", "rounding": "rounding.check_rounding_steps",
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
@@ -63,6 +64,7 @@ _ERROR_BOUND = (
     "one, without fusing or extended precision; the inputs are numbers of the format.",
     "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
 )
+_TURN = "So are its cos and sin, in units of the last place of 1."
 _SNAPPING = (
     "The mechanism computes clamp(round(clamp(x) + s * (LN(u) / epsilon))) in this format, each "
     "operation rounded to nearest, ties to even; LN is the correctly rounded logarithm.",
@@ -95,6 +97,22 @@ _GAUSSIAN = (
     "two fresh ones serve for one noise; where there is a test of pairs, new ones are drawn until "
     "it gives a number above 0 and below 1.",
     _BITS,
+)
+_POLAR = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; ln of the library is within the stated ulps, cos and sin within theirs in "
+    "units of the last place of 1.",
+    "The code adds the noise to a point, rounds both sums to the nearest multiples of the cell, "
+    "and reports what lies beyond the region in a coordinate as outside, all of it alike; zero is "
+    "released without a sign. The points are numbers of the format among the values.",
+    "What is drawn is drawn as the model says, independently of the point and of one another, "
+    "afresh for each noise.",
+    _BITS,
+)
+_WORDS = (
+    "The radius r, the cosine c and the sine s are within the stated errors of those of two "
+    "independent words of bits: (k + 1/2)/2**bits of the law 1 - (1 + r) exp(-r) lies below r, and "
+    "c and s are of (m + 1/2)/2**bits of a turn."
 )
 _COUPLING = (
     "Inputs are multiples of the grid within the bound, as computed, and differ between neighbours "
@@ -170,7 +188,7 @@ _TIGHT_ON_TRUST = (
 
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "error-bound": _ERROR_BOUND, "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
+    "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
     "marginals": _RELEASE,
 })  # fmt: skip
 
@@ -199,6 +217,8 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     match kind:
         case "law" | "refutation" if claim.get("monotone") == "proved":
             return _MONOTONE
+        case "error-bound":
+            return (*_ERROR_BOUND, *((_TURN,) if {"cos", "sin"} & {*claim.get("ulps", ())} else ()))
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
@@ -207,6 +227,11 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
         case "gaussian":
             return (*_drawn(_GAUSSIAN, claim), _CODE if claim["code"] else _STEPS)
+        case "polar":
+            uniform = claim.get("uniform")
+            words = isinstance(uniform, Mapping) and uniform.get("model") == "words"
+            drawn = (_WORDS,) if words else ()
+            return (*_POLAR, *drawn, _CODE if claim["code"] else _STEPS)
         case "composition":
             moments = (_MOMENT_ON_TRUST,) if _part("composition.taken_on_trust")(claim) else ()
             tight = claim.get("tight_epsilon_on_trust", "") is not None
@@ -253,7 +278,7 @@ def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
-    if kind in ("gaussian", "rounding") and isinstance(claim, Mapping):
+    if kind in ("gaussian", "polar", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
     if kind == "coupling" and isinstance(claim, Mapping):
         return claim.get("code") is not None

@@ -15,7 +15,7 @@ is accepted if they prove it by the rule of its step (`derived`), or by one of t
 For real values a, b, the machine's a', b', and errors e_a >= abs(a' - a), e_b alike, a rule gives
 an interval for the real result, one for the machine's, and a bound on their distance: what the
 operands' errors become, plus this step's rounding. Each rule is the line of algebra next to it.
-Believed: + - * / are correctly rounded; ln, exp and sqrt are within the stated number of ulps.
+Believed: + - * / are correctly rounded; ln, exp, sqrt, cos and sin are within the stated ulps.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ INPUTS = ("VAR", "SAMPLE")
 # rule: how many steps it uses, and how many other parts it is written with
 SHAPES: Mapping[str, tuple[int, int]] = MappingProxyType({
     "CONST": (0, 1), "VAR": (0, 1), "ADD": (2, 0), "SUB": (2, 0), "MUL": (2, 0), "DIV": (2, 0),
-    "NEG": (1, 0), "LN": (1, 0), "EXP": (1, 0), "SQRT": (1, 0), "COS": (1, 0), "ABS": (1, 0),
-    "SGN": (1, 0), "CLAMP": (1, 2), "ROUND": (1, 1), "CASES": (2, 3),
+    "NEG": (1, 0), "LN": (1, 0), "EXP": (1, 0), "SQRT": (1, 0), "COS": (1, 0), "SIN": (1, 0),
+    "ABS": (1, 0), "SGN": (1, 0), "CLAMP": (1, 2), "ROUND": (1, 1), "CASES": (2, 3),
 })  # fmt: skip
 
 Box = dict[str, Interval]
@@ -160,9 +160,9 @@ def derived(
             return rounded(real, exact, carried, scaled(exact, (turned,), form), form)
         case "LN" | "EXP" | "SQRT":
             return library(rule, a, form, ulps)
-        case "COS":  # abs(cos a' - cos a) <= abs(a' - a), and both lie within 1
-            require("cos" in ulps, "nothing is known of the library's cosine")
-            lost = ulps["cos"] * form.step(Fraction(1))
+        case "COS" | "SIN":  # abs(cos a' - cos a) <= abs(a' - a), and both lie within 1; so of sin
+            require(rule.lower() in ulps, "nothing is known of the library's cosine or sine")
+            lost = ulps[rule.lower()] * form.step(Fraction(1))
             return _proved(_WITHIN_ONE, (-1 - lost, 1 + lost), a.error + lost, lost)
         case "NEG":
             return Proved(minus(a.real), minus(a.computed), a.error)
@@ -287,7 +287,7 @@ def slopes(row: list[Any], below: list[Proved], own: Proved) -> list[Interval] |
             return [ONE]
         case "ABS":
             return [minus(ONE) if both[1] <= 0 else _WITHIN_ONE]
-        case "COS":
+        case "COS" | "SIN":
             return [_WITHIN_ONE]
         case "CLAMP":
             return [(Fraction(0), Fraction(1))]
@@ -327,7 +327,7 @@ class _Proof:
         self.rows = rows_of(claim["expression"])
         self.form: NumberFormat = number_format(claim["format"])
         self.ulps = {name: number(text) for name, text in claim["ulps"].items()}
-        known = set(self.ulps) - {"cos"} == {"exp", "ln", "sqrt"}
+        known = set(self.ulps) - {"cos", "sin"} == {"exp", "ln", "sqrt"}
         require(known, "the library's ulps are incomplete")
         most = Fraction(2**20) if self.form.fixed else power(self.form.bits - 2)
         fair = all(Fraction(1, 2) <= units <= most for units in self.ulps.values())

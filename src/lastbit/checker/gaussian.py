@@ -66,9 +66,11 @@ _BODY = frozenset({
     "ideal_epsilon", "ideal_delta",
 })  # fmt: skip
 _PIECE = frozenset({"t", "x", "test", "error", "proof"})
-_TWO_PI = Fraction(628318530717958647692528676655900576839, 10**38), Fraction(1, 10**37)
+TWO_PI = Fraction(628318530717958647692528676655900576839, 10**38), Fraction(1, 10**37)
 _HALF = Fraction(1, 2)
 _TRIED = 200
+_TERMS, _FACTORS, _LONG = 64, 8, 1 << 18
+_Form = dict[tuple[int, ...], Fraction]
 
 
 def check_gaussian(claim: Json, body: Json) -> None:
@@ -76,14 +78,14 @@ def check_gaussian(claim: Json, body: Json) -> None:
     check_gaussian_steps(claim, body)
     check_code(claim)
     if claim["code"]:
-        _check_library(claim)
+        check_library(claim)
 
 
-def _check_library(claim: Json) -> None:
+def check_library(claim: Json) -> None:
     """Reject if a function of the library here is farther off than stated, where it is tried.
 
-    At numbers of (0, 1), of all sizes, for ln; at angles of the whole circle for cos. The square
-    root is correctly rounded by IEEE 754. It is a trial: at other points the ulps are believed.
+    At numbers of (0, 1), of all sizes, for ln; at angles of the whole circle for cos and sin. The
+    square root is correctly rounded by IEEE 754. It is a trial: elsewhere the ulps are believed.
     """
     form, seed = number_format(claim["format"]), json.dumps(claim["programs"]).encode()
     ulps = {name: number(text) for name, text in claim["ulps"].items()}
@@ -107,23 +109,27 @@ def _check_library(claim: Json) -> None:
             if 0.0 < x < 1.0:
                 ends = ln_bounds(Fraction(x))
                 tried("log", x, ends, ulps["ln"] * form.step(ends[1]))
-        if "cos" in ulps:
-            x = share / 2.0**64 * 6.283185307179586
-            tried("cos", x, _cosine(Fraction(x)), ulps["cos"] * form.step(Fraction(1)))
+        x = share / 2.0**64 * 6.283185307179586
+        for name, first in (("cos", 0), ("sin", 1)):
+            if name in ulps:
+                ends = _turn(Fraction(x), first)
+                tried(name, x, ends, ulps[name] * form.step(Fraction(1)))
 
 
-def _cosine(x: Fraction) -> Interval:
-    """Fractions around cos x for 0 <= x < 7, about 10**-40 apart.
+def _turn(x: Fraction, first: int) -> Interval:
+    """Fractions around cos x (first 0) or sin x (first 1) for 0 <= x < 7, about 10**-40 apart.
 
-    The series 1 - x**2/2 + x**4/24 - ... to the power 90; from there on its terms fall, being of
-    alternating sign, so that what is left is less than the next of them. In integers, of 2**-240:
-    the square and each term are off by less than one, and no term exceeds 200.
+    The series 1 - x**2/2 + x**4/24 - ..., or x - x**3/6 + ..., to the power 91; from there on its
+    terms fall, being of alternating sign, so that what is left is less than the next of them. In
+    integers, of 2**-240: the square and each term are off by less than one, and no term exceeds
+    200.
     """
-    total, term = 0, 1 << 240
+    total, term = 0, math.floor(x**first * (1 << 240))
     square = math.floor(x * x * (1 << 240))
     for k in range(46):
         total += term
-        term = -(term * square >> 240) // ((2 * k + 1) * (2 * k + 2))
+        power = 2 * k + first
+        term = -(term * square >> 240) // ((power + 1) * (power + 2))
     margin = abs(term) + (1 << 60)
     return Fraction(total - margin, 1 << 240), Fraction(total + margin, 1 << 240)
 
@@ -221,7 +227,7 @@ def _box_muller(rows: Rows) -> _Sampler:
     require({radial, turning} == {"u", "v"}, "radius and angle are not of two uniforms")
     backward = inside == {"": Fraction(1), radial: Fraction(-1)}
     require(backward or inside == {radial: Fraction(1)}, "the logarithm is not of a uniform")
-    middle, margin = _TWO_PI
+    middle, margin = TWO_PI
     turned = abs(abs(angle[turning]) - middle) + margin
     variance = _variance(sign_and_square, {"L": _HALF, "C": Fraction(1)})
     return _Sampler(variance, rows, radial, backward=backward, turned=turned)
@@ -261,11 +267,11 @@ def _polar(rows: Rows, accepted: Rows) -> _Sampler:
     variance = _variance(_powers(graph, noise, symbol, known), wanted)
     require(len(used) == 1, "the noise has both coordinates")
     x, y = sorted(squares, key=lambda place: place not in used)
-    outer = _written(graph, graph.program(rows), {s: "s", x: "x"})
+    outer = steps_of(graph, graph.program(rows), {s: "s", x: "x"})
     tests = (
-        _written(graph, x, {}),
-        _written(graph, y, {}),
-        _written(graph, s, {x: "x", y: "y"}),
+        steps_of(graph, x, {}),
+        steps_of(graph, y, {}),
+        steps_of(graph, s, {x: "x", y: "y"}),
     )
     return _Sampler(variance, outer, "s", coordinates=tests)
 
@@ -316,29 +322,51 @@ def _variance(found: _Powers, wanted: Mapping[str, Fraction]) -> Fraction:
 
 def _linear(graph: Graph, place: int) -> dict[str, Fraction]:
     """A step as a sum of multiples of inputs, and of 1 under the name of nothing; exactly."""
-    rule, *parts = graph.nodes[place]
-    if rule == "VAR":
-        return {parts[0]: Fraction(1)}
-    if rule == "CONST":
-        return {"": parts[0]}
-    require(rule in ("ADD", "SUB", "MUL", "DIV", "NEG"), "a coordinate or an angle is not linear")
-    forms = [_linear(graph, part) for part in parts]
-    if rule == "NEG":
-        return {name: -share for name, share in forms[0].items()}
-    one, two = forms
-    if rule in ("ADD", "SUB"):
-        way = 1 if rule == "ADD" else -1
-        keys = {*one, *two}
-        found = {k: one.get(k, Fraction(0)) + way * two.get(k, Fraction(0)) for k in keys}
-        return {name: share for name, share in found.items() if share}
-    if rule == "MUL" and set(one) == {""}:
-        one, two = two, one
-    require(set(two) == {""} and two[""] != 0, "a coordinate or an angle is not linear")
-    factor = two[""] if rule == "MUL" else 1 / two[""]
-    return {name: share * factor for name, share in one.items()}
+    found: dict[str, Fraction] = {}
+    for term, share in expanded(graph, place).items():
+        rules = [graph.nodes[k] for k in term]
+        plain = len(rules) < 2 and all(rule[0] == "VAR" for rule in rules)
+        require(plain, "a coordinate or an angle is not linear")
+        found["".join(rule[1] for rule in rules)] = share
+    return found
 
 
-def _written(graph: Graph, top: int, named: Mapping[int, str]) -> list[list[Any]]:
+def expanded(graph: Graph, top: int) -> _Form:
+    """A node as a sum of products of inputs, logarithms, cosines and sines; exactly."""
+    forms: dict[int, _Form] = {}
+    for k in sorted(graph.uses(top)):
+        rule, *parts = graph.nodes[k]
+        form: _Form = {}
+        if rule == "CONST":
+            form[()] = parts[0]
+        elif rule in ("VAR", "LN", "COS", "SIN"):
+            form[(k,)] = Fraction(1)
+        elif rule in ("ADD", "SUB", "NEG"):
+            for place, part in enumerate(parts):
+                sign = -1 if rule == "NEG" or (rule == "SUB" and place == 1) else 1
+                for term, share in forms[part].items():
+                    form[term] = form.get(term, Fraction(0)) + sign * share
+        elif rule == "MUL":
+            one, two = (forms[part] for part in parts)
+            require(len(one) * len(two) <= _TERMS**2, "a product has too many terms")
+            for a, share in one.items():
+                for b, other in two.items():
+                    term = tuple(sorted(a + b))
+                    form[term] = form.get(term, Fraction(0)) + share * other
+        else:
+            require(rule == "DIV", "a step is not of the kind that can be followed")
+            by = forms[parts[1]]
+            require(set(by) == {()}, "a quotient by something that varies")
+            form = {term: share / by[()] for term, share in forms[parts[0]].items()}
+        forms[k] = {term: share for term, share in form.items() if share}
+        require(len(forms[k]) <= _TERMS, "a sum has too many terms")
+        for term, share in forms[k].items():  # squares of squares of squares
+            long = max(share.numerator.bit_length(), share.denominator.bit_length()) > _LONG
+            require(len(term) <= _FACTORS and not long, "a product is too long")
+    return forms[top]
+
+
+def steps_of(graph: Graph, top: int, named: Mapping[int, str]) -> list[list[Any]]:
     """The steps of a node as a table, some of them being inputs under a name."""
     rows: list[list[Any]] = []
     places: dict[int, int] = {}
@@ -378,7 +406,7 @@ def _checked_inputs(claim: Json, inputs: Any, sampler: _Sampler) -> dict[str, Fr
         ranges = {n: around if n in ("x", "y") else unit for n in used}
         drawn = draw_error(claim["uniform"])
         errors = {n: off[n] if n in ("x", "y") else drawn for n in used}
-        _check_error(claim, rows, ranges, errors, proof)
+        check_bound(claim, rows, ranges, errors, proof)
         off[name] = number(proof["error"])
     return off
 
@@ -403,7 +431,7 @@ def _checked_pieces(
             coordinates = {name: off[name] for name in ("x", "y")}
             test = piece["test"]
             require(set(test) == {"error", "proof"}, "a proof has a part too many or too few")
-            _check_error(claim, sampler.coordinates[2], around, coordinates, test)
+            check_bound(claim, sampler.coordinates[2], around, coordinates, test)
             moved = number(test["error"])
             require(moved < low and high + moved < 1, "a cut is too near for the test of pairs")
             ranges |= {"s": piece["t"], "x": piece["x"]}
@@ -415,7 +443,7 @@ def _checked_pieces(
             ranges |= {sampler.radial: [str(end) for end in ends], other: ["0", "1"]}
             errors |= {sampler.radial: _drawn(claim["uniform"], ends)}
             errors |= {other: draw_error(claim["uniform"])}
-        _check_error(claim, sampler.rows, ranges, errors, piece)
+        check_bound(claim, sampler.rows, ranges, errors, piece)
         worst = max(worst, number(piece["error"]))
     return worst, (number(pieces[0]["t"][0]), at)
 
@@ -428,13 +456,14 @@ def _drawn(uniform: Json, ends: Interval) -> Fraction:
     return off
 
 
-def _check_error(
+def check_bound(
     claim: Json,
     rows: Rows,
     ranges: Mapping[str, list[str]],
     errors: Mapping[str, Fraction],
     proof: Json,
 ) -> None:
+    """Reject unless an error bound is proved of these steps, for inputs that are off by so much."""
     last = proof["proof"]["steps"][-1]
     stated = {
         "expression": rows,

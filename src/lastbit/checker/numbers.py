@@ -20,9 +20,11 @@ Json: TypeAlias = Mapping[str, Any]
 """An object of a certificate, as it was read: nothing in it is believed."""
 
 Interval: TypeAlias = tuple[Fraction, Fraction]
-_DIGITS = 60
+_DIGITS = 80  # binary128 squares its errors: 2**-226
 _CONTEXT = Context(prec=_DIGITS, Emin=-(10**8), Emax=10**8)
 _NUMBER = re.compile(r"-?\d{1,4000}(/[1-9]\d{0,3999})?", re.ASCII)
+_BINARY = re.compile(r"(-?)(\d{0,3999}[13579])p(-?)([1-9]\d{3,5})", re.ASCII)
+_PLACES = 8192  # of more binary places, a number is written as m p e, which is m 2**e, m odd
 
 
 class Rejected(Exception):
@@ -36,16 +38,33 @@ def require(condition: bool, problem: str) -> None:
 
 
 def number(text: object) -> Fraction:
-    """An exact number as certificates write it: "3", "-1/3"; anything else is rejected.
+    """An exact number as certificates write it: "3", "-1/3", "5p-16445"; all else is rejected.
 
-    >>> number("-1/3")
-    Fraction(-1, 3)
+    >>> number("-1/3"), number("3p-9000") == Fraction(3, 2**9000)
+    (Fraction(-1, 3), True)
     """
+    if isinstance(text, str) and (parts := _BINARY.fullmatch(text)):
+        sign, digits, below, places = parts.groups()
+        size, far = int(digits), int(places)
+        require(_PLACES < far <= 2 * 10**5 and digits[0] != "0", "a number is not in lowest terms")
+        value = Fraction(size, 1 << far) if below else Fraction(size << far)
+        return -value if sign else value
     if not isinstance(text, str) or not _NUMBER.fullmatch(text):
         raise Rejected("a number is not written as an integer or a ratio")
     value = Fraction(text)
-    require(str(value) == text, "a number is not in lowest terms")
+    require(spelled(value) == text, "a number is not in lowest terms")
     return value
+
+
+def spelled(value: Fraction) -> str:
+    """A number as certificates write it."""
+    over, under = value.numerator, value.denominator
+    if under == 1 and abs(over) >> _PLACES + 1:
+        places = (over ^ (over - 1)).bit_length() - 1
+        return f"{over >> places}p{places}" if places > _PLACES else str(over)
+    if under >> _PLACES + 1 and under == 1 << under.bit_length() - 1:
+        return f"{over}p-{under.bit_length() - 1}"
+    return str(value)
 
 
 def digest(certificate: Json) -> str:
@@ -64,7 +83,7 @@ def exp_bounds(x: Fraction) -> Interval:
     """
     require(abs(x) <= 10**6, "an exponent is out of range")
     value = Fraction(_CONTEXT.exp(_decimal(x)))
-    # the argument's own rounding moves e**x by a factor of at most 1 + |x| 10**-59 * 2
+    # the argument's own rounding moves e**x by a factor of at most 1 + |x| 10**-79 * 2
     margin = Fraction(10 + 2 * int(abs(x) + 1), 10 ** (_DIGITS - 1))
     return value * (1 - margin), value * (1 + margin)
 

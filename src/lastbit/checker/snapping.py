@@ -26,7 +26,7 @@ from fractions import Fraction
 from typing import Any
 
 from .intervals import exponent_of, power
-from .numbers import Json, Rejected, exp_bounds, ln_bounds, number, require
+from .numbers import Json, Rejected, exp_bounds, ln_bounds, number, require, spelled
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40
@@ -39,6 +39,7 @@ def check_snapping(claim: Json, body: Json) -> None:
     require(set(body) == {"derivation"}, "the body is not one derivation")
     require(claim["distance"] == "1", "the theorem is for inputs at most 1 apart")
     known = {"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)}
+    known |= {"extended80": (64, -16382), "binary128": (113, -16382)}
     form = claim["format"]
     require(isinstance(form, str) and form in known, "the format is unknown")
     significand, least = known[form]
@@ -167,7 +168,7 @@ def _factors(least: dict[str, Any]) -> tuple[Fraction, Fraction]:
 
 
 def _node(rule: str, premises: list[dict[str, Any]], **values: Fraction) -> dict[str, Any]:
-    texts = {name: str(value) for name, value in values.items()}
+    texts = {name: spelled(value) for name, value in values.items()}
     return {"rule": rule, "values": texts, "premises": premises}
 
 

@@ -35,7 +35,8 @@ _UNARY = MappingProxyType({
     "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
     "math.fabs": "ABS", "numpy.fabs": "ABS", "math.log": "LN", "numpy.log": "LN",
     "math.exp": "EXP", "numpy.exp": "EXP", "math.sqrt": "SQRT", "numpy.sqrt": "SQRT",
-    "math.cos": "COS", "numpy.cos": "COS", "numpy.sign": "SGN",
+    "math.cos": "COS", "numpy.cos": "COS", "math.sin": "SIN", "numpy.sin": "SIN",
+    "numpy.sign": "SGN",
 })  # fmt: skip
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
@@ -61,6 +62,9 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     if role in ("noise", "normal"):
         value = graph.node("VAR", "value")
         found = [graph.node("ADD", value, noise) for noise in found]
+    if role == "planar noise":
+        pair = zip(("x", "y"), found, strict=True)
+        found = [graph.node("ADD", graph.node("VAR", name), noise) for name, noise in pair]
     types = [last_type(rows, role == "query") for rows in steps]
     sums = role == "sum" and any(row[0] == "math.fsum" for rows in steps for row in rows)
     if role == "mechanism" or sums:  # round fails beyond all floats, and math.fsum does
@@ -75,7 +79,27 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
         require(len(set().union(*types)) == 1, "results of the code are of two types")
         _check_release(graph, found, stated, claim, steps)
         return
+    if role == "planar mechanism":
+        for rows, root, total, kinds in zip(steps, found, stated, types, strict=True):
+            require(len(kinds) == 1 and not _gives_whole_to_numpy(rows), "results are of two types")
+            _check_coordinate(graph, root, total, number(claim["cell"]), rows)
+        return
     require(found == stated, "the steps of the code are not those of the proof")
+
+
+def _check_coordinate(graph: Graph, root: int, total: int, cell: Fraction, rows: Rows) -> None:
+    """Reject unless the code is cell * round(total / cell), of which a zero has one sign."""
+    for found, step, unit, links in readings(graph.nodes, root):
+        factor = unit
+        for rule, *constants in links:
+            if rule in ("MUL", "DIV"):
+                factor = factor * constants[0] if rule == "MUL" else factor / constants[0]
+        plain = all(rule in ("MUL", "DIV") for rule, *_ in links) and factor == cell
+        if found == total and step == cell and plain:
+            whole = [not kinds - _WHOLE for kinds, *_ in _types(rows, rounded=False)]
+            check_zeros(links, zeros(rows, whole), (Fraction(-1), Fraction(1)))
+            return
+    raise Rejected("the steps of the code are not those of the proof")
 
 
 def _check_release(
@@ -539,7 +563,8 @@ _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "clamp": lambda x, low, high: min(max(x, low), high),
     # as they are now: a module that is certified may put something else in their place
     "math.log": math.log, "math.exp": math.exp, "math.sqrt": math.sqrt, "math.fabs": math.fabs,
-    "math.cos": math.cos, "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
+    "math.cos": math.cos, "math.sin": math.sin,
+    "math.fsum": lambda *numbers, run=math.fsum: run(numbers),
 })  # fmt: skip
 
 

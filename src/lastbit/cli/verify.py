@@ -44,11 +44,14 @@ from lastbit.verify import (
     RoundingAnalysis,
     certificate,
     certified_function,
+    certified_planar_code,
     coupled,
     exact_loss,
     gaussian_certificate,
     largest_region,
     least_cell,
+    polar_certificate,
+    polar_laplace_certificate,
     refute,
     rounding_certificate,
     snapping_bound,
@@ -60,7 +63,9 @@ MOST_CELLS = 4096
 UNIFORMS: Mapping[str, FullPrecision | Grid] = MappingProxyType(
     {"full": FullPrecision(), "grid53": Grid(53), "grid53-open": Grid(53, first=1)}
 )
-SIGNIFICANDS: Mapping[str, int] = MappingProxyType({"binary64": 53, "binary32": 24, "binary16": 11})
+SIGNIFICANDS: Mapping[str, int] = MappingProxyType(
+    {"binary64": 53, "binary32": 24, "binary16": 11, "extended80": 64, "binary128": 113}
+)
 KINDS: Mapping[str, str] = MappingProxyType(
     {"certificate": "certificate", "html": "page", "latex": "LaTeX"}
 )
@@ -136,9 +141,9 @@ def verify() -> None:
     """What float code truly loses, with a certificate.
 
     Name a function of your own as module:function, with gaussian before it if it computes normal
-    noise and program if it draws, compares and chooses; or name one of the shipped mechanisms. The
-    exit status is 0 if the promise holds, 1 if it is refuted or not kept, 2 if nothing could be
-    found out.
+    noise, polar if it computes noise of the plane, and program if it draws, compares and chooses;
+    or name one of the shipped mechanisms. The exit status is 0 if the promise holds, 1 if it is
+    refuted or not kept, 2 if nothing could be found out.
     """
 
 
@@ -308,6 +313,78 @@ def gaussian(
     )
     _check_named(found.code)
     return _proved(found.certificate(), f"{function}, ε = {exact_text(said['epsilon'])}")
+
+
+_RECTANGLE = "X_LOW X_HIGH Y_LOW Y_HIGH"
+
+
+@verify.command(
+    example="polar noise:planar --sensitivity 200 --grid 4 --region -1000 1000 -1000 1000"
+)
+@click.argument("function", metavar=CODE.upper())
+@option("--sensitivity", "How far apart two neighbouring points can be.", required=True)
+@option(
+    "--grid", "Coordinates are multiples of L, unless the code rounds.", dest="cell", metavar="L"
+)
+@option("--region", "Beyond these, outside is told.", nargs=4, metavar=_RECTANGLE, required=True)
+@option("--values", "Where points lie; by default in the region.", nargs=4, metavar=_RECTANGLE)
+@uniform_option("grid53")
+@parameter_option
+@answered("deriving the loss")
+def polar(
+    function: str,
+    sensitivity: Fraction,
+    cell: Fraction | None,
+    region: tuple[Fraction, ...],
+    values: tuple[Fraction, ...] | None,
+    uniform: str,
+    parameters: tuple[str, ...],
+) -> Outcome:
+    """Your own noise of the plane in floats, of a radius and an angle.
+
+    FUNCTION is called as function(u, v, w) with three fresh uniforms, and returns two numbers: a
+    radius, the sum of two logarithms, times cosine and sine of an angle. Proved is the loss for all
+    points of the region if the noise is added, both sums are rounded to the grid, and what lies
+    beyond the region is reported as outside. Without --grid it is called as function(x, y, u, v, w)
+    and returns both sums rounded. Its code is followed and run, as that of verify module:function
+    with --grid is.
+    """
+    given: dict[str, Any] = {
+        "region": (region[:2], region[2:]),
+        "values": None if not values else (values[:2], values[2:]),
+        "uniform": UNIFORMS[uniform],
+        "sensitivity": sensitivity,
+    }
+    code = _code(function, _numbers(parameters))
+    if cell is None:
+        found = certified_planar_code(code, **given)
+    else:
+        found = polar_certificate(code, cell=cell, **given)
+    _check_named(found.code)
+    return _proved(found.certificate(), f"{function}, rate {exact_text(found.rate)}")
+
+
+@verify.command(
+    "polar-laplace",
+    example="polar-laplace --epsilon 1 --within 200 --grid 4 --half-width 2000 --inputs 1000",
+)
+@option("--epsilon", "The loss at the distance --within, floats counted.", required=True)
+@option("--within", "The distance at which that is lost.", default="1")
+@option("--grid", "Coordinates are multiples of L, a power of two.", dest="cell", required=True)
+@option("--half-width", "Beyond it in a coordinate, outside is told.", required=True)
+@option("--inputs", "Points are moved to this distance; by default --half-width.")
+@answered("deriving the loss")
+def polar_laplace(**said: Any) -> Outcome:
+    """The planar mechanism that lastbit ships, PolarLaplace.
+
+    Points lie around (0, 0), and so does the region.
+    """
+    from lastbit.mechanisms import PolarLaplace  # with numpy, where asked for
+
+    mechanism = PolarLaplace(**said)
+    found = polar_laplace_certificate(mechanism)
+    words = f"The noise has the rate {rounded_up(mechanism.rate, 6)}, so that the floats are paid."
+    return _proved(found.certificate(), f"PolarLaplace, ε = {exact_text(said['epsilon'])}", words)
 
 
 @verify.command(example="program votes:noisy_max --epsilon 1 --inputs 5")

@@ -25,7 +25,12 @@ from lastbit.mechanisms.noisy_max import ReportNoisyMax as ReportNoisyMax
 from lastbit.mechanisms.norm_laplace import NormLaplace as NormLaplace
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
 from lastbit.mechanisms.planar import PlanarLaplace as PlanarLaplace
-from lastbit.mechanisms.polar import PolarLaplace as PolarLaplace
+from lastbit.mechanisms.polar import (
+    PlanarStray as PlanarStray,
+    PolarLaplace as PolarLaplace,
+    planar_stray as planar_stray,
+    radius_modulus as radius_modulus,
+)
 from lastbit.mechanisms.poll import (
     Poll as Poll,
     PollResult as PollResult,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb
@@ -19,7 +19,11 @@ from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_nei
 from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
 
 _ROUNDING = Fraction(1, 1 << 53)
+_FARTHEST = 43  # unit radii stay below 42, and what is computed of them below this
 _PRECISION = 192
+_MARGIN = 1 + Fraction(1, 1 << 50)  # for another program, whose own bounds are a little wider
+_MOST_ROUNDS = 60
+_TOO_FAR = 800  # no draw is as near to its real there: 2**-1022 is exp(-708)
 _REMEDY = "change the unit of distance"
 
 Floats = NDArray[np.float64]
@@ -31,9 +35,9 @@ class PolarBounds:
     """How far the floats stray from the ideal, and what that costs; every figure rounded up.
 
     The generator is within delta_0 of uniform reals, which moves the radius by omega_r and the
-    direction by omega_angle. The computed noise is off by delta_n, its sum with the input by
-    delta_sum, an input that was no float by delta_input: all together by delta_t. `ratio` and
-    `distance` are R and D of paper 000; `excess` is the loss beyond rate times distance.
+    direction by omega_angle. In each coordinate the computed noise is off by delta_n, its sum with
+    the input by delta_sum, an input that was no float by delta_input: all together by delta_t.
+    `ratio` and `distance` are R and D of paper 000; `excess` is the loss beyond rate distance.
     """
 
     delta_0: Fraction
@@ -46,6 +50,60 @@ class PolarBounds:
     ratio: Fraction
     distance: Fraction
     excess: Fraction
+
+
+class PlanarStray(NamedTuple):
+    """How far ideal and computed points are apart within the reach, and what that costs."""
+
+    reach: Fraction
+    omega: Fraction
+    turn: Fraction
+    moved: Fraction
+    delta_t: Fraction
+    ratio: Fraction
+    excess: Fraction
+
+
+def planar_stray(
+    radius_moves: Callable[[Fraction], Fraction],
+    *,
+    rate: Fraction,
+    delta_0: Fraction,
+    floats: Fraction,
+    cell: Fraction,
+    diameter: Fraction,
+) -> PlanarStray | None:
+    """What planar Laplace noise loses beyond its rate, or None where the cells are too small.
+
+    Theorem  let draws be within delta_0 of reals and move radii within a reach by at most
+             `radius_moves`(reach) = omega, and both points by `moved` = sqrt(omega**2 + turn**2),
+             turn = 2 pi reach delta_0; let computed sums, at all draws, be within `floats` of
+             theirs in each coordinate. With the least reach that is not below diameter + omega +
+             moved + sqrt(2) floats, ideal and computed points are within `delta_t` = moved +
+             floats in each coordinate, or both outside, and inputs at distance d > 0 lose at most
+             rate d + excess, excess = ln(1 + R exp(rate sqrt(2) cell)), R = 8 cell delta_t/(cell -
+             2 delta_t)**2. Proof: docs/theory/polar.md
+    Source   paper 000, Theorem 4.5 and section 6, corrected
+    """
+    with working_precision(_PRECISION):
+        reach, root = diameter, not_below(arb(2).sqrt())
+        for _ in range(_MOST_ROUNDS):
+            if rate * reach > _TOO_FAR:
+                return None
+            omega = radius_moves(reach) * _MARGIN
+            turn = not_below(2 * arb.pi() * arb_of(reach * delta_0)) * _MARGIN
+            moved = not_below(arb_of(omega**2 + turn**2).sqrt()) * _MARGIN
+            delta_t = moved + floats
+            if 2 * delta_t >= cell:
+                return None
+            needed = (diameter + omega + moved + root * floats) * _MARGIN
+            if needed <= reach:
+                ratio = 8 * cell * delta_t / (cell - 2 * delta_t) ** 2
+                growth = (arb_of(rate * cell) * arb(2).sqrt()).exp()
+                excess = not_below((arb_of(ratio) * growth).log1p()) * _MARGIN
+                return PlanarStray(reach, omega, turn, moved, delta_t, ratio, excess)
+            reach = needed * _MARGIN
+    return None
 
 
 def polar_bounds(
@@ -61,48 +119,43 @@ def polar_bounds(
 
     Theorem  for inputs at distance d > 0 the loss is at most rate d + excess, the answer "outside"
              included. `reach` bounds the inputs' coordinates. Proof: docs/theory/polar.md
-    Source   paper 000, Theorem 4.5 and section 6, corrected
-    Differs  C**-1 by its modulus of continuity; rate and diagonal in the exponent; sums counted
     Checked  tests/mechanisms/test_polar.py
     """
     if reach > cell * 2**52:  # below that, every multiple of the cell is a float
         return None
+    floats = {
+        "delta_n": (RADIUS_ERROR + 10 * _ROUNDING * _FARTHEST) / rate,
+        "delta_sum": _ROUNDING * (reach + _FARTHEST / rate),
+        "delta_input": _ROUNDING * reach,
+    }
     with working_precision(_PRECISION):
         distance = not_below(arb(2).sqrt() * arb_of(half_width + cell / 2 + inputs))
-        wide = _strays(rate, distance + cell, reach, delta_0)
-        if 2 * wide["delta_t"] >= cell:
-            return None
-        # only what lies within 2 delta_t of the releasable square still has to be close
-        near = _strays(rate, distance + 2 * wide["delta_t"], reach, delta_0)
-        delta_t = near["delta_t"]
-        ratio = 8 * cell * delta_t / (cell - 2 * delta_t) ** 2
-        growth = (arb_of(rate) * (arb(2).sqrt() * arb_of(cell) + arb_of(delta_t))).exp()
-        excess = not_below((arb_of(ratio) * growth).log1p())
-    return PolarBounds(delta_0=delta_0, distance=distance, ratio=ratio, excess=excess, **near)
+    stray = planar_stray(
+        lambda far: radius_modulus(rate * far, delta_0) / rate,
+        rate=rate,
+        delta_0=delta_0,
+        floats=sum(floats.values(), Fraction(0)),
+        cell=cell,
+        diameter=distance,
+    )
+    if stray is None:
+        return None
+    moves = {"omega_r": stray.omega, "omega_angle": stray.turn, "delta_t": stray.delta_t}
+    found = {"delta_0": delta_0, "distance": distance, **moves, **floats}
+    return PolarBounds(ratio=stray.ratio, excess=stray.excess, **found)
 
 
-def _strays(rate: Fraction, far: Fraction, reach: Fraction, step: Fraction) -> Figures:
-    """The errors of points whose radius is at most `far`, exact and computed alike."""
-    radius = _modulus(rate * far, step) / rate
-    angle = not_below(2 * arb.pi() * arb_of(far * step))
-    diagonal = not_below(arb(2).sqrt()) * _ROUNDING
-    noise = RADIUS_ERROR / rate + 10 * _ROUNDING * (far + 1 / rate)
-    floats = {"delta_sum": diagonal * (reach + far + 1 / rate), "delta_input": diagonal * reach}
-    total = not_below(arb_of(radius**2 + angle**2).sqrt()) + noise + sum(floats.values())
-    strays = {"omega_r": radius, "omega_angle": angle, "delta_n": noise, "delta_t": total}
-    return strays | floats
-
-
-def _modulus(far: Fraction, delta_0: Fraction) -> Fraction:
+def radius_modulus(far: Fraction, delta_0: Fraction) -> Fraction:
     """The most that C**-1 moves over an interval of length delta_0 below C(far), for rate 1.
 
     Theorem  the greater of C**-1(delta_0) and far - C**-1(C(far) - delta_0): C**-1 is concave up to
              C(1) and convex beyond, so its increments over a fixed length fall, then rise
     """
-    step, last = arb_of(delta_0), survival(far)
-    at_zero = least(lambda t: 1 - survival(t) >= step)
-    at_end = least(lambda t: t >= far or survival(far - t) - last >= step)
-    return max(at_zero, min(at_end, far))
+    with working_precision(_PRECISION):
+        step, last = arb_of(delta_0), survival(far)
+        at_zero = least(lambda t: 1 - survival(t) >= step)
+        at_end = least(lambda t: t >= far or survival(far - t) - last >= step)
+        return max(at_zero, min(at_end, far))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -113,8 +166,8 @@ class PolarLaplace:
              C(x) = 1 - (1+x) e**-x, a uniform direction, every step in floats; (inf, inf), that is
              outside, unless it lies within `half_width` of the centre in both coordinates
     Theorem  inputs at distance d > 0 cost at most rate d + excess, excess = ln(1 + R exp(rate
-             (sqrt(2) cell + delta_t))), R = 8 cell delta_t/(cell - 2 delta_t)**2: the ideal and
-             the computed point are at most delta_t apart, or both lie outside. So a cell's true
+             sqrt(2) cell)), R = 8 cell delta_t/(cell - 2 delta_t)**2: the ideal and the computed
+             point are at most delta_t apart in a coordinate, or both lie outside. So a cell's true
              probability lies between the ideal ones of the cell shrunk and grown by delta_t
     Source   paper 000 (Gazeau, Miller, Palamidessi 2013), Theorem 4.5 and section 6
     Differs  its errors are corrected, its missing terms counted (docs/theory/polar.md). Inputs

@@ -47,6 +47,7 @@ def claim_of(certificate: Json) -> Claim:
         "snapping": _snapping,
         "rounding": _rounding,
         "gaussian": _gaussian,
+        "polar": _polar,
         "coupling": _coupling,
         "release": _release,
         "marginals": _release,
@@ -140,6 +141,38 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     )
     verdict = f"ε ≤ {rounded_up(epsilon, 6)}, δ ≤ {up(delta)}"
     return Claim("Gaussian noise in floats, rounded and truncated", verdict, sentences, facts)
+
+
+def _polar(claim: Json, body: Json) -> Claim:
+    excess, rate = up(number(claim["excess"])), exact(claim["rate"])
+    region, values = (
+        " × ".join("[{}, {}]".format(*map(exact, side)) for side in claim[name])
+        for name in ("region", "values")
+    )
+    sentences = (
+        f"The code's sums are rounded to the nearest multiples of {exact(claim['cell'])}, and a "
+        f"point beyond {region} is reported as outside. For every two points of {values} at a "
+        f"distance d > 0 and for every result, the logarithm of the ratio of its two probabilities "
+        f"is at most {rate} d + {excess}.",
+        f"In exact arithmetic it would be {rate} d; the rest is the price of the floats and of "
+        "the generator.",
+    )
+    about = [fact for record in claim["code"] for fact in _named(record)]
+    facts = (
+        *(about or [("about", "the steps below; no code is named")]),
+        *zip(("x", "y"), map(_code, claim["programs"]), strict=True),
+        ("noise", f"Laplace noise of the plane, of rate {rate}"),
+        ("rounded to", f"multiples of {exact(claim['cell'])}"),
+        ("region", region),
+        ("points", values),
+        ("points apart", exact(claim["sensitivity"])),
+        ("uniforms", uniform_words(claim["uniform"])),
+        ("machine", _machine(claim)),
+        ("loss, all counted", rounded_up(number(claim["epsilon"]), _MANY)),
+    )
+    ideal = number(claim["epsilon"]) - number(claim["excess"])
+    verdict = f"ε ≤ {_above(number(claim['epsilon']), ideal)}"
+    return Claim("Planar noise in floats, rounded and truncated", verdict, sentences, facts)
 
 
 def _moved(claim: Json, values: str) -> str:
@@ -460,6 +493,10 @@ def uniform_words(model: Json) -> str:
         return f"all floats of (0, 1) with {bits} bits, down to 2**{least}"
     if model["model"] == "within":
         return f"any generator within {model['delta_0']} of a uniform real"
+    if model["model"] == "words":
+        radius, turn = up(number(model["radius"])), up(number(model["turn"]))
+        drawn = f"(k + 1/2)/2**{model['bits']}, all alike"
+        return f"{drawn}; the radius within {radius}, cosine and sine within {turn}"
     offset = f"k + {model['offset']}" if model["offset"] != "0" else "k"
     start = f", k from {model['first']} on" if model["first"] else ""
     return f"({offset})/2**{model['bits']}{start}, all alike"

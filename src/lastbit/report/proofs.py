@@ -93,6 +93,7 @@ _WHY_SNAPPING = MappingProxyType(
 )
 _WHY = MappingProxyType(
     {
+        "POLAR": "the theorem of the plane: docs/theory/polar.md",
         "ROUNDING": "the ideal loss, and what the stray costs at the edges of a cell",
         "STRAY": "the computed sum is at most this far from the ideal one",
         "SIDE": "one half of the noise; beyond the cut every result lies at an end",
@@ -134,6 +135,8 @@ def proof_of(certificate: Json) -> Rule:
             return _declared(claim, body) if "rate" in claim else _rounding(claim, body)
         case "gaussian":
             return _gaussian(claim, body)
+        case "polar":
+            return _polar(claim, body)
         case "coupling":
             return _coupling(claim, body)
         case "law":
@@ -187,8 +190,13 @@ def error_rule(derivation: Derivation) -> Rule:
     return done[id(derivation)]
 
 
+_SIGNIFICANDS = MappingProxyType(
+    {"binary16": 11, "binary32": 24, "binary64": 53, "extended80": 64, "binary128": 113}
+)
+
+
 def _snapping(step: Json, form: str) -> Rule:
-    unit = Fraction(1, 1 << {"binary16": 11, "binary32": 24, "binary64": 53}[form])
+    unit = Fraction(1, 1 << _SIGNIFICANDS[form])
     says = []
     for name, ratio in step["values"].items():
         value = number(ratio)
@@ -263,6 +271,26 @@ def _gaussian(claim: Json, body: Json) -> Rule:
         f"{growth}, draws of probability {missed} are given up"
     )
     return _rule("GAUSSIAN", says, (_pieces(body, "t"),))
+
+
+def _polar(claim: Json, body: Json) -> Rule:
+    says = (
+        f"{exact(claim['rate'])} d + {up(number(claim['excess']))}: the ideal loss of points at a "
+        "distance d, and what the stray costs at the edges of a square"
+    )
+    moved = f"{up(number(body['moved']))} (the draws: {up(number(body['omega']))} the radius) + "
+    names = ("ln", "ln", "turn of x", "turn of y", "sum of x", "sum of y")[-len(_bounds(body)) :]
+    rows = tuple(
+        (name, up(number(one["error"]))) for name, one in zip(names, _bounds(body), strict=True)
+    )
+    errors = _rule("ERRORS", "what is computed, at all draws", headings=("of", "error"), rows=rows)
+    far = f"beyond {up(number(body['reach']))} from the point both lie outside"
+    stray = _rule("STRAY", f"{_strays(body, moved)}; {far}", (errors,))
+    return _rule("POLAR", says, (stray,))
+
+
+def _bounds(body: Json) -> list[Any]:
+    return [*body["logs"], *body["turns"], *body["sums"]]
 
 
 def _side(claim: Json, branch: Json) -> Rule:

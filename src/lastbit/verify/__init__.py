@@ -11,6 +11,7 @@ and says what holds of *it*, with a certificate that an independent checker work
 | is this code private at all? | `refute`: two inputs, an output set, both exact probabilities |
 | what does rounding and truncating make of it? | `rounding_certificate`, `least_cell` |
 | and of Gaussian noise of two uniforms, with its delta? | `gaussian_certificate` |
+| and of noise of the plane, of a radius and an angle? | `polar_certificate` |
 | what does a program lose that draws, compares and puts out? | `coupled` |
 | what does the snapping mechanism promise, for all inputs? | `snapping_bound` |
 | all of it for binary16, for every pair of inputs | `exhaustive`, `drawn_law` |

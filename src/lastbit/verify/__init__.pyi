@@ -26,6 +26,8 @@ from lastbit.verify.error_bounds.formats import (
     BINARY16 as BINARY16,
     BINARY32 as BINARY32,
     BINARY64 as BINARY64,
+    BINARY128 as BINARY128,
+    EXTENDED80 as EXTENDED80,
     Binary as Binary,
     Fixed as Fixed,
     format_from_json as format_from_json,
@@ -46,6 +48,12 @@ from lastbit.verify.language.expressions import (
     expression_from_json as expression_from_json,
     table as table,
     text as text,
+)
+from lastbit.verify.polar import (
+    PolarAnalysis as PolarAnalysis,
+    certified_planar_code as certified_planar_code,
+    polar_certificate as polar_certificate,
+    polar_laplace_certificate as polar_laplace_certificate,
 )
 from lastbit.verify.rounded_code import (
     certified_code as certified_code,
@@ -91,6 +99,7 @@ from lastbit.verify.tracing.markers import clamp as clamp, round_to as round_to
 from lastbit.verify.tracing.trace import arguments_of as arguments_of, trace as trace
 
 __all__ = [
+    "BINARY128",
     "BINARY16",
     "BINARY32",
     "BINARY64",
@@ -99,12 +108,14 @@ __all__ = [
     "Code",
     "Coupling",
     "DeclaredAnalysis",
+    "EXTENDED80",
     "ExactLaw",
     "ExactLoss",
     "Fixed",
     "FullPrecision",
     "GaussianAnalysis",
     "Grid",
+    "PolarAnalysis",
     "Refutation",
     "Rejected",
     "RoundingAnalysis",
@@ -113,6 +124,7 @@ __all__ = [
     "analyse",
     "apart",
     "certified_code",
+    "certified_planar_code",
     "check",
     "clamp",
     "closeness",
@@ -129,6 +141,8 @@ __all__ = [
     "largest_region",
     "least_cell",
     "least_shift",
+    "polar_certificate",
+    "polar_laplace_certificate",
     "problem_of",
     "read",
     "refute",

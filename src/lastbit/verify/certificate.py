@@ -23,16 +23,41 @@ from lastbit.reading import MOST_BYTES, NotJson, parse_json
 
 VERSION = 1
 _NUMBER = re.compile(r"-?\d{1,4000}(/[1-9]\d{0,3999})?", re.ASCII)
+_POWER = re.compile(r"(-?\d{1,4000})p(-?\d{4,6})", re.ASCII)
+_FAR = 8192  # binary128 has numbers of 16,494 binary places, and Python writes no 4,301 digits
+
+
+def written(exact: Fraction) -> str:
+    """An exact number as certificates write it: "3", "-1/3", and "5p-16445" for 5 / 2**16445.
+
+    >>> written(Fraction(-1, 3)), written(Fraction(5, 2**16445)), written(Fraction(2**9000))
+    ('-1/3', '5p-16445', '1p9000')
+    """
+    top, bottom = exact.numerator, exact.denominator
+    twos = (top & -top).bit_length() - 1 if top else 0
+    exponent = twos if bottom == 1 else 1 - bottom.bit_length()
+    if abs(exponent) > _FAR and bottom & (bottom - 1) == 0:
+        return f"{top >> twos}p{exponent}"
+    try:
+        return str(exact)
+    except ValueError:
+        problem, remedy = "has more than 4,300 digits", "pass ratios of shorter numbers"
+        raise InvalidParameter("number", problem=problem, remedy=remedy) from None
 
 
 def number(text: object) -> Fraction:
-    """The exact number that `str` of a fraction wrote: "3", "-1/3".
+    """The exact number that `written` wrote.
 
-    >>> number("-1/3")
-    Fraction(-1, 3)
+    >>> number("-1/3"), number("-1p-9000") == Fraction(-1, 2**9000)
+    (Fraction(-1, 3), True)
     """
-    found = Fraction(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
-    if found is None or str(found) != text:
+    found = None
+    if isinstance(text, str) and (power := _POWER.fullmatch(text)):
+        top, exponent = int(power[1]), int(power[2])
+        found = Fraction(top << exponent) if exponent > 0 else Fraction(top, 1 << -exponent)
+    elif isinstance(text, str) and _NUMBER.fullmatch(text):
+        found = Fraction(text)
+    if found is None or written(found) != text:
         raise InvalidParameter(
             "number", problem="is not a ratio in lowest terms", remedy="write it as 3 or -1/3"
         )
@@ -44,9 +69,9 @@ def digest(values: Mapping[str, Any]) -> str:
     return digest_of({name: value for name, value in values.items() if name != "digest"})
 
 
-def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> Accepted:
-    """A certificate with the assumptions that every proof of its kind rests on, and no others."""
-    return certificate(kind, claim, beliefs(kind, claim), body)
+def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any], *more: str) -> Accepted:
+    """A certificate with the assumptions that every proof of its kind rests on, and `more`."""
+    return certificate(kind, claim, (*beliefs(kind, claim), *more), body)
 
 
 def certificate(
@@ -110,7 +135,8 @@ def issued(sealed: Mapping[str, Any]) -> Accepted:
 class Certified(ABC):
     """An analysis with a certificate, which is made once: figures never change.
 
-    Its text is kept in `_text`, a field that starts as an empty list.
+    Its text is kept in `_text`, a field that starts as an empty list; `beyond`, if there is such a
+    field, are assumptions beyond those of its kind.
     """
 
     __slots__ = ()
@@ -123,7 +149,7 @@ class Certified(ABC):
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         if not self._text:
-            self._text.append(certify(*self.statement()).text)
+            self._text.append(certify(*self.statement(), *getattr(self, "beyond", ())).text)
         return Accepted(self._text[0])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import Certified
+from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.language.evaluation import real_value
@@ -80,7 +80,7 @@ class DeclaredAnalysis(Setting, Certified):
             u, real = proof["claim"]["ranges"]["u"][0], proof["claim"]["real"]
             ends.append({"u": u, "real": real, "proof": proof["body"]})
         figures = ("delta_n", "delta_round", "delta_t", "excess")
-        body = {name: str(getattr(self, name)) for name in figures}
+        body = {name: written(getattr(self, name)) for name in figures}
         pieces = [self.piece(piece, off) for piece in self.pieces]
         return "rounding", claim, {**body, "pieces": pieces, "ends": ends, "query": None}
 

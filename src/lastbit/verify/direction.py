@@ -372,8 +372,8 @@ def _unary(step: ex.Unary, x: Moving) -> Moving:
             if low < 0:
                 raise NotFollowed("a square root of what may be below 0")
             return _floats(math.sqrt(low), math.sqrt(high), x.way)
-        case ex.Cos():
-            raise NotFollowed("a cosine rises and falls")
+        case ex.Cos() | ex.Sin():
+            raise NotFollowed("a cosine and a sine rise and fall")
         case ex.Absolute():  # by abs, which leaves the type, or by fabs, which makes it a float
             if x.low < 0 < x.high:
                 raise NotFollowed("an absolute value of what may have either sign")

@@ -14,12 +14,13 @@ from flint import arb
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, arb_of, ends, positive, root_bounds, upper, working_precision
 from lastbit.privacy import ApproxDP
-from lastbit.verify.certificate import Certified
+from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import Errors
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression, Variable, expression_to_json
+from lastbit.verify.language.products import linear_form
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.rounding import Setting, followed_code, setting_of
 from lastbit.verify.running.uniforms import FullPrecision, Generator, draw_error
@@ -174,13 +175,15 @@ class GaussianAnalysis(Setting, Certified):
         claim["accepted"] = None if accepted is None else expression_to_json(accepted)
         proofs = (self.bounded(*one) for one in self.inputs)
         names = ("delta_n", "delta_round", "delta_t", "missed", "growth")
-        body = {name: str(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")}
+        body = {
+            name: written(getattr(self, name)) for name in (*names, "ideal_epsilon", "ideal_delta")
+        }
         more = {
-            "variance": str(self.sampler.variance),
+            "variance": written(self.sampler.variance),
             "inputs": dict(zip("xys", proofs, strict=True)) if self.inputs else None,
             "pieces": [
                 {
-                    "t": [str(end) for end in part.t],
+                    "t": [*map(written, part.t)],
                     "x": _side(part.sum),
                     "test": None if part.test is None else self.bounded(*part.test),
                     **self.bounded(part.sum, part.errors),
@@ -193,7 +196,7 @@ class GaussianAnalysis(Setting, Certified):
 
 def _side(part: Derivation) -> list[str] | None:
     """The range of the coordinate, where there is one."""
-    return next(([str(a), str(b)] for name, a, b in part.box if name == "x"), None)
+    return next(([written(a), written(b)] for name, a, b in part.box if name == "x"), None)
 
 
 def gaussian_certificate(
@@ -360,27 +363,10 @@ def _product(node: Expression, named: Mapping[Expression, str]) -> tuple[Fractio
 
 
 def _linear(node: Expression) -> dict[str, Fraction]:
-    """Multiples of inputs, and of 1 under the name of nothing."""
-    match node:
-        case Variable(name=name):
-            return {name: _ONE}
-        case ex.Constant(value=value):
-            return {"": value}
-        case ex.Negate(argument=below):
-            return {name: -share for name, share in _linear(below).items()}
-        case ex.Add(left=left, right=right) | ex.Subtract(left=left, right=right):
-            way = 1 if isinstance(node, ex.Add) else -1
-            one, two = _linear(left), _linear(right)
-            both = {n: one.get(n, Fraction(0)) + way * two.get(n, Fraction(0)) for n in one | two}
-            return {name: share for name, share in both.items() if share}
-        case ex.Multiply(left=left, right=right) | ex.Divide(left=left, right=right):
-            one, two = _linear(left), _linear(right)
-            if isinstance(node, ex.Multiply) and {*one} == {""}:
-                one, two = two, one
-            if {*two} == {""} and two[""]:
-                factor = two[""] if isinstance(node, ex.Multiply) else 1 / two[""]
-                return {name: share * factor for name, share in one.items()}
-    raise NotCertified(_UNKNOWN)
+    form = linear_form(node)
+    if form is None:
+        raise NotCertified(_UNKNOWN)
+    return form
 
 
 def _renamed(node: Expression, named: Mapping[Expression, Variable]) -> Expression:

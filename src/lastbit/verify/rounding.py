@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import Certified
+from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, is_power
 from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
@@ -135,7 +135,7 @@ class Setting:
         return {"error": proof["claim"]["error"], "proof": proof["body"]}
 
     def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
-        u = next([str(low), str(high)] for name, low, high in derivation.box if name == "u")
+        u = next([written(low), written(high)] for name, low, high in derivation.box if name == "u")
         return {"u": u, **self.bounded(derivation, errors)}
 
     def claim(
@@ -145,7 +145,7 @@ class Setting:
         **figures: Fraction,
     ) -> dict[str, Any]:
         ulps = DEFAULT_ULPS | dict(self.ulps)
-        values = {"values": [str(end) for end in self.values]}
+        values = {"values": [*map(written, self.values)]}
         return {
             **(values if self.values != self.region else {}),
             "code": [dict(one) for one in code],
@@ -153,9 +153,9 @@ class Setting:
             "format": self.format.json(),
             "ulps": {name: str(most) for name, most in ulps.items()},
             "uniform": self.uniform.written(),
-            "cell": str(self.cell),
-            "region": [str(end) for end in self.region],
-            **{name: str(figure) for name, figure in figures.items()},
+            "cell": written(self.cell),
+            "region": [*map(written, self.region)],
+            **{name: written(figure) for name, figure in figures.items()},
         }
 
 
@@ -315,16 +315,16 @@ class RoundingAnalysis(Setting, Certified):
         branches = [
             {
                 "program": branch.side.program,
-                "interval": [str(end) for end in branch.side.interval],
-                "cut": str(branch.cut.u),
-                "omega": str(branch.cut.omega),
+                "interval": [*map(written, branch.side.interval)],
+                "cut": written(branch.cut.u),
+                "omega": written(branch.cut.omega),
                 "pieces": [self.piece(piece) for piece in branch.pieces],
             }
             for branch in self.branches
         ]
         query = None if self.query is None else self.proof(self.query)
         figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
-        body = {name: str(getattr(self, name)) for name in figures}
+        body = {name: written(getattr(self, name)) for name in figures}
         return "rounding", claim, {**body, "branches": branches, "query": query}
 
 
@@ -505,8 +505,11 @@ def followed_code(
     *data: str,
     parameters: Mapping[str, Any] | None = None,
     may_fail: bool = False,
+    part: int | None = None,
 ) -> tuple[Followed, ...]:
     """Code of these inputs, followed once, or once for each value of its input `sign`.
+
+    Of code that returns a pair, `part` says which number is followed.
 
     The inputs of a plain function are known by their names, those of a named `Code` by their
     places: first the data in this order, then the sign. Where names and places say different
@@ -536,12 +539,12 @@ def followed_code(
         remedy = f"write them in the order {', '.join(wanted)}"
         raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
-        return (followed(function, roles, given, name=name, may_fail=may_fail),)
+        return (followed(function, roles, given, name=name, may_fail=may_fail, part=part),)
     if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
         return tuple(
-            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail)
+            followed(function, rest, {**given, sign: s}, sign, name, may_fail=may_fail, part=part)
             for s in (1.0, -1.0)
         )
     names = ", ".join(data)

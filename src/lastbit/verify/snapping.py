@@ -14,11 +14,14 @@ from flint import arb
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
-from lastbit.verify.certificate import Certified
+from lastbit.verify.certificate import Certified, written
 from lastbit.verify.error_bounds.formats import is_power, power_of_two
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
-FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
+FORMATS = MappingProxyType({
+    "binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022),
+    "extended80": (64, -16382), "binary128": (113, -16382),
+})  # fmt: skip
 CASES = (
     *("LOWER END", "BELOW", "OVER LEFT", "BETWEEN"),
     *("OVER RIGHT", "ABOVE", "UPPER END", "OVER BOTH"),
@@ -43,7 +46,7 @@ class Step:
         return dict(self.values)[name]
 
     def as_json(self) -> dict[str, Any]:
-        values = {name: str(value) for name, value in self.values}
+        values = {name: written(value) for name, value in self.values}
         premises = [premise.as_json() for premise in self.premises]
         return {"rule": self.rule, "values": values, "premises": premises}
 
@@ -126,11 +129,11 @@ class SnappingBound(Certified):
         claim = {
             "mechanism": "snapping",
             "format": self.format,
-            "epsilon": str(self.epsilon),
-            "bound": str(self.bound),
+            "epsilon": written(self.epsilon),
+            "bound": written(self.bound),
             "distance": "1",
-            "loss": str(self.loss),
-            "delta": str(self.delta),
+            "loss": written(self.loss),
+            "delta": written(self.delta),
         }
         return "snapping", claim, {"derivation": self.derivation.as_json()}
 

@@ -61,10 +61,8 @@ class Binary:
 
     @property
     def name(self) -> str:
-        for name, known in (("binary16", BINARY16), ("binary32", BINARY32), ("binary64", BINARY64)):
-            if self == known:
-                return name
-        return f"binary({self.significand}, {self.least_exponent}, {self.greatest})"
+        parts = f"binary({self.significand}, {self.least_exponent}, {self.greatest})"
+        return next((name for name, known in _NAMED if self == known), parts)
 
     @property
     def unit_roundoff(self) -> Fraction:
@@ -189,6 +187,14 @@ BINARY32 = Binary(24, -126, 127)
 """IEEE 754 single precision, a `Binary` of 24 bits."""
 BINARY64 = Binary(53, -1022, 1023)
 """IEEE 754 double precision, a `Binary` of 53 bits: Python's float."""
+EXTENDED80 = Binary(64, -16382, 16383)
+"""The 80 bits of x87 processors, a `Binary` of 64 bits: C's long double there."""
+BINARY128 = Binary(113, -16382, 16383)
+"""IEEE 754 quadruple precision, a `Binary` of 113 bits."""
+_NAMED = (
+    *(("binary16", BINARY16), ("binary32", BINARY32), ("binary64", BINARY64)),
+    *(("extended80", EXTENDED80), ("binary128", BINARY128)),
+)
 
 
 def format_from_json(written: Mapping[str, object]) -> Format:

@@ -11,6 +11,7 @@ the machine's, e_a >= abs(a' - a), and r for the rounding of this very step:
 | LN | e / min(a, a') | |
 | EXP | e exp(max(a, a')) | |
 | SQRT | e / (√a + √a'), or √e | |
+| COS, SIN | e | |
 | NEG, ABS, SGN | e (SGN: 0 or the distance of the signs) | always |
 | CLAMP | e | the ends are in the format |
 | ROUND | e and up to one step more, 0 if e = 0 | the step is a power of two |
@@ -41,7 +42,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
 from lastbit.exact import rounded_down, rounded_up
-from lastbit.verify.certificate import number
+from lastbit.verify.certificate import number, written
 from lastbit.verify.error_bounds.formats import (
     Binary,
     Fixed,
@@ -104,8 +105,8 @@ class Derivation:
     """A judgement about an expression over a box, the rule that gives it, and from what.
 
     `rule` is that of the expression's last step (CONST, VAR, SAMPLE, ADD, SUB, MUL, DIV, NEG, LN,
-    EXP, SQRT, ABS, SGN, CLAMP, ROUND, CASES), or MEAN (all rounding errors carried to the result
-    at once), or SPLIT (the box in two).
+    EXP, SQRT, COS, SIN, ABS, SGN, CLAMP, ROUND, CASES), or MEAN (all rounding errors carried to the
+    result at once), or SPLIT (the box in two).
     """
 
     rule: str
@@ -165,14 +166,16 @@ def steps_to_json(derivation: Derivation) -> dict[str, Any]:
             "expression": numbers[id(node.expression)],
             "box": boxes.setdefault(node.box, len(boxes)),
             "premises": list(places),
-            "real": [str(end) for end in node.conclusion.real],
-            "computed": [str(end) for end in node.conclusion.computed],
-            "error": str(node.conclusion.error),
+            "real": [*map(written, node.conclusion.real)],
+            "computed": [*map(written, node.conclusion.computed)],
+            "error": written(node.conclusion.error),
         }
         for node, places in in_order(derivation, lambda one: one.premises, id)
     ]
     return {
-        "boxes": [{name: [str(low), str(high)] for name, low, high in box} for box in boxes],
+        "boxes": [
+            {name: [written(low), written(high)] for name, low, high in box} for box in boxes
+        ],
         "steps": steps,
     }
 
@@ -251,8 +254,8 @@ def step(
             return _quotient(below[0], below[1], format)
         case ex.Ln() | ex.Exp() | ex.Sqrt():
             return _library(node, below[0], machine)
-        case ex.Cos():
-            return _cosine(below[0], machine)
+        case ex.Cos() | ex.Sin():
+            return _turned(node, below[0], machine)
     (a,) = below
     match node:
         case ex.Negate():
@@ -383,11 +386,12 @@ def _library(node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine) -> 
     return _approximate(real, exact, carried, ulps, machine.format)
 
 
-def _cosine(a: Judgement, machine: Machine) -> _Judged:
-    """cos: no farther apart than its arguments, and never beyond 1 but for the library's error."""
-    if "cos" not in machine.ulps:
-        raise NoBound('nothing is known of the library\'s cos; pass ulps={"cos": 1}, say')
-    rounding = machine.ulps["cos"] * machine.format.ulp(Fraction(1))
+def _turned(node: ex.Cos | ex.Sin, a: Judgement, machine: Machine) -> _Judged:
+    """Cos and sin: no farther apart than their arguments, and within 1 but for the library."""
+    name = "cos" if isinstance(node, ex.Cos) else "sin"
+    if name not in machine.ulps:
+        raise NoBound(f'nothing is known of the library\'s {name}; pass ulps={{"{name}": 1}}, say')
+    rounding = machine.ulps[name] * machine.format.ulp(Fraction(1))
     computed = (-1 - rounding, 1 + rounding)
     return _judged(_WITHIN_ONE, computed, a.error + rounding, rounding)
 
@@ -500,7 +504,7 @@ def slopes_of(
             return (_ONE,)
         case ex.Absolute():
             return (_MINUS_ONE,) if both[1] <= 0 else (_WITHIN_ONE,)
-        case ex.Cos():
+        case ex.Cos() | ex.Sin():
             return (_WITHIN_ONE,)
         case ex.Clamp():
             return ((Fraction(0), Fraction(1)),)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
-from lastbit.verify.certificate import certify
+from lastbit.verify.certificate import certify, written
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, hull, power_of_two
 from lastbit.verify.error_bounds.rules import (
     Box,
@@ -210,13 +210,13 @@ def error_proof(
     slack = _errors(errors, derivation.box)
     claim = {
         "expression": expression_to_json(derivation.expression),
-        "ranges": {name: [str(low), str(high)] for name, low, high in derivation.box},
-        "errors": {name: ROUNDED if error is None else str(error) for name, error in slack.items()},
+        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
+        "errors": {name: ROUNDED if e is None else written(e) for name, e in slack.items()},
         "format": machine.format.json(),
         "ulps": {name: str(value) for name, value in machine.ulps.items()},
-        "real": [str(end) for end in derivation.conclusion.real],
-        "computed": [str(end) for end in derivation.conclusion.computed],
-        "error": str(derivation.conclusion.error),
+        "real": [*map(written, derivation.conclusion.real)],
+        "computed": [*map(written, derivation.conclusion.computed)],
+        "error": written(derivation.conclusion.error),
     }
     return claim, steps_to_json(derivation)
 
@@ -321,8 +321,8 @@ def machine_of(format: object, given: Mapping[str, Number] | None) -> Machine:
     ulps = dict(DEFAULT_ULPS)
     most = 2 ** (format.significand - 2) if isinstance(format, Binary) else 2**20
     for name, value in (given or {}).items():
-        if name not in (*ulps, "cos"):
-            problem, remedy = "names an unknown function", "pass ln, exp, sqrt or cos"
+        if name not in (*DEFAULT_ULPS, "cos", "sin"):
+            problem, remedy = "names an unknown function", "pass ln, exp, sqrt, cos or sin"
             raise InvalidParameter("ulps", problem=problem, remedy=remedy)
         ulps[name] = rational(value, "ulps")
         if not Fraction(1, 2) <= ulps[name] <= most:

@@ -65,7 +65,7 @@ def machine_value(
         return format.rounded(Fraction(value))
 
     def run(node: Expression, below: list[Fraction]) -> Fraction:
-        if isinstance(node, ex.Ln | ex.Exp | ex.Sqrt | ex.Cos):
+        if isinstance(node, ex.Ln | ex.Exp | ex.Sqrt | ex.Cos | ex.Sin):
             return _correctly_rounded(node, below[0], format)
         if isinstance(node, ex.Divide) and below[1] == 0:
             raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
@@ -83,9 +83,10 @@ _ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
     ex.Divide: operator.truediv, ex.Negate: operator.neg, ex.Absolute: abs,
     ex.Piecewise: lambda taken: taken,
 })  # fmt: skip
-_REAL = MappingProxyType(
-    {**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt, ex.Cos: arb.cos}
-)
+_REAL = MappingProxyType({
+    **_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt, ex.Cos: arb.cos,
+    ex.Sin: arb.sin,
+})  # fmt: skip
 
 
 class _Numbers(NamedTuple):
@@ -147,12 +148,13 @@ def _multiple(step: Fraction, x: Any) -> Fraction:
 
 
 def _correctly_rounded(
-    node: ex.Ln | ex.Exp | ex.Sqrt | ex.Cos, x: Fraction, format: Format
+    node: ex.Ln | ex.Exp | ex.Sqrt | ex.Cos | ex.Sin, x: Fraction, format: Format
 ) -> Fraction:
-    """ln, exp, cos or sqrt of a rational, rounded to the nearest.
+    """ln, exp, cos, sin or sqrt of a rational, rounded to the nearest.
 
-    ln x, exp x and cos x of rationals other than 1, 0 and 0 are irrational (Lindemann), hence never
-    halfway between two numbers: some precision decides. The root of a rational may be rational.
+    ln x of rationals other than 1, exp x, cos x and sin x of others than 0 are irrational
+    (Lindemann), hence never halfway between two numbers: some precision decides. The root of a
+    rational may be rational.
     """
     if isinstance(node, ex.Sqrt):
         if x < 0:
@@ -166,7 +168,7 @@ def _correctly_rounded(
     if isinstance(node, ex.Ln) and x <= 0:
         raise InvalidParameter("argument", problem="of ln is not above 0", remedy="keep it above 0")
     if x == (1 if isinstance(node, ex.Ln) else 0):
-        return Fraction(not isinstance(node, ex.Ln))
+        return Fraction(isinstance(node, ex.Exp | ex.Cos))
     if isinstance(node, ex.Exp) and abs(x) > 10**6:  # beyond every format's range: Binary's limits
         if x > 0:
             raise Overflow(f"the result may overflow {format.name}")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rational
-from lastbit.verify.certificate import number
+from lastbit.verify.certificate import number, written
 
 Node = TypeVar("Node")
 
@@ -119,6 +119,10 @@ class Cos(_OfOne):
     """The cosine."""
 
 
+class Sin(_OfOne):
+    """The sine."""
+
+
 class Absolute(_OfOne):
     """The size without the sign."""
 
@@ -182,7 +186,7 @@ class Piecewise:
     otherwise: Expression
 
 
-Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Absolute | Sign | Clamp | RoundTo
+Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Cos | Sin | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
 Expression: TypeAlias = Constant | Variable | Sample | Fails | Dyadic | Unary | Piecewise
 
@@ -192,7 +196,7 @@ _KINDS: Mapping[str, tuple[type[Any], int, int]] = MappingProxyType({
     "FAIL": (Fails, 0, 1),
     "ADD": (Add, 2, 0), "SUB": (Subtract, 2, 0), "MUL": (Multiply, 2, 0), "DIV": (Divide, 2, 0),
     "NEG": (Negate, 1, 0), "LN": (Ln, 1, 0), "EXP": (Exp, 1, 0), "SQRT": (Sqrt, 1, 0),
-    "COS": (Cos, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
+    "COS": (Cos, 1, 0), "SIN": (Sin, 1, 0), "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0),
     "CLAMP": (Clamp, 1, 0), "ROUND": (RoundTo, 1, 0), "CASES": (Piecewise, 2, 2),
 })  # fmt: skip
 _RULES = MappingProxyType({kind: name for name, (kind, _, _) in _KINDS.items()})
@@ -313,15 +317,15 @@ def _payload(node: Expression) -> tuple[object, ...]:
     """What a step needs besides the steps below it, as JSON values."""
     match node:
         case Constant(value=exact) | RoundTo(step=exact):
-            return (str(exact),)
+            return (written(exact),)
         case Variable() | Fails():
             return (node.name,)
         case Sample():
-            return (node.name, node.distribution, *map(str, node.parameters))
+            return (node.name, node.distribution, *map(written, node.parameters))
         case Clamp():
-            return tuple(None if end is None else str(end) for end in (node.low, node.high))
+            return tuple(None if end is None else written(end) for end in (node.low, node.high))
         case Piecewise(condition=condition):
-            return (condition.name, condition.relation, str(condition.bound))
+            return (condition.name, condition.relation, written(condition.bound))
     return ()
 
 
@@ -352,7 +356,7 @@ def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
 
 _LONGEST = 20_000
 _FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(
-    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Cos: "cos", Absolute: "abs", Sign: "sgn"}
+    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Cos: "cos", Sin: "sin", Absolute: "abs", Sign: "sgn"}
 )
 
 
@@ -460,11 +464,11 @@ def _factor(node: Expression, word: str) -> str:
 
 def _constant(value: Fraction) -> str:
     if value.denominator == 1:
-        return str(value)
+        return written(value)
     near = value.numerator / value.denominator if abs(value) < 2**1000 else 0.0
     if near and (Fraction(near) == value or Fraction(repr(near)) == value):
         return repr(near)
-    return f"({value})"
+    return f"({written(value)})"
 
 
 def _latex_constant(value: Fraction) -> str:

@@ -393,7 +393,8 @@ _UNARY: Mapping[str, Unary] = types.MappingProxyType({
     "numpy.negative": ex.Negate, "numpy.positive": lambda x: x, "numpy.absolute": ex.Absolute,
     "numpy.fabs": ex.Absolute, "numpy.log": ex.Ln, "numpy.exp": ex.Exp, "numpy.sqrt": ex.Sqrt,
     "numpy.sign": ex.Sign, "numpy.rint": _whole, "math.log": ex.Ln, "math.exp": ex.Exp,
-    "math.sqrt": ex.Sqrt, "math.cos": ex.Cos, "numpy.cos": ex.Cos, "math.fabs": ex.Absolute,
+    "math.sqrt": ex.Sqrt, "math.cos": ex.Cos, "numpy.cos": ex.Cos, "math.sin": ex.Sin,
+    "numpy.sin": ex.Sin, "math.fabs": ex.Absolute,
 })  # fmt: skip
 _BINARY: Mapping[str, Dyadic] = types.MappingProxyType({
     "numpy.add": ex.Add, "numpy.subtract": ex.Subtract, "numpy.multiply": ex.Multiply,

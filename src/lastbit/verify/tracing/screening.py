@@ -88,7 +88,7 @@ _WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType({
     "callable": ("asks what kind of thing a value is (callable)", _FLOATS),
     "print": ("prints (print)", "print outside the function"),
 })  # fmt: skip
-_LIBRARY = "use + - * /, abs, round, min, max, and log, exp, sqrt, cos, fabs of math or numpy"
+_LIBRARY = "use + - * /, abs, round, min, max, and log, exp, sqrt, cos, sin, fabs of math or numpy"
 _CALL_IT = "call it where it is named: followed code sees another function of that name"
 _NO_TEXT = "leave text out: only the message of an error that is raised may be written"
 _IN_A_MESSAGE = _words("""

@@ -23,6 +23,7 @@ import inspect
 import math
 import sys
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -66,12 +67,14 @@ from lastbit.verify.tracing.steps import (
     Typed,
     constant_step,
     failing_on,
+    outcome,
+    replayed,
     rows_of,
     typed,
 )
 
 MOST_CASES = 256
-_DRAWS = frozenset({"u", "v"})  # what fails by a draw alone fails for all values alike
+_DRAWS = frozenset({"u", "v", "w"})  # what fails by a draw alone fails for all values alike
 
 Known: TypeAlias = tuple[tuple[Condition | Computed, bool], ...]
 
@@ -90,6 +93,8 @@ class Followed:
     place: str
     sign: str | None
     name: str
+    part: int | None = None
+    beside: Rows = field(default_factory=list)
 
     @property
     def conditions(self) -> list[Condition]:
@@ -98,7 +103,7 @@ class Followed:
 
     def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
         named = {argument: inputs[role] for argument, role in self.roles.items()}
-        return _called(self.function, {**self.given, **named, **instead})
+        return _part(_called(self.function, {**self.given, **named, **instead}), self.part)
 
     def typed(self, *, rounded: bool = False) -> list[Typed]:
         """The types of its steps; if `rounded`, refused unless each rounds once, to a float."""
@@ -108,6 +113,10 @@ class Followed:
         """Refuse unless the function does, on floats, what was followed."""
         names = sorted(set(self.roles.values()))
         at = points(names, self.conditions, extra, seed=seed, rounds=rounds)
+        if self.beside:  # where the other number of a pair fails, so does the call
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                at = [p for p in at if outcome(partial(replayed, self.beside, p))[0] != "raises"]
         codes = frozenset(self.screen.codes)
         calls: list[Callable[..., Any]] = [self.call]
         if self.sign is not None:  # callers pass a sign as an int too
@@ -154,8 +163,9 @@ def followed(
     name: str | None = None,
     *,
     may_fail: bool = False,
+    part: int | None = None,
 ) -> Followed:
-    """A function followed, screened, and held against itself on floats.
+    """A function followed, screened, and held against itself on floats; or a `part` of its pair.
 
     Where it raises an error in some case, its expression has that (`Fails`) if it `may_fail`; else
     it is refused. `roles` maps arguments that are data to the names of their variables; `sign`
@@ -169,7 +179,7 @@ def followed(
             remedy = "pass a number as parameter, 1 or 0 for yes or no"
             raise WrongType(parameter, problem=problem, remedy=remedy)
     screen = screened(plain)
-    tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
+    tracer = _Tracer(plain, dict(roles), dict(given), _Copies(), part)
     expression, step, paths = tracer.explored()
     if tracer.failures and (not may_fail or isinstance(expression, Fails)):
         raise tracer.failures[0]
@@ -179,13 +189,17 @@ def followed(
         raise Untraceable(f"{place} computes something else each time; take draws as inputs")
     if sign is not None:
         whole = {**given, sign: int(given[sign])}
-        _, other, _ = _Tracer(plain, dict(roles), whole, _Copies()).explored()
+        _, other, _ = _Tracer(plain, dict(roles), whole, _Copies(), part).explored()
         typed(rows_of(other), place, rounded=False)
         if _by_value(rows_of(other)) != _by_value(rows_of(step)):
             raise Untraceable(
                 f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
                 "and comparisons with inputs and floats only, or write float(sign)"
             )
+    beside: Rows = []
+    if part is not None:
+        other_part = _Tracer(plain, dict(roles), dict(given), _Copies(), 1 - part)
+        beside = rows_of(other_part.explored()[1])
     codes = frozenset(screen.codes)
     found = Followed(
         function=plain,
@@ -198,10 +212,21 @@ def followed(
         place=place,
         sign=sign,
         name=name or module_of(plain),
+        part=part,
+        beside=beside,
     )
     found.typed()
     found.agree({}, rounds=1, seed="followed")
     return found
+
+
+def _part(result: Any, part: int | None) -> Any:
+    """One of two numbers, where code returns a pair."""
+    if part is None:
+        return result
+    if type(result) is not tuple or len(result) != 2:
+        raise WrongType("result", problem="is not a pair", remedy="return x, y")
+    return result[part]
 
 
 def plain_function(function: object) -> types.FunctionType:
@@ -257,6 +282,7 @@ class _Tracer:
     roles: dict[str, str]
     given: dict[str, Any]
     copies: _Copies
+    part: int | None = None
     paths: list[Known] = field(default_factory=list)
     failures: list[Untraceable] = field(default_factory=list)
     runs: int = 0
@@ -292,6 +318,15 @@ class _Tracer:
         self.paths.append(known)
         if type(result) is Fails:
             return result, Step("raise", rest=(result.name,))
+        beside: list[Step] = []
+        if self.part is not None:
+            if type(result) is not tuple or len(result) != 2:
+                kind = "number" if type(result) is Traced else type(result).__name__
+                raise Untraceable(
+                    f"{self.copies.place()} returns a {kind}; return two numbers: return x, y"
+                )
+            beside = [marked(one)[1] for one in result if type(one) is Traced]
+            result = result[self.part]
         if type(result) is Traced:
             expression, step, _ = marked(result)
         elif isinstance(result, float) and math.isinf(result):
@@ -304,10 +339,11 @@ class _Tracer:
             try:
                 expression, step = Constant(rational(result, "result")), constant_step(result)
             except LastbitError:
-                raise Untraceable(
-                    f"{self.copies.place()} returns a {type(result).__name__}; return one number"
-                ) from None
-        if failing_on(run.made, [step, *run.asked]) - _DRAWS:
+                infinite = isinstance(result, float) and math.isinf(result)
+                kind = "an infinity" if infinite else f"a {type(result).__name__}"
+                remedy = "report apart from it what is outside" if infinite else "return one number"
+                raise Untraceable(f"{self.copies.place()} returns {kind}; {remedy}") from None
+        if failing_on(run.made, [step, *beside, *run.asked]) - _DRAWS:
             raise Untraceable(
                 f"{self.copies.place()} divides, rounds or calls a function of math by numbers of "
                 "an input, and does not use the result; leave that out: where it fails is seen"
