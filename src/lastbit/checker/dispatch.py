@@ -22,13 +22,16 @@ from .price import MALFORMED
 
 _CHECKED: Mapping[str, str] = MappingProxyType({
     "composition": "composition.check_composition", "coupling": "coupling.check_coupling",
+    "derivation": "derived_loss.check_derived_loss",
     "error-bound": "error_bound.check_error_bound", "gaussian": "gaussian.check_gaussian",
     "law": "law.check_law", "marginals": "marginals.check_marginals",
     "refutation": "law.check_refutation", "release": "shown.check_release",
     "rounding": "rounding.check_rounding", "snapping": "snapping.check_snapping",
 })  # fmt: skip
 _WITHOUT_CODE: Mapping[str, str] = MappingProxyType({
-    "coupling": "coupling.check_coupling_steps", "gaussian": "gaussian.check_gaussian_steps",
+    "coupling": "coupling.check_coupling_steps",
+    "derivation": "derived_loss.check_derived_loss_steps",
+    "gaussian": "gaussian.check_gaussian_steps",
     "rounding": "rounding.check_rounding_steps",
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
@@ -187,6 +190,8 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     match kind:
         case "law" | "refutation" if claim.get("monotone") == "proved":
             return _MONOTONE
+        case "derivation":
+            return (*_ROUNDING, _CODE if claim["code"] else _STEPS)
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
@@ -241,7 +246,7 @@ def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
-    if kind in ("gaussian", "rounding") and isinstance(claim, Mapping):
+    if kind in ("derivation", "gaussian", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
     if kind == "coupling" and isinstance(claim, Mapping):
         return claim.get("code") is not None

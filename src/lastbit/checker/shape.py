@@ -76,7 +76,7 @@ class Shape:
 
 def shape(rows: Rows, interval: Interval, values: Interval) -> Shape:
     """The meaning of the last step for u inside the open interval and these values."""
-    whole = _followed(rows, interval, values)[len(rows) - 1]
+    whole = shapes(rows, interval, values)[len(rows) - 1]
     for end in interval:
         beside = [_taken(rows, end, way) for way in (-1, 1) if 0 < end < 1 or way == 1 - 2 * end]
         require(_taken(rows, end, 0) in beside, "the code singles out one uniform")
@@ -100,7 +100,7 @@ def _taken(rows: Rows, point: Fraction, way: int) -> set[int]:
     return found
 
 
-def _followed(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]:
+def shapes(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]:
     """The steps that the last one uses, those of untaken cases left out, with their meaning."""
     known: dict[int, Shape] = {}
 
@@ -226,7 +226,7 @@ def steady(
     format, the machine computes exactly these. The sign there is not 0, and the operand is
     monotone in u and moves away from 0, so its float keeps that sign.
     """
-    known = _followed(rows, interval, values)
+    known = shapes(rows, interval, values)
     cut, far = tail
     for index in known:
         if rows[index][0] in ("ABS", "SGN"):
