@@ -22,7 +22,7 @@ from .price import MALFORMED
 
 _CHECKED: Mapping[str, str] = MappingProxyType({
     "composition": "composition.check_composition", "coupling": "coupling.check_coupling",
-    "derivation": "derived_loss.check_derived_loss",
+    "derivation": "loss_derivation.check_derived_loss",
     "error-bound": "error_bound.check_error_bound", "gaussian": "gaussian.check_gaussian",
     "law": "law.check_law", "marginals": "marginals.check_marginals",
     "refutation": "law.check_refutation", "release": "shown.check_release",
@@ -30,7 +30,7 @@ _CHECKED: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 _WITHOUT_CODE: Mapping[str, str] = MappingProxyType({
     "coupling": "coupling.check_coupling_steps",
-    "derivation": "derived_loss.check_derived_loss_steps",
+    "derivation": "loss_derivation.check_derived_loss_steps",
     "gaussian": "gaussian.check_gaussian_steps",
     "rounding": "rounding.check_rounding_steps",
 })  # fmt: skip

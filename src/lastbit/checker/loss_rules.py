@@ -79,7 +79,10 @@ class Noise:
                 off = stray * exp_bounds(far)[1]
                 left = exp_bounds(-error)[0] - off
                 require(left > 0, "AXUNIF: the uniform is too coarse")
-                one = self.up(-ln_bounds(left)[0]), self.up(ln_bounds(exp_bounds(error)[1] + off)[1])
+                one = (
+                    self.up(-ln_bounds(left)[0]),
+                    self.up(ln_bounds(exp_bounds(error)[1] + off)[1]),
+                )
             low, high = max(low, one[0]), max(high, one[1])
         return node(self.axiom, [node("LN", [below], error=error)], low=low, high=high)
 
@@ -103,7 +106,7 @@ class Noise:
         self, rule: str, least: Node, more: Fraction, less: Fraction, whole: Fraction
     ) -> Node:
         """A probability of at least `whole` parts gains at most `more` or loses at most `less`."""
-        require(0 < whole and less < whole, f"{rule}: the errors are as large as a probability")
+        require(whole > 0 and less < whole, f"{rule}: the errors are as large as a probability")
         up, down = ln_bounds(1 + more / whole)[1], -ln_bounds(1 - less / whole)[0]
         return node(rule, [least], up=self.up(up), down=self.up(down))
 

@@ -46,6 +46,7 @@ def claim_of(certificate: Json) -> Claim:
         "refutation": _refutation,
         "snapping": _snapping,
         "rounding": _rounding,
+        "derivation": _derivation,
         "gaussian": _gaussian,
         "coupling": _coupling,
         "release": _release,
@@ -104,21 +105,55 @@ def _rounding(claim: Json, body: Json) -> Claim:
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
     )
-    names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
-    programs = zip(names, map(_code, claim["programs"]), strict=False)
     if "scale" in body:
         noise = f"Laplace noise of scale {exact(body['scale'])}"
     else:
         most = f"a factor e**({exact(claim['rate'])} d) over d"
         noise = f"declared, not proved: its density changes by at most {most}"
     facts = (
-        *_float_noise(claim, programs, noise, values),
+        *_float_noise(claim, _programs(claim), noise, values),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
         ("loss, all counted", rounded_up(epsilon, _MANY)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _derivation(claim: Json, body: Json) -> Claim:
+    epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
+    values = "[{}, {}]".format(*map(exact, claim.get("values", claim["region"])))
+    ideal = number(claim["sensitivity"]) / number(body["scale"])
+    total = _above(epsilon, ideal)
+    least = min((number(loss) for _, _, loss in claim["outputs"]), default=epsilon)
+    sentences = (
+        f"{_moved(claim, values)} and for every result, the logarithm of the ratio of its two "
+        f"probabilities is at most {total}" + (", but for what δ pays for." if delta else "."),
+        f"Results differ: for some it is at most {_above(least, ideal)}. The proof has a bound for "
+        "each of them, case by case.",
+    )
+    noise = f"Laplace noise of scale {exact(body['scale'])}"
+    facts = (
+        *_float_noise(claim, _programs(claim), noise, values),
+        *(
+            (
+                f"loss of {exact(first)}" + (f" to {exact(last)}" if first != last else ""),
+                _above(number(loss), ideal),
+            )
+            for first, last, loss in claim["outputs"]
+        ),
+        ("uniform", uniform_words(claim["uniform"])),
+        ("machine", _machine(claim)),
+        ("loss, all counted", rounded_up(epsilon, _MANY)),
+        ("delta", up(delta)),
+    )
+    verdict = f"ε ≤ {total}" + (f", δ ≤ {up(delta)}" if delta else "")
+    return Claim("Float noise, derived case by case", verdict, sentences, facts)
+
+
+def _programs(claim: Json) -> Iterable[tuple[str, str]]:
+    names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
+    return zip(names, map(_code, claim["programs"]), strict=False)
 
 
 def _gaussian(claim: Json, body: Json) -> Claim:

@@ -17,6 +17,7 @@ from lastbit.exact import rounded_down, rounded_up
 from lastbit.report.charts import shortened
 from lastbit.report.page import amount
 from lastbit.verify import (
+    JUDGEMENTS,
     Derivation,
     FullPrecision,
     Grid,
@@ -24,7 +25,10 @@ from lastbit.verify import (
     Step,
     Uniform,
     derivation_from_json,
+    judgement,
+    latex_of_steps,
     number,
+    side_names,
     table,
     text as expression_text,
 )
@@ -75,9 +79,14 @@ def float_name(bits: str) -> str:
 _MOST_ROWS = 200
 _MOST_CODE = 240
 _MOST_STEPS = 200
-_WHY_SNAPPING = MappingProxyType(
+_WHY_LOSS = MappingProxyType(
     {
         "SNAPPING": "the loss is epsilon plus the worst excess of the eight cases",
+        "PROGRAM": "the loss is that of ideal noise plus the worst excess of all outputs",
+        "VALUES": "the values that the claim is about, and how far apart two of them are",
+        "OUTPUT": "rounded sums from the first to the last: the worst of their cases",
+        "AXUNIF": "how far the uniforms that go beyond an edge are from the ideal ones",
+        "MUL": "what the product's rounding moves",
         "CLAMP": "clamping brings no two inputs further apart",
         "MONOTONE": "rounding moves every edge of the grid, but for all inputs alike",
         "NEXT": "how far the least uniform that reaches an edge is from the ideal one",
@@ -129,7 +138,11 @@ def proof_of(certificate: Json) -> Rule:
     claim, body = certificate["claim"], certificate["body"]
     match certificate["kind"]:
         case "snapping":
-            return _snapping(body["derivation"], claim["format"])
+            bits = {"binary16": 11, "binary32": 24, "binary64": 53}[claim["format"]]
+            return _loss(body["derivation"], bits, side_names(2, 0))
+        case "derivation":
+            names = side_names(len(claim["programs"]), body["down"])
+            return _loss(body["derivation"], claim["format"]["binary"][0], names)
         case "rounding":
             return _declared(claim, body) if "rate" in claim else _rounding(claim, body)
         case "gaussian":
@@ -187,16 +200,16 @@ def error_rule(derivation: Derivation) -> Rule:
     return done[id(derivation)]
 
 
-def _snapping(step: Json, form: str) -> Rule:
-    unit = Fraction(1, 1 << {"binary16": 11, "binary32": 24, "binary64": 53}[form])
-    says = []
+def _loss(step: Json, bits: int, sides: Sequence[str]) -> Rule:
+    """Steps of a derived loss, cases with the uniforms that they relate."""
+    says = [judgement(step["rule"], sides)] if step["rule"] in JUDGEMENTS else []
     for name, ratio in step["values"].items():
         value = number(ratio)
         small = name in {"excess", "up", "down", "low", "high", "error"}
-        says.append(f"{name} {f'≤ {up(value / unit)} η' if small else amount(value, up=True)}")
-    premises = tuple(_snapping(p, form) for p in step["premises"])
-    why = _WHY_SNAPPING.get(step["rule"], "")
-    return Rule(step["rule"], ", ".join(says), premises, why=why)
+        words = f"≤ {up(value * (1 << bits))} η" if small else amount(value, up=True)
+        says.append(f"{name} {words}")
+    premises = tuple(_loss(p, bits, sides) for p in step["premises"])
+    return Rule(step["rule"], ", ".join(says), premises, why=_WHY_LOSS.get(step["rule"], ""))
 
 
 def _strays(body: Json, sides: str = "") -> str:
@@ -367,6 +380,7 @@ _LETTERS = MappingProxyType(
         | {"<": "$<$", ">": "$>$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}"}
         | {"~": r"\textasciitilde{}", "…": r"\dots{}"}
         | {"ε": r"$\varepsilon$", "δ": r"$\delta$", "η": r"$\eta$", "≤": r"$\le$"}
+        | {"∈": r"$\in$", "∼": r"$\sim$", "∧": r"$\wedge$", "∨": r"$\vee$", "′": "'"}
         | {"≥": r"$\ge$", "±": r"$\pm$", "⇓": r"$\Downarrow$"}
     )
 )
@@ -388,15 +402,23 @@ def latex_proof(certificate: Json) -> Iterator[str]:
                 format=claim["format"],
                 derivation=_step(body["derivation"]),
             )
-            for line in bound.latex().splitlines():
-                formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
-                yield rf"\fitted{{{formula}}}"
+            yield from _fitted(bound.latex())
+        case "derivation":
+            names = side_names(len(claim["programs"]), body["down"])
+            bits = claim["format"]["binary"][0]
+            yield from _fitted(latex_of_steps(_step(body["derivation"]), bits, names))
         case "rounding" if "rate" not in claim:
             yield from _latex_rounding(certificate)
         case "error-bound":
             yield from _inference(derivation_from_json(claim["expression"], body))
         case _:
             yield from _outline(proof_of(certificate))
+
+
+def _fitted(formulas: str) -> Iterator[str]:
+    for line in formulas.splitlines():
+        formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
+        yield rf"\fitted{{{formula}}}"
 
 
 def _step(written: Json) -> Step:

@@ -46,11 +46,20 @@ from lastbit.verify.language.expressions import (
     table as table,
     text as text,
 )
+from lastbit.verify.loss_derivation import DerivedLoss as DerivedLoss
+from lastbit.verify.loss_rules import (
+    JUDGEMENTS as JUDGEMENTS,
+    Step as Step,
+    judgement as judgement,
+    latex_of_steps as latex_of_steps,
+    side_names as side_names,
+)
 from lastbit.verify.rounded_code import (
     certified_code as certified_code,
     certified_function as certified_function,
     largest_region as largest_region,
     least_cell as least_cell,
+    derived_loss as derived_loss,
 )
 from lastbit.verify.rounding import (
     RoundingAnalysis as RoundingAnalysis,
@@ -82,7 +91,6 @@ from lastbit.verify.running.uniforms import (
 from lastbit.verify.running.witness import Refutation as Refutation, refute as refute
 from lastbit.verify.snapping import (
     SnappingBound as SnappingBound,
-    Step as Step,
     snapping_bound as snapping_bound,
 )
 from lastbit.verify.tracing.markers import clamp as clamp, round_to as round_to
@@ -97,6 +105,7 @@ __all__ = [
     "Code",
     "Coupling",
     "DeclaredAnalysis",
+    "DerivedLoss",
     "ExactLaw",
     "ExactLoss",
     "Fixed",
@@ -116,6 +125,7 @@ __all__ = [
     "composition_certificate",
     "coupled",
     "declared_certificate",
+    "derived_loss",
     "drawn_law",
     "error_certificate",
     "exact_law",

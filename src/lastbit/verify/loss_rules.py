@@ -19,15 +19,16 @@ Theorem  -low <= ln G(c) + |c|/b <= high for 0 < |c| <= reach, low and high by t
                  moves from that of Laplace noise cut at the same edges; docs/theory/snapping.md
 Source   paper 002, Figure 1 (op, LN) and its rule AxUnif; Mironov 2012
 Differs  sign-aware; by steps of the format and not by 1 + eta; any chain and generator
-Checked  tests/verify/test_derived_loss.py; the checker has rules of its own, `checker/loss_rules.py`
+Checked  tests/verify/test_derived_loss.py; the checker has its own, `checker/loss_rules.py`
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from flint import arb
@@ -200,12 +201,43 @@ def case_step(name: str, *kinds: Step) -> Step:
 
 # ---------------------------------------------------------------- the derivation, printed
 
+_BELOW = "{u} ∈ [G({x} - a), G({x} - b)) ∧ {down}"
+_ABOVE = "{u} ∈ [G(b - {x}), G(a - {x})) ∧ {up}"
+_OVER = "({u} ∈ [G({x} - a), 1) ∧ {down} ∨ {u} ∈ [G(b - {x}), 1) ∧ {up})"
+_LOWER = "({u} ∈ (0, G({x} - b)) ∧ {down}, or {u} ∈ (0, 1) ∧ {down} ∨ {u} ∈ [G(b - {x}), 1) ∧ {up})"
+_UPPER = "({u} ∈ (0, G(a - {x})) ∧ {up}, or {u} ∈ (0, 1) ∧ {up} ∨ {u} ∈ [G({x} - a), 1) ∧ {down})"
+JUDGEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "LOWER END": (_LOWER, _LOWER), "BELOW": (_BELOW, _BELOW), "OVER LEFT": (_OVER, _BELOW),
+    "BETWEEN": (_ABOVE, _BELOW), "OVER RIGHT": (_ABOVE, _OVER), "ABOVE": (_ABOVE, _ABOVE),
+    "UPPER END": (_UPPER, _UPPER), "OVER BOTH": (_OVER, _OVER),
+})  # fmt: skip
+"""For each case which u give an output between its edges a and b, for x and for x' >= x. G(d) is
+the u below which the noise goes farther than d: exp(-d/scale), up to the errors of AXUNIF."""
+
+
+def judgement(case: str, names: Sequence[str]) -> str:
+    """A case as it is written on paper; names of the sides, downward and upward."""
+    one, other = JUDGEMENTS[case]
+    said = {"down": names[0], "up": names[1]}
+    return f"{one.format(u='u', x='x', **said)} ∼ {other.format(u='u′', x='x′', **said)}"
+
+
+def side_names(programs: int, down: int) -> tuple[str, str]:
+    """How the sides of the noise are told apart, the downward one first."""
+    both = ("s = 1", "s = -1") if programs == 2 else ("u < 1/2", "u > 1/2")
+    return both[down], both[1 - down]
+
+
 _PIECES = Fraction(1, 1000)
 _ERRORS = frozenset({"excess", "up", "down", "low", "high", "error"})
+_LATEX = (
+    ("<=", r"$\le$"), (" eta", r"\,$\eta$"), ("∈", r"$\in$"), ("∼", r"$\sim$"),
+    ("∧", r"$\wedge$"), ("∨", r"$\vee$"), ("′", r"$'$"), (" < ", " $<$ "), (" > ", " $>$ "),
+)  # fmt: skip
 
 
-def conclusion(step: Step, significand: int) -> str:
-    """What a step says, errors in units of eta and rounded up."""
+def _conclusion(step: Step, significand: int, sides: Sequence[str]) -> str:
+    """What a step says, errors in units of eta and rounded up; of a case, what it relates."""
     unit, parts = power_of_two(-significand) * _PIECES, []
     for name, value in step.values:
         if name in _ERRORS:
@@ -215,30 +247,25 @@ def conclusion(step: Step, significand: int) -> str:
         else:
             shown = f"{float(value):.6g}"
         parts.append(f"{name} {shown}")
-    return ", ".join(parts)
+    related = f"{judgement(step.rule, sides)}; " if step.rule in JUDGEMENTS else ""
+    return related + ", ".join(parts)
 
 
-def text_of_steps(root: Step, says: Callable[[Step], str]) -> str:
+def text_of_steps(root: Step, significand: int, sides: Sequence[str]) -> str:
     """A derivation, conclusions first, one rule a line."""
 
     def lines(step: Step, depth: int) -> list[str]:
-        below = [line for premise in step.premises for line in lines(premise, depth + 1)]
-        return [f"{'  ' * depth}{step.rule}: {says(step)}", *below]
+        own = f"{'  ' * depth}{step.rule}: {_conclusion(step, significand, sides)}"
+        return [own, *(line for below in step.premises for line in lines(below, depth + 1))]
 
     return "\n".join(lines(root, 0))
 
 
-_LATEX = (
-    ("<=", r"$\le$"), (" eta", r"\,$\eta$"), ("∈", r"$\in$"), ("∼", r"$\sim$"),
-    ("∧", r"$\wedge$"), ("∨", r"$\vee$"), ("′", r"$'$"), ("⇓", r"$\Downarrow$"), ("<", "$<$"),
-)  # fmt: skip
-
-
-def latex_of_steps(root: Step, says: Callable[[Step], str]) -> str:
+def latex_of_steps(root: Step, significand: int, sides: Sequence[str]) -> str:
     """A derivation as inference rules, one displayed formula for each premise of the last."""
 
     def words(step: Step) -> str:
-        spelled = says(step)
+        spelled = _conclusion(step, significand, sides)
         for letters, command in _LATEX:
             spelled = spelled.replace(letters, command)
         return "\\text{" + spelled + "}"

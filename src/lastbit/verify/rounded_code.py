@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
-from lastbit.verify.derived_loss import DerivedLoss, derived_sums
 from lastbit.verify.error_bounds.formats import BINARY64, Interval
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
+from lastbit.verify.loss_derivation import DerivedLoss, derived_sums
 from lastbit.verify.noise_shape import every_float, generator_of
 from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
 from lastbit.verify.rounding import Code, RoundingAnalysis, Setting, certified_sums, followed_code
@@ -58,7 +58,9 @@ def certified_code(
     1.000000000000...
     """
     followed = followed_code(code, "value", "u", parameters=parameters, may_fail=True)
-    return _judged(certified_sums, followed, _programs(followed, settings), sensitivity, region, settings)
+    return _judged(
+        certified_sums, followed, _programs(followed, settings), sensitivity, region, settings
+    )
 
 
 def derived_loss(

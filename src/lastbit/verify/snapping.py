@@ -14,21 +14,21 @@ from lastbit.privacy import ApproxDP, PureDP
 from lastbit.verify.certificate import Certified
 from lastbit.verify.error_bounds.formats import power_of_two
 from lastbit.verify.loss_rules import (
+    JUDGEMENTS,
     LossRules,
     Step,
     case_step,
-    conclusion,
     latex_of_steps,
+    side_names,
     text_of_steps,
 )
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
-CASES = (
-    *("LOWER END", "BELOW", "OVER LEFT", "BETWEEN"),
-    *("OVER RIGHT", "ABOVE", "UPPER END", "OVER BOTH"),
-)
+CASES = tuple(JUDGEMENTS)
 _LARGEST_EPSILON = 256
+_SIDES = side_names(2, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnappingBound(Certified):
@@ -79,16 +79,13 @@ class SnappingBound(Certified):
 
     def text(self) -> str:
         """The derivation, conclusions first, one rule a line."""
-        return text_of_steps(self.derivation, self._says)
+        return text_of_steps(self.derivation, FORMATS[self.format][0], _SIDES)
 
     tree = text
 
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each case."""
-        return latex_of_steps(self.derivation, self._says)
-
-    def _says(self, step: Step) -> str:
-        return conclusion(step, FORMATS[self.format][0])
+        return latex_of_steps(self.derivation, FORMATS[self.format][0], _SIDES)
 
     def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         claim = {

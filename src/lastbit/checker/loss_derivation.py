@@ -91,7 +91,9 @@ def _noise(claim: Json, body: Json, values: Interval, scale: Fraction) -> Noise:
     programs, uniform = claim["programs"], claim["uniform"]
     require(isinstance(programs, list) and len(programs) in (1, 2), "there is not one program")
     one = len(programs) == 1
-    intervals = [(Fraction(0), _HALF), (_HALF, Fraction(1))] if one else [(Fraction(0), Fraction(1))] * 2
+    intervals = (
+        [(Fraction(0), _HALF), (_HALF, Fraction(1))] if one else [(Fraction(0), Fraction(1))] * 2
+    )
     machine = number_format(claim["format"])
     require(not machine.fixed, "MONOTONE: the rules are for binary floats")
     logs, chains, strays = [], [], []
@@ -140,7 +142,9 @@ def _logarithm(rows: Rows, interval: Interval, values: Interval) -> Log:
     require(whole.log is not None, "there is no noise")
     assert whole.log is not None
     factor, alpha, beta = whole.log
-    require({alpha + beta * end for end in interval} == {0, 1}, "the logarithm's range is not (0, 1)")
+    require(
+        {alpha + beta * end for end in interval} == {0, 1}, "the logarithm's range is not (0, 1)"
+    )
     require(whole.direction == (1 if factor * beta > 0 else -1), "the code is not monotone")
     return whole.log
 
@@ -157,12 +161,16 @@ def _taken(rows: Rows, index: int, interval: Interval) -> int:
     return index
 
 
-def _chain(rows: Rows, interval: Interval, holds: Callable[[Fraction], bool]) -> list[tuple[str, Fraction]]:
+def _chain(
+    rows: Rows, interval: Interval, holds: Callable[[Fraction], bool]
+) -> list[tuple[str, Fraction]]:
     """The numbers by which a logarithm is multiplied and divided, from the sum down."""
     top = rows[_taken(rows, len(rows) - 1, interval)]
     require(top[0] in ("ADD", "SUB"), "ADD: the last step adds no noise to the value")
     parts = [_taken(rows, part, interval) for part in top[1:]]
-    drawn = [any(list(rows[k]) == ["VAR", "u"] for k in _used(rows, part, interval)) for part in parts]
+    drawn = [
+        any(list(rows[k]) == ["VAR", "u"] for k in _used(rows, part, interval)) for part in parts
+    ]
     require(sum(drawn) == 1, "ADD: the last step adds no noise to the value")
     value, at = parts[drawn.index(False)], parts[drawn.index(True)]
     while rows[value][0] == "CLAMP":
@@ -235,7 +243,9 @@ def _check_argument(
             if not line.constant and is_power_of_two(line.slope):
                 continue
             require(grid > 0, "LN: the argument is rounded for some draws")
-            unit = min((_lowest_bit(x) for x in (line.constant, line.slope * grid) if x), default=grid)
+            unit = min(
+                (_lowest_bit(x) for x in (line.constant, line.slope * grid) if x), default=grid
+            )
             most = max(abs(line.constant + line.slope * end) for end in interval)
             require(most <= unit * power(bits), "LN: the argument is rounded for some draws")
 
@@ -293,7 +303,12 @@ class _Cut:
 
 
 def _program(
-    noise: Noise, claim: Json, region: Interval, values: Interval, cell: Fraction, distance: Fraction
+    noise: Noise,
+    claim: Json,
+    region: Interval,
+    values: Interval,
+    cell: Fraction,
+    distance: Fraction,
 ) -> Node:
     first, last = int(region[0] / cell), int(region[1] / cell)
     quotient = quotient_error(claim["format"], region, cell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
+from itertools import pairwise
 from typing import Any
 
 from lastbit.errors import NotCertified
@@ -24,11 +24,12 @@ from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression
 from lastbit.verify.loss_rules import (
+    JUDGEMENTS,
     LossRules,
     Step,
     case_step,
-    conclusion,
     latex_of_steps,
+    side_names,
     text_of_steps,
 )
 from lastbit.verify.noise_shape import Following, Side, every_float, sides
@@ -40,32 +41,6 @@ _MOST_RUNS = 8
 _MOST_ULPS = 1 << 10
 _LARGEST_LN = 746  # no float above 0 has a logarithm beyond this
 _ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
-
-_BELOW = "{u} ∈ [G({x} - a), G({x} - b)) ∧ {down}"
-_ABOVE = "{u} ∈ [G(b - {x}), G(a - {x})) ∧ {up}"
-_OVER = "({u} ∈ [G({x} - a), 1) ∧ {down} ∨ {u} ∈ [G(b - {x}), 1) ∧ {up})"
-_LOWER = "({u} ∈ (0, G({x} - b)) ∧ {down}, or {u} ∈ (0, 1) ∧ {down} ∨ {u} ∈ [G(b - {x}), 1) ∧ {up})"
-_UPPER = "({u} ∈ (0, G(a - {x})) ∧ {up}, or {u} ∈ (0, 1) ∧ {up} ∨ {u} ∈ [G({x} - a), 1) ∧ {down})"
-JUDGEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType({
-    "LOWER END": (_LOWER, _LOWER), "BELOW": (_BELOW, _BELOW), "OVER LEFT": (_OVER, _BELOW),
-    "BETWEEN": (_ABOVE, _BELOW), "OVER RIGHT": (_ABOVE, _OVER), "ABOVE": (_ABOVE, _ABOVE),
-    "UPPER END": (_UPPER, _UPPER), "OVER BOTH": (_OVER, _OVER),
-})  # fmt: skip
-"""For each case which u give an output between its edges a and b, for x and for x' >= x. G(d) is
-the u below which the noise goes farther than d: exp(-d/scale), up to the errors of AXUNIF."""
-
-
-def judgement(case: str, names: Sequence[str]) -> str:
-    """A case as it is written on paper; names of the sides, downward and upward."""
-    one, other = JUDGEMENTS[case]
-    said = {"down": names[0], "up": names[1]}
-    return f"{one.format(u='u', x='x', **said)} ∼ {other.format(u='u′', x='x′', **said)}"
-
-
-def side_names(programs: int, down: int) -> tuple[str, str]:
-    """How the sides of the noise are told apart, the downward one first."""
-    both = ("s = 1", "s = -1") if programs == 2 else ("u < 1/2", "u > 1/2")
-    return both[down], both[1 - down]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +59,7 @@ class DerivedLoss(Setting, Certified):
              the rules of `loss_rules`: ln P[x]/P[x'] <= |x - x'|/scale + up + down
     Source   paper 002, Theorem 2 and its cases; Figure 1
     Differs  for programs, not for one mechanism; each output has a bound of its own; eight cases
-    Checked  tests/verify/test_derived_loss.py; the checker, `checker/derived_loss.py`
+    Checked  tests/verify/test_derived_loss.py; the checker, `checker/loss_derivation.py`
     """
 
     programs: tuple[Expression, ...]
@@ -134,21 +109,23 @@ class DerivedLoss(Setting, Certified):
                 worst[case.rule] = max(worst.get(case.rule, _ZERO), case["excess"])
         return {name: worst[name] for name in JUDGEMENTS if name in worst}
 
-    def says(self, step: Step) -> str:
-        """The conclusion of a step, for a case with the uniforms that it relates."""
-        assert isinstance(self.format, Binary)
-        told = conclusion(step, self.format.significand)
-        if step.rule not in JUDGEMENTS:
-            return told
-        return f"{judgement(step.rule, side_names(len(self.programs), self.down))}; {told}"
+    @property
+    def sides(self) -> tuple[str, str]:
+        """How the sides of the noise are told apart, the downward one first."""
+        return side_names(len(self.programs), self.down)
 
     def text(self) -> str:
         """The derivation, conclusions first, one rule a line."""
-        return text_of_steps(self.derivation, self.says)
+        return text_of_steps(self.derivation, self._bits, self.sides)
 
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each run of outputs."""
-        return latex_of_steps(self.derivation, self.says)
+        return latex_of_steps(self.derivation, self._bits, self.sides)
+
+    @property
+    def _bits(self) -> int:
+        assert isinstance(self.format, Binary)
+        return self.format.significand
 
     def statement(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         figures = {"sensitivity": self.declared, "epsilon": self.epsilon, "delta": self.delta}
@@ -316,7 +293,12 @@ def _check_argument(side: Side, uniform: Uniform, format: Binary) -> None:
             continue
         unit = _common_unit(line.constant, line.slope * grid) if grid else _ZERO
         most = max(abs(line.at(end)) for end in side.interval)
-        if not line.is_line or not usual or not unit or most > unit * power_of_two(format.significand):
+        if (
+            not line.is_line
+            or not usual
+            or not unit
+            or most > unit * power_of_two(format.significand)
+        ):
             raise NotCertified(
                 "LN: the argument of the logarithm is rounded for some draws; write log(u), "
                 "log(2 * u) below 1/2 and log(2 - 2 * u) above, or draw from a grid"
@@ -397,7 +379,7 @@ class _Outputs:
         parts = min(count, _MOST_RUNS)
         starts = [first + count * k // parts for k in range(parts)] + [last + 1] if count else []
         runs: list[Step] = []
-        for start, after in zip(starts, starts[1:], strict=False):
+        for start, after in pairwise(starts):
             run = self._run(start, after - 1)
             if runs and runs[-1]["excess"] == run["excess"]:
                 run = self._run(int(runs.pop()["first"] / self.cell), after - 1)
