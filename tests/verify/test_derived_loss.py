@@ -280,18 +280,19 @@ def resealed(certificate: dict[str, Any]) -> dict[str, Any]:
     return {**certificate, "digest": digest(certificate)}
 
 
-HARMLESS = (("claim", "ulps", "exp"), ("claim", "ulps", "sqrt"))
+HARMLESS = (("claim", "ulps", "exp"), ("claim", "ulps", "sqrt"),
+            ("claim", "uniform", "least_exponent"))  # fmt: skip
 
 
 def test_every_number_of_a_certificate_counts(extent):
-    """All but the accuracy of functions that no step uses, and room that a format has to spare."""
+    """All but the accuracy of functions that no step uses, and exponents that no draw needs."""
     honest = derived_loss(lambda value, u, sign: min(max(round(value + sign * math.log(u)), -4), 4),
                           sensitivity=1).certificate()  # fmt: skip
     tried = 0
     paths = [path for path in own_leaves(honest) if path not in HARMLESS]
     for path in extent.cases(paths, one_in=20):
-        if path[:3] == ("claim", "format", "binary"):
-            continue
+        if path[:2] in (("claim", "format"), ("claim", "programs")):
+            continue  # of another program or format the same may be true: value + ln(u)
         for new in variants(at(honest, path)):
             mutant = resealed(replaced(honest, path, new))
             assert problem_of(mutant) is not None, (path, new)
