@@ -103,6 +103,10 @@ _COUPLING = (
     "zero without a sign, and nothing else is, running time included.",
     _BITS,
 )
+_LOGARITHMS = (
+    "Products and quotients are correctly rounded, and so is the logarithm that the program is "
+    "given; signs are fair and independent of all else; u is never 0."
+)
 _FOLLOWED = (
     "The code that runs is the code named here, and is called with a list of Python's own floats. "
     "It was screened for anything that it could do otherwise with floats than with the marks on "
@@ -197,7 +201,9 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
         case "coupling":
-            return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
+            rounded = any(draw["law"] == "rounded" for draw in claim["draws"])
+            about = _FOLLOWED if claim["code"] else _STEPS
+            return (*_COUPLING, *((_LOGARITHMS,) if rounded else ()), about)
         case "gaussian":
             return (*_GAUSSIAN, _CODE if claim["code"] else _STEPS)
         case "composition":

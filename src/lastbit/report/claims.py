@@ -220,11 +220,13 @@ def _coupling(claim: Json, _: Json) -> Claim:
         f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that "
         f"differ {differ}: whatever the program puts out, its two probabilities differ by at most "
         f"e**ε, ε = {exact(claim['epsilon'])}"
-        + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
+        + (", but for draws beyond a cap, which δ pays for." if delta else ".")
     )
     program = "not named" if claim["code"] is None else str(claim["code"]["function"])
     draws = (
         draw["law"] + (f"({exact(draw['scale'])})" if "scale" in draw else "")
+        if draw["law"] != "rounded"
+        else f"{draw['name']}, by a logarithm and rounded to {exact(draw['step'])}"
         for draw in claim["draws"]
     )
     facts = (

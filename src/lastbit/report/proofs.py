@@ -17,7 +17,6 @@ from lastbit.exact import rounded_down, rounded_up
 from lastbit.report.charts import shortened
 from lastbit.report.page import amount
 from lastbit.verify import (
-    JUDGEMENTS,
     Derivation,
     FullPrecision,
     Grid,
@@ -87,6 +86,8 @@ _WHY_LOSS = MappingProxyType(
         "OUTPUT": "rounded sums from the first to the last: the worst of their cases",
         "AXUNIF": "how far the uniforms that go beyond an edge are from the ideal ones",
         "MUL": "what the product's rounding moves",
+        "DRAW": "what noise that is rounded costs beyond its shift m",
+        "RELEASE": "what a sum v of inputs costs beyond its move, rounded with its noise",
         "CLAMP": "clamping brings no two inputs further apart",
         "MONOTONE": "rounding moves every edge of the grid, but for all inputs alike",
         "NEXT": "how far the least uniform that reaches an edge is from the ideal one",
@@ -112,6 +113,7 @@ _WHY = MappingProxyType(
         "WITNESS": "two exact probabilities of one set of outputs",
         "PREIMAGE": "the uniforms that lead into that set, found by bisection",
         "MEAN": "all roundings carried to the result at once",
+        "ROUND": "a draw by a logarithm, rounded to a grid",
         "SPLIT": "the box in two; the worse half counts",
     }
 )
@@ -202,7 +204,7 @@ def error_rule(derivation: Derivation) -> Rule:
 
 def _loss(step: Json, bits: int, sides: Sequence[str]) -> Rule:
     """Steps of a derived loss, cases with the uniforms that they relate."""
-    says = [judgement(step["rule"], sides)] if step["rule"] in JUDGEMENTS else []
+    says = [said] if (said := judgement(step["rule"], sides)) else []
     for name, ratio in step["values"].items():
         value = number(ratio)
         small = name in {"excess", "up", "down", "low", "high", "error"}
@@ -264,7 +266,11 @@ def _coupling(claim: Json, body: Json) -> Rule:
         for place, shifts in enumerate(body["shifts"])
         for name, form in shifts.items()
     )
-    return _rule("COUPLING", says, headings=("end", "draw", "moves by"), rows=rows)
+    losses = tuple(
+        _rule("ROUND", name, (_loss(step, 53, ()),))
+        for name, step in body.get("losses", {}).items()
+    )
+    return _rule("COUPLING", says, losses, headings=("end", "draw", "moves by"), rows=rows)
 
 
 def _gaussian(claim: Json, body: Json) -> Rule:

@@ -48,7 +48,6 @@ from lastbit.verify.language.expressions import (
 )
 from lastbit.verify.loss_derivation import DerivedLoss as DerivedLoss
 from lastbit.verify.loss_rules import (
-    JUDGEMENTS as JUDGEMENTS,
     Step as Step,
     judgement as judgement,
     latex_of_steps as latex_of_steps,
@@ -57,9 +56,9 @@ from lastbit.verify.loss_rules import (
 from lastbit.verify.rounded_code import (
     certified_code as certified_code,
     certified_function as certified_function,
+    derived_loss as derived_loss,
     largest_region as largest_region,
     least_cell as least_cell,
-    derived_loss as derived_loss,
 )
 from lastbit.verify.rounding import (
     RoundingAnalysis as RoundingAnalysis,

@@ -215,9 +215,17 @@ JUDGEMENTS: Mapping[str, tuple[str, str]] = MappingProxyType({
 the u below which the noise goes farther than d: exp(-d/scale), up to the errors of AXUNIF."""
 
 
-def judgement(case: str, names: Sequence[str]) -> str:
-    """A case as it is written on paper; names of the sides, downward and upward."""
-    one, other = JUDGEMENTS[case]
+_DRAWS: Mapping[str, str] = MappingProxyType({
+    "DRAW": "u ∈ [G(b), G(a)) ∧ s ∼ u′ ∈ [G(b + m), G(a + m)) ∧ s",
+    "RELEASE": "u ∈ [G(b - v), G(a - v)) ∧ s ∼ u′ ∈ [G(b - v′), G(a - v′)) ∧ s",
+})  # fmt: skip
+
+
+def judgement(rule: str, names: Sequence[str]) -> str:
+    """A case as it is on paper, with the names of its sides, downward and upward; or nothing."""
+    if rule not in JUDGEMENTS:
+        return _DRAWS.get(rule, "")
+    one, other = JUDGEMENTS[rule]
     said = {"down": names[0], "up": names[1]}
     return f"{one.format(u='u', x='x', **said)} ∼ {other.format(u='u′', x='x′', **said)}"
 
@@ -247,8 +255,8 @@ def _conclusion(step: Step, significand: int, sides: Sequence[str]) -> str:
         else:
             shown = f"{float(value):.6g}"
         parts.append(f"{name} {shown}")
-    related = f"{judgement(step.rule, sides)}; " if step.rule in JUDGEMENTS else ""
-    return related + ", ".join(parts)
+    related = [said] if (said := judgement(step.rule, sides)) else []
+    return "; ".join([*related, ", ".join(parts)])
 
 
 def text_of_steps(root: Step, significand: int, sides: Sequence[str]) -> str:
