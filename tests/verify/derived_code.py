@@ -29,7 +29,7 @@ def two_sided(value, u):
     return min(max(0.5 * round((value + noise) / 0.5), -8.0), 8.0)
 
 
-RIGHT = {snapping: {}, rounded_laplace: {}, by_tenths: {}, two_sided: {}}
+RIGHT = [snapping, rounded_laplace, by_tenths, two_sided]
 
 
 # ---------------------------------------------------------------- wrong, or beyond the rules

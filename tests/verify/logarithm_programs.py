@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def noise(run, scale):
     return run.sign() * (scale * run.ln(run.uniform()))
@@ -50,7 +52,7 @@ def unseen(run, queries):
     run.emit(told)
 
 
-RIGHT = {
+RIGHT: dict[Any, dict[str, Any]] = {
     geometric: {"inputs": 1},
     snapped: {"inputs": 1, "grid": "1/1024"},
     rounded_sum: {"inputs": 3, "grid": "1/2"},
@@ -144,7 +146,7 @@ def product(run, queries):
     run.emit(run.round_to(queries[0] + run.sign() * (run.ln(run.uniform()) * queries[0]), 1))
 
 
-WRONG = [
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (little, {}, "^SEQ: "),
     (coarse, {}, "^EMIT: "),
     (one_sign, {}, "without one fair sign"),

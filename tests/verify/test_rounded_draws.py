@@ -37,10 +37,10 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]
     """`coupled_code` with noise by logarithms in place of discrete Laplace noise."""
     folder = tmp_path_factory.mktemp("translated")
     noise = (
-        "def noise(run, scale):\n"
+        "def by_logarithm(run, scale):\n"
         "    return run.round_to(run.sign() * (scale * run.ln(run.uniform())), 1)\n"
     )
-    text = inspect.getsource(coupled_code).replace("run.laplace(", "noise(run, ")
+    text = inspect.getsource(coupled_code).replace("run.laplace(", "by_logarithm(run, ")
     head, _, rest = text.partition("# Every right program")
     name = "translated_to_logarithms"
     Path(folder, f"{name}.py").write_text(f"{head}{noise}\n\n# Every right program{rest}", "utf-8")
@@ -176,7 +176,7 @@ def test_every_number_of_a_certificate_counts(extent):
     honest = resealed({**honest, "claim": claim, "assumptions": [*assumptions, steps]})
     assert problem_of(honest) is None
     tried = 0
-    about = ("draws", "losses", "shifts", "cap")
+    about = ("draws", "losses", "shifts")
     for path in extent.cases([p for p in own_leaves(honest) if p[1] in about], one_in=12):
         for new in variants(at(honest, path)):
             if path[-1] in ("name", "scale"):
@@ -236,3 +236,34 @@ def test_bad_calls_are_refused_with_a_remedy():
         with pytest.raises(InvalidParameter) as refused:
             coupled(program, inputs=1, epsilon=2)
         assert ";" in str(refused.value)
+
+
+# ---------------------------------------------------------------- CheckDP's eight wrong programs
+
+PRICES = {
+    coupled_code.value_of_max: ("each", 4, "2"),
+    coupled_code.svt6: ("each", 6, "3/2"),
+    coupled_code.svt4: ("each", 6, "3/2"),
+    coupled_code.svt3: ("each", 6, "3/2"),
+    coupled_code.adaptive_query: ("each", 4, "3/2"),
+    coupled_code.sum_little: ("one", 4, "4/3"),
+}
+
+
+@pytest.mark.parametrize("program", PRICES, ids=lambda one: one.__name__)
+def test_six_of_the_eight_are_proved_for_the_epsilon_that_they_cost(program):
+    neighbours, count, price = PRICES[program]
+    settings: dict[str, Any] = {"inputs": count, "neighbours": neighbours}
+    assert coupled(program, epsilon=price, **settings).cost == Fraction(price)
+    with pytest.raises(NotCertified, match="^SEQ: "):
+        coupled(program, epsilon=Fraction(price) * Fraction(999, 1000), **settings)
+
+
+@pytest.mark.parametrize(
+    ("program", "neighbours", "step"),
+    [(coupled_code.svt5, "each", "CASE"), (coupled_code.smart_bare, "one", "EMIT")],
+)
+def test_two_of_the_eight_have_no_epsilon(program, neighbours, step):
+    """What is compared, or put out, has no noise."""
+    with pytest.raises(NotCertified, match=f"^{step}: "):
+        coupled(program, inputs=4, epsilon=1000, neighbours=neighbours)

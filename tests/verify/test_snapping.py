@@ -12,9 +12,10 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import Ball, arb_of, working_precision
 from lastbit.mechanisms.snapping import overhead
 from lastbit.privacy.guarantees import ApproxDP, PureDP
+from lastbit.verify.loss_rules import Step
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
-from lastbit.verify.snapping import CASES, FORMATS, Step, snapping_bound
+from lastbit.verify.snapping import CASES, FORMATS, snapping_bound
 from tests.evidence import late
 from tests.verify.laws16 import HALF, inputs, laws_of, logarithms, worst_losses
 

@@ -211,15 +211,15 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
     inputs = list(claim["inputs"])
     released: dict[str, Form] = {}
     excess, sizes = dict.fromkeys(draws, Fraction(0)), dict.fromkeys(draws, Fraction(0))
-    for name, one in rounded.items():
-        if one.rows is not None:
+    for name, draw_ in rounded.items():
+        if draw_.rows is not None:
             within = dict.fromkeys(inputs, bound)
-            form = _exact(one.rows, frozenset(inputs), within, grid)
+            form = _exact(draw_.rows, frozenset(inputs), within, grid)
             released[name] = {key: share for key, share in form.items() if key}
             sizes[name] = sum((abs(x) * (bound if n else 1) for n, x in form.items()), Fraction(0))
-            if one.clamp is not None:
-                sizes[name] = min(sizes[name], max(map(abs, one.clamp)))
-        loss = one.loss(cap, sizes[name])
+            if draw_.clamp is not None:
+                sizes[name] = min(sizes[name], max(map(abs, draw_.clamp)))
+        loss = draw_.loss(cap, sizes[name])
         require_same(body["losses"].get(name), loss)
         excess[name] = of(loss, "excess")
     require(set(body.get("losses", {})) == set(rounded), "a loss is of no draw")
@@ -481,10 +481,9 @@ class _Run:
             ends = None
             if part.step[0] == "CLAMP":
                 _, part, *ends = part.step
-            value = {"rows": _rows(part), "clamp": ends and [str(end) for end in ends]}
-            require(
-                not _draws_in(value["rows"]), "the code rounds noise together with another draw"
-            )
+            summed = _rows(part)
+            require(not _draws_in(summed), "the code rounds noise together with another draw")
+            value = {"rows": summed, "clamp": ends and [str(end) for end in ends]}
         stated = str(Fraction(step))
         self.draws.append({"law": "rounded", "chain": chain, "step": stated, "value": value})
         return self._named()

@@ -64,7 +64,8 @@ class Rounded:
 def rounded_draw(draw: Mapping[str, Any], cap: Fraction) -> Rounded:
     """A draw as a certificate writes it; rejected if its numbers are not usual floats."""
     require(set(draw) == FIELDS, "a draw has a part too many or too few")
-    chain, scale = [], Fraction(1)
+    chain: list[tuple[str, Fraction]] = []
+    scale = Fraction(1)
     require(isinstance(draw["chain"], list), "a draw has no numbers")
     for rule, text in reversed(draw["chain"]):
         factor = number(text)

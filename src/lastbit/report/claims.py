@@ -121,34 +121,18 @@ def _rounding(claim: Json, body: Json) -> Claim:
 
 
 def _derivation(claim: Json, body: Json) -> Claim:
-    epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
-    values = "[{}, {}]".format(*map(exact, claim.get("values", claim["region"])))
-    ideal = number(claim["sensitivity"]) / number(body["scale"])
-    total = _above(epsilon, ideal)
-    least = min((number(loss) for _, _, loss in claim["outputs"]), default=epsilon)
-    sentences = (
-        f"{_moved(claim, values)} and for every result, the logarithm of the ratio of its two "
-        f"probabilities is at most {total}" + (", but for what δ pays for." if delta else "."),
-        f"Results differ: for some it is at most {_above(least, ideal)}. The proof has a bound for "
-        "each of them, case by case.",
+    delta, ideal = number(claim["delta"]), number(claim["sensitivity"]) / number(body["scale"])
+    whole = _rounding(
+        claim, {**body, "excess": str(number(claim["epsilon"]) - ideal), "query": None}
     )
-    noise = f"Laplace noise of scale {exact(body['scale'])}"
-    facts = (
-        *_float_noise(claim, _programs(claim), noise, values),
-        *(
-            (
-                f"loss of {exact(first)}" + (f" to {exact(last)}" if first != last else ""),
-                _above(number(loss), ideal),
-            )
-            for first, last, loss in claim["outputs"]
-        ),
-        ("uniform", uniform_words(claim["uniform"])),
-        ("machine", _machine(claim)),
-        ("loss, all counted", rounded_up(epsilon, _MANY)),
-        ("delta", up(delta)),
+    losses = tuple(
+        (f"loss of {exact(first)} to {exact(last)}", _above(number(loss), ideal))
+        for first, last, loss in claim["outputs"]
     )
-    verdict = f"ε ≤ {total}" + (f", δ ≤ {up(delta)}" if delta else "")
-    return Claim("Float noise, derived case by case", verdict, sentences, facts)
+    paid = f", δ ≤ {up(delta)}" if delta else ""
+    sentences = (*whole.sentences, *((f"But for δ = {up(delta)}.",) if delta else ()))
+    title = "Float noise, derived case by case"
+    return Claim(title, whole.verdict + paid, sentences, (*whole.facts, *losses))
 
 
 def _programs(claim: Json) -> Iterable[tuple[str, str]]:

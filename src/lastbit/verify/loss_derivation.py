@@ -229,7 +229,7 @@ def _chain(program: Expression, following: Following) -> tuple[tuple[str, Fracti
 
     def taken(node: Expression) -> Expression:
         while isinstance(node, ex.Piecewise):
-            middle = sum(following.interval) / 2
+            middle = (following.interval[0] + following.interval[1]) / 2
             node = node.then if node.condition.holds(middle) else node.otherwise
         return node
 
