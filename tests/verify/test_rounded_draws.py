@@ -255,7 +255,7 @@ def test_six_of_the_eight_are_proved_for_the_epsilon_that_they_cost(program):
     neighbours, count, price = PRICES[program]
     settings: dict[str, Any] = {"inputs": count, "neighbours": neighbours}
     assert coupled(program, epsilon=price, **settings).cost == Fraction(price)
-    with pytest.raises(NotCertified, match="^SEQ: "):
+    with pytest.raises(NotCertified, match=r"^SEQ: "):
         coupled(program, epsilon=Fraction(price) * Fraction(999, 1000), **settings)
 
 

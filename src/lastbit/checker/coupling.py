@@ -583,7 +583,8 @@ def law_name(draw: Json) -> str:
     scale = Fraction(1)
     for rule, factor in draw["chain"]:
         scale = scale * number(factor) if rule == "MUL" else scale / number(factor)
-    return f"{scale}_to_{draw['step']}".replace("/", "_")
+    kind = "" if draw["value"] is None else "_sum"
+    return f"{scale}_to_{draw['step']}{kind}".replace("/", "_")
 
 
 def _mark(run: _Run, value: Any) -> _Mark:

@@ -234,7 +234,7 @@ class _Run:
         # another way may draw from another law there
         law = draw["law"] if "scale" not in draw else draw["scale"]
         if draw["law"] == "rounded":
-            law = f"{scale_of(draw)}_to_{draw['step']}"
+            law = f"{scale_of(draw)}_to_{draw['step']}{'' if draw['value'] is None else '_sum'}"
         self.drawn += 1
         name = f"draw{self.drawn}_{law}".replace("/", "_")
         self.draws.append({**draw, "name": name})
@@ -648,7 +648,9 @@ def coupled(
     if finite is not None:
         _check_laws(found)
     else:
-        search = [_Search(found, leaf, way) for way, leaf in product(_WAYS[neighbours], leaves)]
+        excess = {name: loss["excess"] for name, loss in found.losses.items()}
+        ways = product(_WAYS[neighbours], leaves)
+        search = [_Search(found, excess, leaf, way) for way, leaf in ways]
         shifts = tuple(one.shifts() for one in search)
         found = replace(found, shifts=shifts, cost=max(one.best for one in search))
     found.certificate()  # the checker is asked before any figure is seen
@@ -682,14 +684,16 @@ class _Rule:
 class _Search:
     """Shifts for one end, the cheapest of those tried: whole multiples, or what makes sums stay."""
 
-    def __init__(self, found: Coupling, leaf: Leaf, way: int) -> None:
+    def __init__(
+        self, found: Coupling, excess: Mapping[str, Fraction], leaf: Leaf, way: int
+    ) -> None:
         self.leaf, self.way = leaf, way
         self.apart, self.together = found.sensitivity, found.neighbours == "one"
         released = [draw for draw in found.draws if draw.get("value") is not None]
         self.values = {draw["name"]: value_form(draw) for draw in released}
         self.all_scales = {draw["name"]: scale_of(draw) for draw in found.draws}
         self.scales = {n: scale for n, scale in self.all_scales.items() if n not in self.values}
-        self.excess = {name: loss["excess"] for name, loss in found.losses.items()}
+        self.excess = excess
         self.grid = found.grid
         self.steps = {draw["name"]: Fraction(draw.get("step", found.grid)) for draw in found.draws}
         self.inputs, self.epsilon = frozenset(found.inputs), found.epsilon
