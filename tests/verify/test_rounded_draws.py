@@ -7,6 +7,7 @@ import inspect
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -23,31 +24,58 @@ from lastbit.verify import coupled, coupling, digest, exact_law
 from lastbit.verify.loss_rules import LossRules
 from lastbit.verify.rounded_draws import draw_loss, scale_of
 from lastbit.verify.running.code import Code
+from lastbit.verify.tracing.screening import Screened
 from tests.evidence import late
 from tests.mutants import at, own_leaves, replaced, variants
 from tests.verify import coupled_code, logarithm_programs as programs
+from tests.verify.sloppy import programs as sloppy
 
 A_LITTLE = "1.0000000001"  # some thousand eta for each draw
 
 # ---------------------------------------------------------------- all programs, with ln
 
 
-@pytest.fixture(scope="module")
-def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """`coupled_code` with noise by logarithms in place of discrete Laplace noise."""
-    folder = tmp_path_factory.mktemp("translated")
-    noise = (
-        "def by_logarithm(run, scale):\n"
-        "    return run.round_to(run.sign() * (scale * run.ln(run.uniform())), 1)\n"
-    )
-    text = inspect.getsource(coupled_code).replace("run.laplace(", "by_logarithm(run, ")
-    head, _, rest = text.partition("# Every right program")
-    name = "translated_to_logarithms"
-    Path(folder, f"{name}.py").write_text(f"{head}{noise}\n\n# Every right program{rest}", "utf-8")
+BY_LOGARITHM = """
+
+def by_logarithm(run, scale):
+    return run.round_to(run.sign() * (scale * run.ln(run.uniform())), 1)
+
+
+def """
+
+
+@contextmanager
+def by_logarithms(module: ModuleType, folder: Path) -> Iterator[ModuleType]:
+    """A module of programs with noise by logarithms in place of discrete Laplace noise."""
+    text = inspect.getsource(module).replace("run.laplace(", "by_logarithm(run, ")
+    name = f"{module.__name__.rpartition('.')[2]}_by_logarithms"
+    Path(folder, f"{name}.py").write_text(text.replace("\n\ndef ", BY_LOGARITHM, 1), "utf-8")
     sys.path.insert(0, str(folder))
     yield importlib.import_module(name)
     sys.path.remove(str(folder))
     del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    with by_logarithms(coupled_code, tmp_path_factory.mktemp("right")) as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    with by_logarithms(sloppy, tmp_path_factory.mktemp("careless")) as module:
+        yield module
+
+
+@pytest.mark.parametrize("screens", ["prover", "checker"])
+@pytest.mark.parametrize("name", [one.__name__ for one in sloppy.LAPLACE])
+def test_sloppy_programs_are_refused_by_prover_and_checker(name, screens, careless, monkeypatch):
+    if screens == "checker":
+        monkeypatch.setattr(coupling, "screened", lambda *_, **__: Screened())
+    (program,) = (one for one in careless.LAPLACE if one.__name__ == name)
+    with pytest.raises((LastbitError, AttributeError)):
+        coupled(program, inputs=1, epsilon=2)
 
 
 @pytest.mark.thinned(one_in=3)
@@ -61,7 +89,7 @@ def test_right_programs_are_proved_with_noise_by_logarithms(name, translated):
     assert found.code is not None
     assert {draw["law"] for draw in found.draws} == {"rounded"}
     certificate = found.certificate()
-    assert certificate["claim"]["code"]["function"] == f"translated_to_logarithms:{name}"
+    assert certificate["claim"]["code"]["function"] == f"coupled_code_by_logarithms:{name}"
     assert problem_of(certificate) is None
 
 
