@@ -164,7 +164,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (sign_only, {}, "no logarithm times numbers and a sign"),
     (scaled_draw, {}, "round it first"),
     (with_a_draw, {}, "another draw"),
-    (product, {}, "no logarithm times numbers"),
+    (product, {}, "without one fair sign"),
     (rounded_sum, {"inputs": 4, "epsilon": 2, "grid": 1}, "is not a multiple of the grid"),
 ]
 

@@ -40,7 +40,7 @@ from .intervals import (
 from .loss_rules import Node, Noise, case, node, of, require_same
 from .numbers import Interval, Json, number, require
 from .rounding import checked_region
-from .shape import Log, shape, shapes
+from .shape import Log, noise_chain, shape, shapes
 
 _CLAIM = frozenset({
     "code", "programs", "format", "ulps", "uniform", "cell", "region", "sensitivity", "epsilon",
@@ -176,24 +176,9 @@ def _chain(
     while rows[value][0] == "CLAMP":
         value = _taken(rows, rows[value][1], interval)
     require(list(rows[value]) == ["VAR", "value"], "ADD: the value is computed with before")
-    found: list[tuple[str, Fraction]] = []
-    while rows[at][0] != "LN":
-        rule, *below = rows[at]
-        if rule == "NEG":
-            at = _taken(rows, below[0], interval)
-            continue
-        require(rule in ("MUL", "DIV"), "MUL: the noise is no chain of products and quotients")
-        numbers = [number(rows[k][1]) if rows[k][0] == "CONST" else None for k in below]
-        if rule == "MUL" and numbers[1] is None:
-            numbers, below = numbers[::-1], below[::-1]
-        factor = numbers[1]
-        known = factor is not None and numbers[0] is None and factor != 0 and holds(factor)
-        require(known, "MUL: the noise is no chain of products and quotients with floats")
-        assert factor is not None
-        if rule == "DIV" or abs(factor) != 1:
-            found.append((rule, abs(factor)))
-        at = _taken(rows, below[0], interval)
-    return found
+    chain, _, _ = noise_chain(rows, at, lambda k: _taken(rows, k, interval))
+    require(all(holds(factor) for _, factor in chain), "MUL: a number of noise is not a float")
+    return chain
 
 
 def _used(rows: Rows, top: int, interval: Interval) -> set[int]:

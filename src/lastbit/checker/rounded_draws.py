@@ -25,6 +25,7 @@ from typing import Any
 from .intervals import is_power_of_two, power
 from .loss_rules import Node, Noise, case, of
 from .numbers import exp_bounds, number, require
+from .shape import noise_chain
 
 FIELDS = frozenset({"name", "law", "chain", "step", "value"})
 MOST_SHIFT = 32
@@ -108,30 +109,7 @@ def chain_in(rows: Sequence[Sequence[Any]], signs: Sequence[str], uniforms: Sequ
         sums = not logarithmic(value) and logarithmic(at)
         require(sums, "the code rounds something else than a value plus noise")
         has_value = True
-    chain: list[list[str]] = []
-    sign: list[str] = []
-    while rows[at][0] != "LN":
-        rule, *parts = rows[at]
-        require(rule in ("NEG", "MUL", "DIV"), "the code rounds noise of unknown steps")
-        if rule == "NEG":
-            (at,) = parts
-            continue
-        kinds = [rows[part] for part in parts]
-        if rule == "MUL" and kinds[1][0] != "CONST" and not _is_one_of(kinds[1], signs):
-            parts, kinds = parts[::-1], kinds[::-1]
-        if rule == "MUL" and _is_one_of(kinds[1], signs):
-            sign.append(kinds[1][1])
-        else:
-            require(kinds[1][0] == "CONST", "the code rounds noise of unknown steps")
-            factor = number(kinds[1][1])
-            require(factor != 0, "the code multiplies or divides noise by 0")
-            if rule == "DIV" or abs(factor) != 1:
-                chain.append([rule, str(abs(factor))])
-        at = parts[0]
-    drawn = rows[rows[at][1]]
-    require(_is_one_of(drawn, uniforms) and len(sign) == 1, "noise has not one sign and uniform")
-    return has_value, chain, sign[0], drawn[1]
-
-
-def _is_one_of(row: Sequence[Any], names: Sequence[str]) -> bool:
-    return row[0] == "VAR" and row[1] in names
+    chain, sign, drawn = noise_chain(rows, at, lambda place: place, signs)
+    fresh = rows[drawn][0] == "VAR" and rows[drawn][1] in uniforms
+    require(fresh and len(sign) == 1, "noise has not one sign and uniform")
+    return has_value, [[rule, str(factor)] for rule, factor in chain], sign[0], rows[drawn][1]

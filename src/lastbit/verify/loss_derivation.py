@@ -22,7 +22,7 @@ from lastbit.verify.error_bounds.formats import (
 )
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS
 from lastbit.verify.language import expressions as ex
-from lastbit.verify.language.expressions import Expression
+from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.loss_rules import (
     JUDGEMENTS,
     LossRules,
@@ -32,7 +32,14 @@ from lastbit.verify.loss_rules import (
     side_names,
     text_of_steps,
 )
-from lastbit.verify.noise_shape import Following, Side, every_float, sides
+from lastbit.verify.noise_shape import (
+    Following,
+    Side,
+    Unrecognised,
+    every_float,
+    noise_chain,
+    sides,
+)
 from lastbit.verify.rounding import Setting, Ulps, setting_of, values_of
 from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
 from lastbit.verify.tracing.trace import Followed
@@ -189,7 +196,8 @@ def derived_sums(
 def _rules(
     programs: tuple[Expression, ...], found: Sequence[Side], setting: Setting, format: Binary
 ) -> LossRules:
-    chains = {_chain(programs[side.program], side.following) for side in found}
+    uniform = setting.uniform
+    chains = {_chain(programs[side.program], side, uniform, format) for side in found}
     if len(chains) != 1:
         raise NotCertified("AXUNIF: the two sides compute their noise by other steps; use the same")
     (chain,) = chains
@@ -205,9 +213,6 @@ def _rules(
             raise NotCertified(f"{rule}: the noise may underflow or overflow; change the unit")
     if max(map(abs, setting.values)) > format.largest / 4:
         raise NotCertified("ADD: a sum may overflow; change the unit")
-    for side in found:
-        _check_argument(side, setting.uniform, format)
-    uniform = setting.uniform
     full = isinstance(uniform, FullPrecision)
     strays = tuple(
         None if full and side.log[1] == 0 else abs(side.slope) * draw_error(uniform)
@@ -224,12 +229,14 @@ def _rules(
     )
 
 
-def _chain(program: Expression, following: Following) -> tuple[tuple[str, Fraction], ...]:
+def _chain(
+    program: Expression, side: Side, uniform: Uniform, format: Binary
+) -> tuple[tuple[str, Fraction], ...]:
     """The steps from the sum down to the logarithm, each with its number; signs left out."""
 
     def taken(node: Expression) -> Expression:
         while isinstance(node, ex.Piecewise):
-            middle = (following.interval[0] + following.interval[1]) / 2
+            middle = (side.interval[0] + side.interval[1]) / 2
             node = node.then if node.condition.holds(middle) else node.otherwise
         return node
 
@@ -245,47 +252,32 @@ def _chain(program: Expression, following: Following) -> tuple[tuple[str, Fracti
             "ADD: the value is computed with before the noise is added; add the noise to it as it "
             "is, or use certified_code"
         )
-    chain: list[tuple[str, Fraction]] = []
-    while not isinstance(noise, ex.Ln):
-        match noise:
-            case ex.Negate(argument=below):
-                pass
-            case (
-                ex.Multiply(left=ex.Constant(value=factor), right=below)
-                | ex.Multiply(left=below, right=ex.Constant(value=factor))
-            ) if factor:
-                chain += [("MUL", factor)] if abs(factor) != 1 else []
-            case ex.Divide(left=below, right=ex.Constant(value=factor)) if factor:
-                chain.append(("DIV", factor))
-            case _:
-                raise NotCertified(
-                    "MUL: the noise is not a product or quotient of ln(u) with numbers; write "
-                    "scale * math.log(u), or use certified_code"
-                )
-        noise = taken(below)
-    if not all(BINARY64.holds(factor) for _, factor in chain):
+    try:
+        chain, signs, argument = noise_chain(noise, taken)
+    except Unrecognised:
+        signs = [noise]
+    if signs:
+        raise NotCertified(
+            "MUL: the noise is not a product or quotient of ln(u) with numbers; write "
+            "scale * math.log(u), or use certified_code"
+        )
+    if not all(format.holds(factor) for _, factor in chain):
         raise NotCertified("MUL: a number of the noise is not a float; write it as one")
-    return tuple((rule, abs(factor)) for rule, factor in chain)
+    _check_argument(argument, side, uniform, format)
+    return tuple(chain)
 
 
-def _check_argument(side: Side, uniform: Uniform, format: Binary) -> None:
+def _check_argument(argument: Expression, side: Side, uniform: Uniform, format: Binary) -> None:
     """Refuse unless the argument of the logarithm is computed without rounding, for every draw.
 
     Theorem  a step alpha + beta u is a float if alpha and beta times the grid of the draws on its
              side are multiples of one power of two, and no more than 2**significand of it. A power
              of two times u is one for every float
     """
-    steps = side.following.steps
-    (place,) = (
-        below[0]
-        for node, below in zip(steps.expressions, steps.below, strict=True)
-        if isinstance(node, ex.Ln)
-        and (side.following.linear(below[0]).constant, side.following.linear(below[0]).slope)
-        == side.log[1:]
-    )
+    following = Following(table(argument), side.interval)
     grid = _grid(uniform, side.interval)
-    for index in steps.reached(place):
-        line = side.following.linear(index)
+    for index in range(len(following.steps.expressions)):
+        line = following.linear(index)
         if not line.slope and format.holds(line.constant):
             continue
         usual = _ONE <= abs(line.slope) <= power_of_two(64)  # nothing underflows
@@ -293,12 +285,7 @@ def _check_argument(side: Side, uniform: Uniform, format: Binary) -> None:
             continue
         unit = _common_unit(line.constant, line.slope * grid) if grid else _ZERO
         most = max(abs(line.at(end)) for end in side.interval)
-        if (
-            not line.is_line
-            or not usual
-            or not unit
-            or most > unit * power_of_two(format.significand)
-        ):
+        if not usual or not unit or most > unit * power_of_two(format.significand):
             raise NotCertified(
                 "LN: the argument of the logarithm is rounded for some draws; write log(u), "
                 "log(2 * u) below 1/2 and log(2 - 2 * u) above, or draw from a grid"

@@ -29,6 +29,7 @@ from lastbit.verify.error_bounds.formats import BINARY64, is_power
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.expressions import Expression
 from lastbit.verify.loss_rules import LossRules, Step, case_step
+from lastbit.verify.noise_shape import Unrecognised, noise_chain
 
 _REACH, _MOST_SHIFT, _MOST_STEP = 640, 32, 16  # times the scale
 _PRECISION = 128
@@ -59,45 +60,21 @@ def _has_logarithm(expression: Expression) -> bool:
 
 def chain_of(noise: Expression) -> tuple[list[tuple[str, Fraction]], str, str]:
     """The numbers of the noise, from the sum down, and the names of its uniform and sign."""
-    chain: list[tuple[str, Fraction]] = []
-    signs: list[str] = []
-    while not isinstance(noise, ex.Ln):
-        match noise:
-            case ex.Negate(argument=below):
-                pass
-            case (
-                ex.Multiply(left=ex.Variable(name=name), right=below)
-                | ex.Multiply(left=below, right=ex.Variable(name=name))
-            ) if name.endswith("_sign"):
-                signs.append(name)
-            case (
-                ex.Multiply(left=ex.Constant(value=factor), right=below)
-                | ex.Multiply(left=below, right=ex.Constant(value=factor))
-            ):
-                chain += [("MUL", factor)] if abs(factor) != 1 else []
-            case ex.Divide(left=below, right=ex.Constant(value=factor)):
-                chain.append(("DIV", factor))
-            case _:
-                raise _refused(
-                    "rounds noise that is no logarithm times numbers and a sign",
-                    "write run.sign() * (scale * run.ln(run.uniform()))",
-                )
-        noise = below
-    drawn = noise.argument
-    fresh = isinstance(drawn, ex.Variable) and drawn.name.endswith("_uniform")
-    if not fresh or len(signs) != 1:
-        raise _refused(
-            "rounds noise without one fair sign, or a logarithm of something else than a uniform",
-            "write run.sign() * (scale * run.ln(run.uniform()))",
-        )
-    assert isinstance(drawn, ex.Variable)
+    remedy = "write run.sign() * (scale * run.ln(run.uniform()))"
+    try:
+        chain, signs, drawn = noise_chain(noise)
+    except Unrecognised as found:
+        raise _refused(f"rounds {found}", remedy) from None
+    names = [one.name for one in (drawn, *signs) if isinstance(one, ex.Variable)]
+    if len(names) != 2 or not names[0].endswith("_uniform") or not names[1].endswith("_sign"):
+        problem = "rounds noise without one fair sign, or a logarithm of what is no uniform"
+        raise _refused(problem, remedy)
     size = Fraction(1)
     for rule, factor in reversed(chain):
-        usual = factor and BINARY64.holds(factor)
-        size *= (abs(factor) if rule == "MUL" else 1 / abs(factor)) if usual else 0
-        if not _SMALLEST <= size <= _LARGEST:
+        size *= factor if rule == "MUL" else 1 / factor
+        if not BINARY64.holds(factor) or not _SMALLEST <= size <= _LARGEST:
             raise _refused("has noise times a number that is no usual float", "write it as a float")
-    return [(rule, abs(factor)) for rule, factor in chain], drawn.name, signs[0]
+    return chain, names[0], names[1]
 
 
 def scale_of(draw: Mapping[str, Any]) -> Fraction:
