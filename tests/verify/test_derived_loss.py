@@ -15,12 +15,12 @@ import pytest
 from lastbit.checker import loss_rules, problem_of
 from lastbit.checker.dispatch import check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified
-from lastbit.exact import ln
+from lastbit.exact import Ball, ln
 from lastbit.mechanisms.snapping import snapped
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.report import certificate_latex, certificate_page
 from lastbit.report.claims import claim_of
-from lastbit.verify import BINARY16, certified_code, derived_loss, digest
+from lastbit.verify import BINARY16, certified_code, derived_loss, digest, exact_law
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.loss_derivation import DerivedLoss, derived_sums
 from lastbit.verify.loss_rules import JUDGEMENTS, LossRules
@@ -191,6 +191,33 @@ def test_right_programs_are_derived_and_checked(name):
     assert found.ideal < found.epsilon <= general.epsilon
     assert found.epsilon == max(loss for _, _, loss in found.outputs)
     assert isinstance(found.guarantee, PureDP)
+
+
+PAIRS = [
+    ("rounded_laplace", (0.1, 1.1)),
+    late("rounded_laplace", (-7.9, -6.9)),
+    late("rounded_laplace", (8.0, 7.0)),
+    late("by_tenths", (0.05, -0.95)),
+    late("by_tenths", (-3.3, -2.3)),
+    ("two_sided", (0.25, 1.25)),
+    late("two_sided", (-8.0, -7.0)),
+    late("two_sided", (6.7, 7.7)),
+]
+
+
+@pytest.mark.parametrize(("name", "pair"), PAIRS)
+def test_no_output_of_the_running_code_loses_more_than_its_bound(name, pair):
+    """By exact laws in binary64, output by output; math.log is within 1 ulp."""
+    code, signs = Code(f"tests.verify.derived_code:{name}"), (-1, 1)
+    runs = derived_loss(code, sensitivity=1).outputs
+    one_uniform = name == "two_sided"
+    how: dict[str, Any] = {"signs": None if one_uniform else signs, "probes": 0}
+    laws = [exact_law(code, value, **how) for value in pair]
+    for output in laws[0].outputs:
+        here = Fraction(output)
+        _, _, bound = min(runs, key=lambda run: max(run[0] - here, here - run[1]))
+        ratio = laws[0].probability(output) / laws[1].probability(output)
+        assert abs(Ball.of(ratio, precision=200).log()) <= bound
 
 
 @pytest.mark.thinned(one_in=6)
