@@ -201,7 +201,7 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
         case "coupling":
-            rounded = any(draw["law"] == "rounded" for draw in claim["draws"])
+            rounded = any(draw["law"] == "rounded" for draw in claim.get("draws", ()))
             about = _FOLLOWED if claim["code"] else _STEPS
             return (*_COUPLING, *((_LOGARITHMS,) if rounded else ()), about)
         case "gaussian":
