@@ -11,6 +11,7 @@ from typing import Any
 from lastbit.checker.numbers import digest
 from lastbit.verify.coupling import coupled
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
+from lastbit.verify.rounded_code import derived_loss
 from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_loss
@@ -20,10 +21,19 @@ from lastbit.verify.snapping import snapping_bound
 from lastbit.verify.tracing.trace import trace
 from tests.mutants import replaced
 from tests.verify.coupled_code import noisy_max
+from tests.verify.derived_code import two_sided
+from tests.verify.logarithm_programs import snapped_threshold
 from tests.verify.rounding_examples import one_uniform, with_sign
 
-KINDS = ("snapping", "rounding", "law", "refutation", "error-bound", "infinite-law", "query")
-SHOWN = (*KINDS, "coupling")  # whose numbers may be changed into those of another proof
+KINDS = (
+    *("snapping", "rounding", "law", "refutation", "error-bound", "infinite-law", "query"),
+    "derivation",
+)
+SHOWN = (
+    *KINDS,
+    "coupling",
+    "by-logarithms",
+)  # whose numbers may be changed into those of another proof
 SNAPPED = "lastbit.mechanisms.snapping:snapped"
 
 Certificate = dict[str, Any]
@@ -64,6 +74,10 @@ def _made(kind: str) -> Certificate:
             found = refute(code, 0.0, 1.0, uniform=Grid(53, first=1), signs=None, tries=5)
             assert found is not None
             return found.certificate(code)
+        case "derivation":
+            return derived_loss(two_sided, sensitivity=1).certificate()
+        case "by-logarithms":
+            return coupled(snapped_threshold, inputs=1, epsilon=2).certificate()
         case "coupling":
             return coupled(noisy_max, inputs=2, epsilon=1).certificate()
         case _:

@@ -321,7 +321,7 @@ def test_a_shipped_function_with_its_parameters() -> None:
              "--inputs", "0", "1"),
             "--inputs or --split",
         ),
-        (("foo", "--epsilon", "1"), "or say gaussian, polar, polar-laplace, program, ro"),
+        (("foo", "--epsilon", "1"), "or say cases, gaussian, polar, polar-laplace, pr"),
         (("polar", "sketches:one_logarithm", "--grid", "1", *SQUARE), "made of one logarithm"),
         (("polar", "sketches:place", "--grid", "1", *SQUARE), "takes other inputs than u, v, w"),
         (("polar", "sketches:absent", "--grid", "1", *SQUARE), "is not there"),
@@ -390,6 +390,30 @@ def test_arguments_may_have_any_names() -> None:
         assert isinstance(found, Loaded) and found.signs == (-1, 1)
         assert found(1.0, 1.0, -1) == 1.0
         assert loaded("sketches:coin", {}).signs is None
+
+
+def test_cases_of_code_with_a_loss_for_each_output(folder: Path) -> None:
+    text = "min(max(1.0 * round(min(max(value, -64.0), 64.0) + sign * math.log(u)), -64.0), 64.0)"
+    (folder / "snap_sketch.py").write_text(
+        f"import math\n\n\ndef snapped(value, u, sign):\n    return {text}\n"
+    )
+    code = ("cases", "snap_sketch:snapped", "--ln-ulps", "1/2")
+    files = ("--certificate", "c.json", "--html", "c.html", "--latex", "c.tex")
+    words = judged(0, *code, "--epsilon", "1.01", *files)
+    assert "CERTIFIED ε ≤ 1 + 3.12" in words and "loss of -63 to 63" in words
+    assert problem_of(read("c.json")) is None
+    assert "u ∈ [G(x - a), G(x - b))" in Path("c.html").read_text("utf-8")
+    assert r"\textsc{Axunif}" in Path("c.tex").read_text("utf-8")
+    assert "widen the noise, or promise more" in judged(1, *code, "--epsilon", "1")
+    for bad, remedy in (
+        (("--epsilon", "-1"), "above 0"),
+        (("--epsilon", "2", "--sensitivity", "0"), "above 0"),
+        (("--epsilon", "2", "--uniform", "grid53"), "AXUNIF: the uniform is too coarse"),
+        (("--epsilon", "2", "--region", "-3", "3"), "clamps its result to another region"),
+        (("--epsilon", "2", "--ln-ulps", "1/8"), "LN: the rule is for logarithms"),
+    ):
+        assert remedy in refused("verify", *code, *bad)
+    assert "is not there" in refused("verify", "cases", "snap_sketch:no", "--epsilon", "1")
 
 
 # ---------------------------------------------------------------- shipped mechanisms

@@ -24,7 +24,7 @@ from lastbit.checker.numbers import Rejected, digest
 from lastbit.checker.steps import Graph, run_steps
 from lastbit.errors import LastbitError
 from lastbit.verify.declared import declared_certificate
-from lastbit.verify.rounded_code import certified_code, certified_function
+from lastbit.verify.rounded_code import certified_code, certified_function, derived_loss
 from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
@@ -55,6 +55,9 @@ QUERY = Query(function=mean, ranges={"a": (0, 1), "b": (0, 1)})
 KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "mechanism": lambda: whole("with_globals"),
     "numpy": lambda: whole("textbook"),
+    "derivation": lambda: derived_loss(
+        Code("tests.verify.right_code:with_globals"), sensitivity=1
+    ).certificate(),
     "helper": lambda: whole("through_module"),
     "noise": lambda: rounding_certificate(with_sign, query=QUERY, **SETTING).certificate(),
     "declared": lambda: declared_certificate(
@@ -96,7 +99,7 @@ def others(value: Any) -> list[Any]:
 def problem(mutant: dict[str, Any]) -> str | None:
     """As `problem_of`, without the proof, which says nothing of the record."""
     try:
-        checker.check_records(mutant["claim"], mutant["body"]["query"])
+        checker.check_records(mutant["claim"], mutant["body"].get("query"))
         checker.check_code(mutant["claim"])
     except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as rejected:
         return str(rejected)

@@ -16,7 +16,9 @@ from lastbit.checker import snapping as checker
 from lastbit.checker.numbers import Rejected, number
 from lastbit.checker.snapping import check_snapping
 from lastbit.errors import NotCertified
-from lastbit.verify.snapping import CASES, SnappingBound, _Derivation, snapping_bound
+from lastbit.verify import snapping
+from lastbit.verify.loss_rules import LossRules
+from lastbit.verify.snapping import CASES, SnappingBound, snapping_bound
 
 PARAMETERS = [(1, 64, "binary64"), (0.7, 32, "binary64"), (1, 1024, "binary64"), (1, 4, "binary16")]
 
@@ -186,22 +188,26 @@ def issues(bound: SnappingBound, derivation: Any) -> bool:
         return False
 
 
-def test_mutant_half_of_eta():
+def test_mutant_half_of_eta(monkeypatch):
     honest = snapping_bound(epsilon=0.7, bound=32)
-    finer = _Derivation(honest.epsilon, honest.bound, 54, -1022).whole()
+    monkeypatch.setattr(snapping, "FORMATS", {"binary64": (54, -1022)})
+    finer = snapping._derivation(honest.epsilon, honest.bound, "binary64")
+    monkeypatch.undo()
     assert issues(honest, honest.derivation)
     assert not issues(honest, finer)
 
 
 def test_mutant_smaller_domain():
     honest = snapping_bound(epsilon=0.7, bound=32)
-    smaller = _Derivation(honest.epsilon, Fraction(16), 53, -1022).whole()
+    smaller = snapping._derivation(honest.epsilon, Fraction(16), "binary64")
     assert not issues(honest, smaller)
 
 
-def test_mutant_wider_exponents():
+def test_mutant_wider_exponents(monkeypatch):
     honest = snapping_bound(epsilon=1, bound=1024)
-    wider = _Derivation(honest.epsilon, honest.bound, 53, -4000).whole()
+    monkeypatch.setattr(snapping, "FORMATS", {"binary64": (53, -4000)})
+    wider = snapping._derivation(honest.epsilon, honest.bound, "binary64")
+    monkeypatch.undo()
     assert wider["delta"] == 0
     assert not issues(honest, wider)
 
@@ -211,11 +217,11 @@ def test_mutant_rules(wrong, monkeypatch):
     """A producer that forgets a part of the proof, consistently, is not believed."""
     honest = snapping_bound(epsilon=0.7, bound=32)
     if wrong == "amplification":
-        monkeypatch.setattr(_Derivation, "_cell", lambda self, reach, growth: self._tail(reach))
+        monkeypatch.setattr(LossRules, "cell", lambda self, reach, growth: self.tail(reach))
     elif wrong == "mode":
-        monkeypatch.setattr(_Derivation, "_over", lambda self, reach, growth: self._half(reach))
+        monkeypatch.setattr(LossRules, "over", lambda self, reach, growth: self.half(reach))
     else:  # the edges do not move at all
-        monkeypatch.setattr(_Derivation, "_half_ulp", lambda self, number: Fraction(0))
+        monkeypatch.setattr(LossRules, "half_ulp", lambda self, number: Fraction(0))
     with pytest.raises(NotCertified):
         snapping_bound(epsilon=0.7, bound=32)
     assert issues(honest, honest.derivation)
@@ -280,5 +286,5 @@ def test_it_shares_nothing_with_the_producer():
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     imported = {n.module for n in found if n.level == 0}
     imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    assert {n.module for n in found if n.level == 1} == {"intervals", "numbers"}
-    assert imported == {"__future__", "collections.abc", "fractions", "math", "typing"}
+    assert {n.module for n in found if n.level == 1} == {"intervals", "loss_rules", "numbers"}
+    assert imported == {"__future__", "fractions", "math"}

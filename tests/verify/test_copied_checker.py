@@ -1,6 +1,7 @@
 """The checker's folder, copied to a place where there is no lastbit, checks every kind alone."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from lastbit.verify.running.uniforms import Grid
 from tests.verify.test_check_composition import produced
 from tests.verify.test_two_sides import (
     declared_noise,
+    derivation,
     drawn_noise,
     error_bound,
     release_of,
@@ -57,10 +59,15 @@ def test_every_kind_is_checked_and_a_changed_digit_is_refused(copied, monkeypatc
     (copied / "toy.py").write_text(TOY, "utf-8")
     monkeypatch.syspath_prepend(str(copied))
     toy = Code("toy:noise")
+
+    def unnamed(value, u, sign):
+        return min(max(0.25 * round((value + sign * math.log(u)) / 0.25), -4.0), 4.0) + 0.0
+
     found = {
         "law": exact_loss(toy, 0.0, 1.0, uniform=Grid(8, first=1), signs=None).certificate(toy),
         "error-bound": error_bound(),
         "snapping": snapping_bound(),
+        "derivation": derivation(unnamed),
         "noise": drawn_noise(),
         "declared": declared_noise(),
         "release": release_of(),

@@ -383,7 +383,9 @@ def test_a_refused_attribute_says_which_can_be_called():
             noisy.append(query + run.laplace(1))
         run.emit(run.largest(noisy))
 
-    with pytest.raises(Untraceable, match=r"asks for \.append; call run\.emit, run\.laplace, "):
+    with pytest.raises(
+        Untraceable, match=r"asks for \.append; call run\.clamp, run\.emit, run\.laplace, "
+    ):
         coupled(appended, inputs=2, epsilon=1)
 
 

@@ -123,6 +123,10 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "snapping",
         lambda: verify.snapping_bound(epsilon=1, bound=2),
     ),
+    "verify/loss_derivation.py:statement": (
+        "derivation",
+        lambda: verify.derived_loss(rounded, sensitivity=1),
+    ),
     "verify/rounding.py:statement": (
         "rounding",
         lambda: verify.rounding_certificate(noise, **SETTING),
@@ -188,6 +192,8 @@ BOUNDS: dict[str, Callable[[], Any]] = {
     ),
     "rounding_certificate": WAYS["verify/rounding.py:statement"][1],
     "snapping_bound": WAYS["verify/snapping.py:statement"][1],
+    "derived_loss": WAYS["verify/loss_derivation.py:statement"][1],
+    "derived_sums": WAYS["verify/loss_derivation.py:statement"][1],
 }
 # named so, and no certificate: what they return has no digest, no kind and nothing to check
 FIGURES = {
@@ -286,7 +292,10 @@ def test_nothing_leaves_that_the_checker_rejects(name, monkeypatch):
 
 def test_the_public_functions_that_return_a_bound_are_listed():
     """By their annotations: whatever returns an analysis with a method certificate()."""
-    with_one = {"RoundingAnalysis", "DeclaredAnalysis", "PolarAnalysis", "SnappingBound"}
+    with_one = {
+        *("RoundingAnalysis", "DeclaredAnalysis", "DerivedLoss"),
+        *("PolarAnalysis", "SnappingBound"),
+    }
     found = set()
     for name, node in functions():
         public = name.startswith("verify/") and not node.name.startswith("_")

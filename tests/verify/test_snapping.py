@@ -3,26 +3,24 @@
 import math
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
-from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from flint import arb
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import Ball, arb_of, ends, working_precision
+from lastbit.exact.ball import Ball, arb_of, working_precision
 from lastbit.mechanisms.snapping import overhead
 from lastbit.privacy.guarantees import ApproxDP, PureDP
+from lastbit.verify.loss_rules import Step
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
-from lastbit.verify.snapping import CASES, FORMATS, Step, snapping_bound
+from lastbit.verify.snapping import CASES, FORMATS, snapping_bound
 from tests.evidence import late
+from tests.verify.laws16 import HALF, inputs, laws_of, logarithms, worst_losses
 
 ETA = Fraction(1, 2**53)
 ETA16 = Fraction(1, 2**11)
-HALF = np.float16
 
 
 def snapping(epsilon: float, bound: float) -> Code:
@@ -32,87 +30,26 @@ def snapping(epsilon: float, bound: float) -> Code:
 # ---------------------------------------------------------------- binary16, every pair of inputs
 
 
-@cache
-def uniforms() -> np.ndarray:
-    """Every binary16 from the least normal number up to below 1."""
-    return np.arange(0x0400, 0x3C00, dtype=np.uint16).view(HALF)
-
-
-@cache
-def logarithms() -> np.ndarray:
-    """Correctly rounded: both ends of a ball round to the same binary16."""
-    rounded = []
-    with working_precision(120):
-        for u in uniforms().tolist():
-            low, high = (HALF(float(end)) for end in ends(arb(u).log()))
-            assert low == high
-            rounded.append(low)
-    return np.array(rounded, HALF)
-
-
-def inputs(bound: np.float16) -> np.ndarray:
-    magnitudes = np.arange(0, 0x7C00, dtype=np.uint16).view(HALF)
-    magnitudes = magnitudes[magnitudes <= bound]
-    return np.concatenate([-magnitudes[:0:-1], magnitudes])
-
-
 def released(x, noise, grid, bound):
     noisy = x + noise
     assert noisy.dtype == HALF
     return np.clip(np.rint(noisy / grid) * grid, -bound, bound)
 
 
-def first_index(holds, size, count):
-    """For each of `size` inputs the least index at which a condition, once true, stays true."""
-    low, high = np.zeros(size, int), np.full(size, count)
-    while (low < high).any():
-        middle = (low + high) // 2
-        true = holds(np.minimum(middle, count - 1))
-        high = np.where((low < high) & true, middle, high)
-        low = np.where((low < high) & ~true, middle + 1, low)
-    return low
-
-
 def laws16(epsilon: float, bound: float, ln: np.ndarray):
     """The inputs, and for each output its probability times 2 for every input; exact in doubles."""
     e, b = HALF(epsilon), HALF(bound)
     grid = HALF(2.0 ** -math.floor(math.log2(epsilon)))
-    x, y = inputs(b), ln / e
-    below = np.concatenate([[0.0], uniforms()[1:].astype(float), [1.0]])  # P(index < i)
+    x = inputs(b)
     cells = math.ceil(bound / float(grid))
     outputs = [float(np.clip(k * grid, -b, b)) for k in range(-cells, cells + 1)]
-    reached = [np.full(len(x), 2.0)]
-    for output in outputs[1:]:
-        up = first_index(lambda i, o=output: released(x, y[i], grid, b) >= o, len(x), len(y))
-        down = first_index(lambda i, o=output: released(x, -y[i], grid, b) < o, len(x), len(y))
-        reached.append(1 - below[up] + below[down])
-    reached.append(np.zeros(len(x)))
-    return x.astype(float), [one - two for one, two in pairwise(reached)]
-
-
-def greatest_within_one(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """For each input the greatest value among inputs at most 1 away (a table of powers of two)."""
-    first, last = np.searchsorted(x, x - 1, "left"), np.searchsorted(x, x + 1, "right")
-    tables = [values]
-    while 2 ** len(tables) <= len(x):
-        half = 2 ** (len(tables) - 1)
-        tables.append(np.maximum(tables[-1][:-half], tables[-1][half:]))
-    level = np.frexp(last - first)[1] - 1
-    found = np.empty(len(x))
-    for k in np.unique(level):
-        at = level == k
-        found[at] = np.maximum(tables[k][first[at]], tables[k][last[at] - 2**k])
-    return found
+    laws = laws_of(x, ln / e, outputs, lambda x, noise: released(x, noise, grid, b))
+    return x.astype(float), laws
 
 
 def worst16(epsilon: float, bound: float, ln: np.ndarray | None = None) -> float:
-    """The greatest loss over every output and every pair of binary16 inputs at most 1 apart.
-
-    Logarithms in doubles are off by far less than what the tests compare: parts of 2**-11.
-    """
-    x, probabilities = laws16(epsilon, bound, logarithms() if ln is None else ln)
-    assert all(p.min() > 0 for p in probabilities)
-    return max(float(np.log(greatest_within_one(x, p) / p).max()) for p in probabilities)
+    """The greatest loss over every output and every pair of binary16 inputs at most 1 apart."""
+    return max(worst_losses(*laws16(epsilon, bound, logarithms() if ln is None else ln)))
 
 
 PAIRS16 = [

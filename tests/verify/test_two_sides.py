@@ -26,12 +26,14 @@ from lastbit.checker import (
     error_bound as errors,
     intervals as floats,
     law,
+    loss_derivation as derived,
     problem_of,
     release,
     rounding,
     shape,
     snapping,
 )
+from lastbit.checker.loss_rules import Noise
 from lastbit.checker.numbers import digest
 from lastbit.errors import NotCertified
 from lastbit.privacy import ADD_REMOVE, ZCDP, ApproxLoss, LaplaceLoss, ThresholdLoss
@@ -41,6 +43,7 @@ from lastbit.verify import (
     composition as composed,
     declared,
     direction as following,
+    loss_derivation as deriving,
     noise_shape,
     rounded_code,
     rounding as prover,
@@ -49,6 +52,7 @@ from lastbit.verify import (
 from lastbit.verify.error_bounds import rules, semantics
 from lastbit.verify.error_bounds.formats import BINARY16, Binary
 from lastbit.verify.language.expressions import Add, Variable
+from lastbit.verify.loss_rules import LossRules
 from lastbit.verify.running import law as laws, witness
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
@@ -111,6 +115,27 @@ def refutation() -> Certificate:
 
 def snapping_bound(**changes: Any) -> Certificate:
     return snapped.snapping_bound(**dict(epsilon=0.75, bound=64) | changes).certificate()
+
+
+def by_tenths(value: float, u: float, sign: float) -> float:
+    return min(max(0.1 * round((value + sign * 0.7 * math.log(u)) / 0.1), -4.0), 4.0) + 0.0
+
+
+def far_out(value: float, u: float, sign: float) -> float:
+    return min(max(1.0 * round(value + sign * math.log(u)), -512.0), 512.0) + 0.0
+
+
+def from_one(value: float, u: float, sign: float) -> float:
+    """With every float u the difference is rounded."""
+    return min(max(0.25 * round((value + sign * math.log(1 - u)) / 0.25), -4.0), 4.0) + 0.0
+
+
+def derivation(code: Callable[..., Any] = rounded, **settings: Any) -> Certificate:
+    return rounded_code.derived_loss(code, sensitivity=1, **settings).certificate()
+
+
+def shorter(true: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: true(*given)[:-1]
 
 
 def drawn_noise(noise: Callable[..., Any] = one_uniform, **changes: Any) -> Certificate:
@@ -589,30 +614,86 @@ FAULTS = (
     Fault(
         "snapping",
         "no distance between uniforms",
-        wrong(snapped._Derivation, "_least_uniform", without_next),
-        wrong(snapping._Rules, "next", without_next),
+        wrong(LossRules, "least_uniform", without_next),
+        wrong(Noise, "uniforms", without_next),
         snapping_bound,
     ),
     Fault(
         "snapping",
         "half the rounding of an edge",
-        wrong(snapped._Derivation, "_half_ulp", HALF),
-        wrong(snapping, "_half_ulp", HALF),
+        wrong(LossRules, "half_ulp", HALF),
+        wrong(Noise, "half_ulp", HALF),
         snapping_bound,
     ),
     Fault(
         "snapping",
         "falling probabilities not counted",
-        wrong(snapped, "_case", up_only),
-        wrong(snapping, "_case", up_only),
+        wrong(snapped, "case_step", up_only),
+        wrong(snapping, "case", up_only),
         snapping_bound,
     ),
     Fault(
         "snapping",
         "the least uniform not paid for",
-        wrong(snapped._Derivation, "_range", without_delta),
-        wrong(snapping._Rules, "range", without_delta),
+        wrong(LossRules, "range", without_delta),
+        wrong(Noise, "range", without_delta),
         partial(snapping_bound, epsilon=1, bound=8, format="binary16"),
+    ),
+    Fault(
+        "derivation",
+        "no distance between uniforms",
+        wrong(LossRules, "least_uniform", without_next),
+        wrong(Noise, "uniforms", without_next),
+        derivation,
+    ),
+    Fault(
+        "derivation",
+        "half the rounding of an edge",
+        wrong(LossRules, "half_ulp", HALF),
+        wrong(Noise, "half_ulp", HALF),
+        derivation,
+    ),
+    Fault(
+        "derivation",
+        "falling probabilities not counted",
+        wrong(deriving, "case_step", up_only),
+        wrong(derived, "case", up_only),
+        derivation,
+    ),
+    Fault(
+        "derivation",
+        "the least uniform not paid for",
+        wrong(LossRules, "range", without_delta),
+        wrong(Noise, "range", without_delta),
+        partial(derivation, far_out),
+    ),
+    Fault(
+        "derivation",
+        "a draw off by a millionth of its error",
+        wrong(deriving, "draw_error", MILLIONTH),
+        wrong(derived, "draw_error", MILLIONTH),
+        partial(derivation, uniform=Grid(53, offset=1)),
+    ),
+    Fault(
+        "derivation",
+        "a chain that forgets its last number",
+        wrong(deriving, "_chain", shorter),
+        wrong(derived, "_chain", shorter),
+        derivation,
+    ),
+    Fault(
+        "derivation",
+        "no error of the quotient",
+        wrong(prover, "quotient_error", zero),
+        wrong(derived, "quotient_error", zero),
+        partial(derivation, by_tenths),
+    ),
+    Fault(
+        "derivation",
+        "an argument that is rounded",
+        wrong(deriving, "_check_argument", nothing),
+        wrong(derived, "_check_argument", nothing),
+        partial(derivation, from_one),
     ),
     drawn(
         "a draw off by a millionth of its error",
@@ -872,6 +953,7 @@ def test_the_table_has_every_kind_of_certificate():
         "law",
         "refutation",
         "snapping",
+        "derivation",
         "rounding",
         "release",
         "answer",

@@ -2,10 +2,10 @@
 
 The claim has the program as a tree: comparisons of sums, choices of a largest, and leaves with what
 is put out; its draws; how inputs of neighbours differ; and epsilon and delta. If it names code, the
-code is imported, screened as all code is (`code.py`: but for the four methods of what it draws
-from), followed here on marks, and must have that tree; then it is run on floats, and must put out
-what the tree says. The body gives, for each leaf and each draw, by how much the draw of the second
-run is shifted against that of the first.
+code is imported, screened as all code is (`code.py`: but for the methods of what it draws from),
+followed here on marks, and must have that tree; then it is run on floats, and must put out what the
+tree says. The body gives, for each leaf and each draw, by how much the draw of the second run is
+shifted against that of the first.
 
 * EXACT. Inputs, constants and draws are multiples of the grid, a power of two, and no sum exceeds
   2**53 of it, as long as no draw exceeds the cap: so binary64 computes every sum exactly, and
@@ -25,11 +25,15 @@ run is shifted against that of the first.
 So P(first run ends in the leaf with output o) <= exp(cost) P(second run does); summed over the
 leaves that put out o, this is the claim (Barthe and others 2016: pointwise coupling).
 
+* DRAW, RELEASE. Noise by a logarithm that is rounded is a draw, shifted at a further cost; a sum of
+  inputs that is rounded with its noise is one that stays as it is (`rounded_draws.py`).
+
 * UNIFORM. Where all draws are uniform on (0, 1), themselves compared with numbers (a sum with a
   draw would be rounded), and inputs have finitely many values for which every step of every sum is
   a float, P(u < p) = p gives both laws, and their ratios are compared.
 
-A mark knows + and -, negation and comparisons, and refuses all else: to be equal, a truth value, an
+A mark knows + and -, negation and comparisons; products, quotients and logarithms only until they
+are rounded, which makes a draw of them. It refuses all else: to be equal, a truth value, an
 index, a text. Screened code can do nothing else to a float without an error (`code.py`); lists of
 numbers it compares by identity first, which is equality for floats that are not NaN. So the code
 does with floats what it does with marks, and the runs on floats only try that.
@@ -51,7 +55,9 @@ from typing import Any, TypeAlias
 
 from .code import imported, running_code, screened
 from .intervals import is_power_of_two
+from .loss_rules import of, require_same
 from .numbers import Json, Rejected, exp_bounds, ln_bounds, number, require
+from .rounded_draws import MOST_SHIFT, chain_in, rounded_draw
 
 Form: TypeAlias = dict[str, Fraction]
 """A sum of multiples of inputs and draws, and of 1 under the name of nothing."""
@@ -63,7 +69,7 @@ _CLAIM = frozenset({
 _WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"each": (0,), "one": (0,), "same": (1, -1)}  # 0: inputs may differ either way
 )
-_METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
+_METHODS = frozenset({"laplace", "uniform", "sign", "ln", "round_to", "clamp", "emit", "largest"})
 _LIBRARIES = ("built-in builtins.", "built-in math.", "built-in fractions.", "function ")
 _MOST_LEAVES = 1 << 12
 _FARTHEST = Fraction(1000)
@@ -108,7 +114,8 @@ def check_coupling_steps(claim: Json, body: Json) -> None:
         require(set(body) == set(), "there is a part too many")
         _check_uniform(claim, draws, leaves)
     else:
-        require(set(body) == {"cap", "shifts"}, "a part is missing or unknown")
+        derived = {"losses"} if any(draw["law"] == "rounded" for draw in draws.values()) else set()
+        require(set(body) == {"cap", "shifts"} | derived, "a part is missing or unknown")
         _check_shifts(claim, body, draws, leaves)
 
 
@@ -189,13 +196,33 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
     lengths = (bound, cap, apart)
     require(all((x / grid).denominator == 1 and x > 0 for x in lengths), "a length is off the grid")
     require(claim["values"] is None, "inputs of finitely many values need uniform draws")
-    scales = {}
+    scales, rounded = {}, {}
     for name, draw in draws.items():
+        if draw["law"] == "rounded":
+            rounded[name] = rounded_draw(draw, cap)
+            scales[name] = rounded[name].scale
+            on = (rounded[name].step / grid).denominator == 1
+            require(on, "ROUND: a step is not a multiple of the grid")
+            continue
         require(set(draw) == {"name", "law", "scale"}, "a draw has a part too many or too few")
         require(draw["law"] == "laplace", "the law of a draw is unknown")
         scales[name] = number(draw["scale"])
         require(scales[name] > 0, "a scale is not above 0")
     inputs = list(claim["inputs"])
+    released: dict[str, Form] = {}
+    excess, sizes = dict.fromkeys(draws, Fraction(0)), dict.fromkeys(draws, Fraction(0))
+    for name, draw_ in rounded.items():
+        if draw_.rows is not None:
+            within = dict.fromkeys(inputs, bound)
+            form = _exact(draw_.rows, frozenset(inputs), within, grid)
+            released[name] = {key: share for key, share in form.items() if key}
+            sizes[name] = sum((abs(x) * (bound if n else 1) for n, x in form.items()), Fraction(0))
+            if draw_.clamp is not None:
+                sizes[name] = min(sizes[name], max(map(abs, draw_.clamp)))
+        loss = draw_.loss(cap, sizes[name])
+        require_same(body["losses"].get(name), loss)
+        excess[name] = of(loss, "excess")
+    require(set(body.get("losses", {})) == set(rounded), "a loss is of no draw")
     known = frozenset({*inputs, *draws})
     ends = list(product(_WAYS[claim["neighbours"]], leaves))
     require(len(body["shifts"]) == len(ends), "an end has no shifts")
@@ -212,8 +239,13 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
         wide = max(shares, default=Fraction(0)) if together else sum(shares, Fraction(0))
         return form.get("", Fraction(0)) + apart * wide
 
+    def price(moved: Mapping[str, Fraction]) -> Fraction:
+        costs = (size / scales[name] + excess[name] for name, size in moved.items() if size)
+        return sum(costs, Fraction(0))
+
     for (way, leaf), written in zip(ends, body["shifts"], strict=True):
         require(set(written) <= set(draws), "something else than a draw is shifted")
+        require(not set(written) & set(released), "a sum that was rounded is shifted")
         shifts = {}
         for name, parts in written.items():
             shift = {key: number(text) for key, text in parts.items()}
@@ -221,17 +253,33 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             lattice = (shift.get("", Fraction(0)) / grid).denominator == 1
             whole = all(share.denominator == 1 for key, share in shift.items() if key)
             require(lattice and whole, "a shift is off the grid")
+            if name in rounded and shift:
+                unit = rounded[name].step
+                parts_ = (x * (grid if key else 1) / unit for key, x in shift.items())
+                require(all(x.denominator == 1 for x in parts_), "DRAW: a shift is off its step")
             shifts[name] = shift
         reach = {name: max(most(s, way), most(_minus(s), way)) for name, s in shifts.items()}
+        # what is neither compared nor put out may be drawn apart in the two runs
+        seen = {
+            row[1]
+            for rows in (*leaf.emitted, *(part for one in leaf.asked for part in one[:2]))
+            for row in rows
+            if row[0] == "VAR"
+        }
+        stays = {name: form for name, form in released.items() if name in seen}
+        moves = {name: max(most(f, way), most(_minus(f), way)) for name, f in stays.items()}
+        far = {**reach, **moves}
+        near = all(far[name] <= MOST_SHIFT * scales[name] for name in rounded if name in far)
+        require(near, "DRAW: a shift is beyond 32 scales")
         if together:  # the inputs differ in one place: the worst place, and the worst sign
             places = [{key: side * apart} for key in inputs for side in (1, -1)]
-            costs = [
-                sum((abs(_at(s, at)) / scales[name] for name, s in shifts.items()), Fraction(0))
+            sizes_at = [
+                {name: abs(_at(form, at)) for name, form in {**shifts, **stays}.items()}
                 for at in places
             ]
-            cost = max(costs, default=Fraction(0))
+            cost = max(map(price, sizes_at), default=Fraction(0))
         else:
-            cost = sum((reach[name] / scales[name] for name in shifts), Fraction(0))
+            cost = price(far)
         require(cost <= epsilon, "a coupling costs more than epsilon")
 
         def moved(form: Form, shifts: Mapping[str, Form] = shifts) -> Form:
@@ -241,7 +289,9 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             return total
 
         limits = dict.fromkeys(inputs, bound)
-        limits |= {name: cap + reach.get(name, Fraction(0)) for name in draws}
+        for name in draws:
+            own = rounded[name].cap(cap) + 2 * rounded[name].step if name in rounded else cap
+            limits[name] = sizes[name] + own + reach.get(name, Fraction(0))
         for left, right, relation in leaf.asked:
             one, two = (_exact(rows, known, limits, grid) for rows in (left, right))
             change = moved(added(one, two, -1))
@@ -254,9 +304,12 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             still = not moved(_exact(rows, known, limits, grid))
             require(still, "what is put out may differ in the second run")
             require(_unsigned(rows, inputs), _SIGNED)
-    beyond = sum(
-        (2 * exp_bounds(-min(cap / scale, _FARTHEST))[1] for scale in scales.values()), Fraction(0)
-    )
+    beyond = Fraction(0)
+    for name, scale in scales.items():
+        if name in rounded:
+            beyond += rounded[name].beyond(cap, body["losses"][name])
+        else:
+            beyond += 2 * exp_bounds(-min(cap / scale, _FARTHEST))[1]
     require(number(claim["delta"]) >= beyond, "delta does not pay for draws beyond the cap")
 
 
@@ -397,6 +450,7 @@ class _Run:
 
     def __init__(self, answers: Sequence[Any]) -> None:
         self.answers, self.draws, self.emitted = list(answers), [], []  # type: ignore[var-annotated]
+        self.count = 0
 
     def laplace(self, scale: Any) -> _Mark:
         self.draws.append({"law": "laplace", "scale": str(Fraction(scale))})
@@ -406,10 +460,47 @@ class _Run:
         self.draws.append({"law": "uniform"})
         return self._named()
 
+    def sign(self) -> _Mark:
+        self.draws.append({"law": "sign"})
+        return self._named()
+
+    def ln(self, x: Any) -> _Mark:
+        return _Mark(self, ("LN", _mark(self, x)))
+
+    def round_to(self, x: Any, step: Any) -> _Mark:
+        mark = _mark(self, x)
+        names = {
+            law: [d["name"] for d in self.draws if d["law"] == law] for law in ("sign", "uniform")
+        }
+        has_value, chain, sign, uniform = chain_in(_rows(mark), names["sign"], names["uniform"])
+        self.draws = [draw for draw in self.draws if draw["name"] not in (sign, uniform)]
+        value = None
+        if has_value:
+            _, left, right = mark.step
+            part = right if any(row[0] == "LN" for row in _rows(left)) else left
+            ends = None
+            if part.step[0] == "CLAMP":
+                _, part, *ends = part.step
+            summed = _rows(part)
+            require(not _draws_in(summed), "the code rounds noise together with another draw")
+            value = {"rows": summed, "clamp": ends and [str(end) for end in ends]}
+        stated = str(Fraction(step))
+        self.draws.append({"law": "rounded", "chain": chain, "step": stated, "value": value})
+        return self._named()
+
+    def clamp(self, x: Any, low: Any, high: Any) -> Any:
+        mark = _mark(self, x)
+        require(low <= high, "the code clamps to ends in the wrong order")
+        if not _draws_in(_rows(mark)):
+            return _Mark(self, ("CLAMP", mark, Fraction(low), Fraction(high)))
+        if mark < low:
+            return low
+        return high if mark > high else mark
+
     def _named(self) -> _Mark:
         """By its place and its law: on another way through the code it may be from another."""
-        law = self.draws[-1].get("scale", "uniform").replace("/", "_")
-        name = f"draw{len(self.draws)}_{law}"
+        self.count += 1
+        name = f"draw{self.count}_{law_name(self.draws[-1])}"
         self.draws[-1]["name"] = name
         return _Mark(self, ("VAR", name))
 
@@ -449,6 +540,15 @@ class _Mark:
     def __neg__(self) -> _Mark:
         return _Mark(self.run, ("NEG", self))
 
+    def __mul__(self, other: Any) -> _Mark:
+        return _Mark(self.run, ("MUL", self, _mark(self.run, other)))
+
+    def __rmul__(self, other: Any) -> _Mark:
+        return _Mark(self.run, ("MUL", _mark(self.run, other), self))
+
+    def __truediv__(self, other: Any) -> _Mark:
+        return _Mark(self.run, ("DIV", self, _mark(self.run, other)))
+
     def _ask(self, left: Any, relation: str, right: Any) -> bool:
         rows = [_rows(_mark(self.run, left)), relation, _rows(_mark(self.run, right))]
         return bool(self.run.ask({"if": rows}, (True, False)))
@@ -470,6 +570,21 @@ class _Mark:
 
     def __bool__(self) -> bool:
         raise Rejected("the code takes a number for a truth value")
+
+
+def _draws_in(rows: list[list[Any]]) -> bool:
+    return any(row[0] == "VAR" and row[1].startswith("draw") for row in rows)
+
+
+def law_name(draw: Json) -> str:
+    """What a draw's name says of its law."""
+    if draw["law"] != "rounded":
+        return str(draw.get("scale", draw["law"])).replace("/", "_")
+    scale = Fraction(1)
+    for rule, factor in draw["chain"]:
+        scale = scale * number(factor) if rule == "MUL" else scale / number(factor)
+    kind = "" if draw["value"] is None else "_sum"
+    return f"{scale}_to_{draw['step']}{kind}".replace("/", "_")
 
 
 def _mark(run: _Run, value: Any) -> _Mark:
@@ -520,8 +635,9 @@ def followed(
 class _Played:
     """What code draws from when it is run on floats: numbers that were chosen beforehand."""
 
-    def __init__(self, chosen: Iterator[int], grid: Fraction) -> None:
-        self.chosen, self.grid = chosen, grid
+    def __init__(self, chosen: Iterator[int], grid: Fraction, draws: Any, inputs: Form) -> None:
+        self.chosen, self.grid, self.inputs = chosen, grid, inputs
+        self.rounded = [draw for draw in draws if draw["law"] == "rounded"]
         self.values: dict[str, Fraction] = {}
         self.emitted: list[Any] = []
 
@@ -529,7 +645,45 @@ class _Played:
         return self._drawn(str(Fraction(scale)).replace("/", "_"), _wide(self.chosen) * self.grid)
 
     def uniform(self) -> float:
-        return self._drawn("uniform", Fraction(next(self.chosen) >> 11, 1 << 53))
+        least = 1 if self.rounded else 0  # of 0 there is no logarithm
+        return self._drawn("uniform", Fraction((next(self.chosen) >> 11) + least, 1 << 53))
+
+    def sign(self) -> float:
+        return self._drawn("sign", Fraction(1 - 2 * (next(self.chosen) % 2)))
+
+    def ln(self, x: float) -> float:
+        low, high = map(float, ln_bounds(Fraction(x))) if x != 1 else (0.0, 0.0)
+        require(low == high, "a logarithm is not decided")
+        return low
+
+    def round_to(self, x: float, step: Any) -> float:
+        """Rounded; the sum must be what a draw of this place says, of a uniform drawn before."""
+        prefix = f"draw{len(self.values) + 1}_"
+        for draw in self.rounded:
+            fits = draw["name"].startswith(prefix) and number(draw["step"]) == Fraction(step)
+            if fits and x in self._sums(draw):
+                near = float(step) * round(x / float(step))
+                return self._drawn(law_name(draw), Fraction(near))
+        raise Rejected("the code rounds another sum on floats than when it is followed")
+
+    def _sums(self, draw: Json) -> Iterator[float]:
+        """What the sum of a draw can be, in floats, with noise of either sign."""
+        value = 0.0
+        if draw["value"] is not None:
+            rows, ends = draw["value"]["rows"], draw["value"]["clamp"]
+            value = float(_at(_form(rows, frozenset(self.inputs))[-1], self.inputs))
+            if ends is not None:
+                value = min(max(value, float(number(ends[0]))), float(number(ends[1])))
+        for name, drawn in self.values.items():
+            if name.endswith("_uniform"):
+                noise = self.ln(float(drawn))
+                for rule, text in reversed(draw["chain"]):
+                    factor = float(number(text))
+                    noise = noise * factor if rule == "MUL" else noise / factor
+                yield from (value + noise, value - noise)
+
+    def clamp(self, x: float, low: Any, high: Any) -> float:
+        return min(max(x, float(low)), float(high))
 
     def _drawn(self, law: str, value: Fraction) -> float:
         self.values[f"draw{len(self.values) + 1}_{law}"] = value
@@ -561,17 +715,16 @@ def _check_plays(function: Callable[..., Any], claim: Json) -> None:
     most = int(number(claim["bound"]) / grid)
     listed = None if claim["values"] is None else [number(value) for value in claim["values"]]
     for _ in range(_TRIED):
-        run = _Played(chosen, grid)
         inputs = [
             listed[next(chosen) % len(listed)]
             if listed
             else max(-most, min(_wide(chosen), most)) * grid
             for _ in claim["inputs"]
         ]
+        named = dict(zip(claim["inputs"], inputs, strict=True))
+        run = _Played(chosen, grid, claim["draws"], named)
         told = function(run, [float(value) for value in inputs])
-        wanted = _put_out(
-            claim["tree"], run.values | dict(zip(claim["inputs"], inputs, strict=True))
-        )
+        wanted = _put_out(claim["tree"], run.values | named)
         same = [type(x) in (int, float, Fraction) and Fraction(x) for x in run.emitted] == wanted
         fine = (
             told is None

@@ -22,6 +22,7 @@ from .price import MALFORMED
 
 _CHECKED: Mapping[str, str] = MappingProxyType({
     "composition": "composition.check_composition", "coupling": "coupling.check_coupling",
+    "derivation": "loss_derivation.check_derived_loss",
     "error-bound": "error_bound.check_error_bound", "gaussian": "gaussian.check_gaussian",
     "law": "law.check_law", "marginals": "marginals.check_marginals",
     "refutation": "law.check_refutation", "release": "shown.check_release",
@@ -29,8 +30,10 @@ _CHECKED: Mapping[str, str] = MappingProxyType({
     "snapping": "snapping.check_snapping",
 })  # fmt: skip
 _WITHOUT_CODE: Mapping[str, str] = MappingProxyType({
-    "coupling": "coupling.check_coupling_steps", "gaussian": "gaussian.check_gaussian_steps",
-    "polar": "polar.check_polar_steps", "rounding": "rounding.check_rounding_steps",
+    "coupling": "coupling.check_coupling_steps",
+    "derivation": "loss_derivation.check_derived_loss_steps",
+    "gaussian": "gaussian.check_gaussian_steps", "polar": "polar.check_polar_steps",
+    "rounding": "rounding.check_rounding_steps",
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
@@ -122,6 +125,10 @@ _COUPLING = (
     "A choice of the largest takes the first of equal ones; what is put out is seen as floats, "
     "zero without a sign, and nothing else is, running time included.",
     _BITS,
+)
+_LOGARITHMS = (
+    "Products and quotients are correctly rounded, and so is the logarithm that the program is "
+    "given; signs are fair and independent of all else; u is never 0."
 )
 _FOLLOWED = (
     "The code that runs is the code named here, and is called with a list of Python's own floats. "
@@ -219,12 +226,16 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             return _MONOTONE
         case "error-bound":
             return (*_ERROR_BOUND, *((_TURN,) if {"cos", "sin"} & {*claim.get("ulps", ())} else ()))
+        case "derivation":
+            return (*_ROUNDING, _CODE if claim["code"] else _STEPS)
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_drawn(_ROUNDING, claim), about, *((_DECLARED,) if "rate" in claim else ()))
         case "coupling":
-            return (*_COUPLING, _FOLLOWED if claim["code"] else _STEPS)
+            rounded = any(draw["law"] == "rounded" for draw in claim.get("draws", ()))
+            about = _FOLLOWED if claim["code"] else _STEPS
+            return (*_COUPLING, *((_LOGARITHMS,) if rounded else ()), about)
         case "gaussian":
             return (*_drawn(_GAUSSIAN, claim), _CODE if claim["code"] else _STEPS)
         case "polar":
@@ -278,7 +289,7 @@ def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
-    if kind in ("gaussian", "polar", "rounding") and isinstance(claim, Mapping):
+    if kind in ("derivation", "gaussian", "polar", "rounding") and isinstance(claim, Mapping):
         return claim.get("code") != []
     if kind == "coupling" and isinstance(claim, Mapping):
         return claim.get("code") is not None

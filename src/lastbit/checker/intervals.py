@@ -246,6 +246,11 @@ def check_uniform(uniform: Json, form: Json) -> None:
         require(all(map(machine.holds, ends)), "u is not a float")
 
 
+def require_listed(uniform: Json) -> None:
+    """Reject a generator known up to an error where the proof needs to know what is drawn."""
+    require(uniform["model"] != "within", "of this generator too little is known for this proof")
+
+
 def uniform_range(uniform: Json) -> Interval:
     """The least and the greatest number that a generator draws."""
     if uniform["model"] == "within":

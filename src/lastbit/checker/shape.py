@@ -76,7 +76,7 @@ class Shape:
 
 def shape(rows: Rows, interval: Interval, values: Interval) -> Shape:
     """The meaning of the last step for u inside the open interval and these values."""
-    whole = _followed(rows, interval, values)[len(rows) - 1]
+    whole = shapes(rows, interval, values)[len(rows) - 1]
     for end in interval:
         beside = [_taken(rows, end, way) for way in (-1, 1) if 0 < end < 1 or way == 1 - 2 * end]
         require(_taken(rows, end, 0) in beside, "the code singles out one uniform")
@@ -100,7 +100,43 @@ def _taken(rows: Rows, point: Fraction, way: int) -> set[int]:
     return found
 
 
-def _followed(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]:
+def noise_chain(
+    rows: Rows, at: int, taken: Callable[[int], int], signs: Sequence[str] = ()
+) -> tuple[list[tuple[str, Fraction]], list[str], int]:
+    """Numbers by which a logarithm is multiplied and divided, from the sum down; and its argument.
+
+    Between them are the signs that were drawn. Of minus signs and factors of size 1 nothing is
+    kept: they round nothing. `taken` leads through cases.
+    """
+    chain: list[tuple[str, Fraction]] = []
+    found: list[str] = []
+    at = taken(at)
+    while rows[at][0] != "LN":
+        rule, *below = rows[at]
+        require(rule in ("NEG", "MUL", "DIV"), "MUL: noise is no chain of products and quotients")
+        if rule != "NEG":
+            known = [_factor(rows[k], signs) for k in below]
+            if rule == "MUL" and known[1] is None:
+                known, below = known[::-1], below[::-1]
+            factor = known[1]
+            fine = known[0] is None and factor is not None and factor != 0
+            require(fine and (rule == "MUL" or factor not in signs), "MUL: noise is no such chain")
+            if isinstance(factor, str):
+                found.append(factor)
+            elif factor is not None and (rule == "DIV" or abs(factor) != 1):
+                chain.append((rule, abs(factor)))
+        at = taken(below[0])
+    return chain, found, rows[at][1]
+
+
+def _factor(row: Sequence[Any], signs: Sequence[str]) -> Fraction | str | None:
+    """A number, or the name of a sign."""
+    if row[0] == "CONST":
+        return number(row[1])
+    return str(row[1]) if row[0] == "VAR" and row[1] in signs else None
+
+
+def shapes(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]:
     """The steps that the last one uses, those of untaken cases left out, with their meaning."""
     known: dict[int, Shape] = {}
 
@@ -226,7 +262,7 @@ def steady(
     format, the machine computes exactly these. The sign there is not 0, and the operand is
     monotone in u and moves away from 0, so its float keeps that sign.
     """
-    known = _followed(rows, interval, values)
+    known = shapes(rows, interval, values)
     cut, far = tail
     for index in known:
         if rows[index][0] in ("ABS", "SGN"):

@@ -46,6 +46,7 @@ from lastbit.verify import (
     certified_function,
     certified_planar_code,
     coupled,
+    derived_loss,
     exact_loss,
     gaussian_certificate,
     largest_region,
@@ -140,10 +141,10 @@ region_option = option("--region", "Results are moved to these ends.", nargs=2, 
 def verify() -> None:
     """What float code truly loses, with a certificate.
 
-    Name a function of your own as module:function, with gaussian before it if it computes normal
-    noise, polar if it computes noise of the plane, and program if it draws, compares and chooses;
-    or name one of the shipped mechanisms. The exit status is 0 if the promise holds, 1 if it is
-    refuted or not kept, 2 if nothing could be found out.
+    Name a function of your own as module:function, with cases before it for a loss of each output,
+    gaussian if it computes normal noise, polar if it computes noise of the plane, and program if it
+    draws, compares and chooses; or name one of the shipped mechanisms. The exit status is 0 if the
+    promise holds, 1 if it is refuted or not kept, 2 if nothing could be found out.
     """
 
 
@@ -387,6 +388,42 @@ def polar_laplace(**said: Any) -> Outcome:
     return _proved(found.certificate(), f"PolarLaplace, ε = {exact_text(said['epsilon'])}", words)
 
 
+@verify.command(example="cases noise:rounded --epsilon 1.01")
+@click.argument("function", metavar=CODE.upper())
+@option("--epsilon", "The loss that is promised.", required=True)
+@option("--sensitivity", "How far apart two neighbouring values can be.", default="1")
+@region_option
+@option("--ln-ulps", "The logarithm is within so many ulps.", default="1", dest="ulps")
+@uniform_option("full")
+@parameter_option
+@answered("deriving the loss")
+def cases(
+    function: str,
+    epsilon: Fraction,
+    ulps: Fraction,
+    uniform: str,
+    parameters: tuple[str, ...],
+    **said: Any,
+) -> Outcome:
+    """Your own rounded noise by a logarithm, case by case.
+
+    FUNCTION is called as function(value, u), or with a fair sign as a third argument. It adds noise
+    by ln u to its value in one addition, rounds the sum and clamps it, or --region does. The loss
+    is derived for all values and for each output; the page and the LaTeX show every case. Its code
+    is followed and run, as that of verify module:function with --grid is.
+    """
+    positive(epsilon, "epsilon")
+    named_, drawn = _code(function, _numbers(parameters)), UNIFORMS[uniform]
+    found = derived_loss(named_, uniform=drawn, ulps={"ln": ulps}, **said)
+    _check_named(found.code)
+    proof, promise = found.certificate(), exact_text(epsilon)
+    if found.epsilon <= epsilon:
+        return _proved(proof, f"{function}, ε = {promise}")
+    words = (f"That is more than {promise}: widen the noise, or promise more.",)
+    title = f"ABOVE ε: {function} is certified, but for {claim_of(proof).verdict}"
+    return Outcome(certificate=proof, title=title, word="above", status=1, words=words)
+
+
 @verify.command(example="program votes:noisy_max --epsilon 1 --inputs 5")
 @click.argument("function", metavar=CODE.upper())
 @option("--epsilon", "The loss that is promised.", required=True)
@@ -410,10 +447,11 @@ def polar_laplace(**said: Any) -> Outcome:
 def program(function: str, inputs: int, values: tuple[Fraction, ...], **said: Any) -> Outcome:
     """Your own program that draws, compares and puts out.
 
-    FUNCTION is called as function(run, inputs): it draws by run.laplace(scale) or run.uniform(),
-    chooses by run.largest(values) and puts out by run.emit(value). It is followed for every way
-    that its comparisons can go, and a coupling of two runs is looked for. What is refused is not
-    refuted: another proof may exist.
+    FUNCTION is called as function(run, inputs): it draws by run.laplace(scale) or run.uniform(), or
+    rounds run.sign() * (scale * run.ln(run.uniform())) by run.round_to(noise, step), chooses by
+    run.largest(values) and puts out by run.emit(value). It is followed for every way that its
+    comparisons can go, and a coupling of two runs is looked for. What is refused is not refuted:
+    another proof may exist.
     """
     named_ = _code(function, {}).function
     found = coupled(named_, inputs=inputs, values=values or None, **said)

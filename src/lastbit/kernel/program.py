@@ -29,7 +29,6 @@ from lastbit.canonical import canonical_json
 from lastbit.checker import Rejected, check_price
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
 from lastbit.reading import NotJson, parse_json
-from lastbit.sampling import MOST_SCALE
 from lastbit.tables import (
     Cost,
     DataCard,

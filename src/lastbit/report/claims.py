@@ -46,6 +46,7 @@ def claim_of(certificate: Json) -> Claim:
         "refutation": _refutation,
         "snapping": _snapping,
         "rounding": _rounding,
+        "derivation": _derivation,
         "gaussian": _gaussian,
         "polar": _polar,
         "coupling": _coupling,
@@ -105,21 +106,39 @@ def _rounding(claim: Json, body: Json) -> Claim:
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
     )
-    names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
-    programs = zip(names, map(_code, claim["programs"]), strict=False)
     if "scale" in body:
         noise = f"Laplace noise of scale {exact(body['scale'])}"
     else:
         most = f"a factor e**({exact(claim['rate'])} d) over d"
         noise = f"declared, not proved: its density changes by at most {most}"
     facts = (
-        *_float_noise(claim, programs, noise, values),
+        *_float_noise(claim, _programs(claim), noise, values),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
         ("loss, all counted", rounded_up(epsilon, _MANY)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _derivation(claim: Json, body: Json) -> Claim:
+    delta, ideal = number(claim["delta"]), number(claim["sensitivity"]) / number(body["scale"])
+    whole = _rounding(
+        claim, {**body, "excess": str(number(claim["epsilon"]) - ideal), "query": None}
+    )
+    losses = tuple(
+        (f"loss of {exact(first)} to {exact(last)}", _above(number(loss), ideal))
+        for first, last, loss in claim["outputs"]
+    )
+    paid = f", δ ≤ {up(delta)}" if delta else ""
+    sentences = (*whole.sentences, *((f"But for δ = {up(delta)}.",) if delta else ()))
+    title = "Float noise, derived case by case"
+    return Claim(title, whole.verdict + paid, sentences, (*whole.facts, *losses))
+
+
+def _programs(claim: Json) -> Iterable[tuple[str, str]]:
+    names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
+    return zip(names, map(_code, claim["programs"]), strict=False)
 
 
 def _gaussian(claim: Json, body: Json) -> Claim:
@@ -218,11 +237,13 @@ def _coupling(claim: Json, _: Json) -> Claim:
         f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that "
         f"differ {differ}: whatever the program puts out, its two probabilities differ by at most "
         f"e**ε, ε = {exact(claim['epsilon'])}"
-        + (", but for draws so large that floats would round, which δ pays for." if delta else ".")
+        + (", but for draws beyond a cap, which δ pays for." if delta else ".")
     )
     program = "not named" if claim["code"] is None else str(claim["code"]["function"])
     draws = (
         draw["law"] + (f"({exact(draw['scale'])})" if "scale" in draw else "")
+        if draw["law"] != "rounded"
+        else f"{draw['name']}, by a logarithm and rounded to {exact(draw['step'])}"
         for draw in claim["draws"]
     )
     facts = (

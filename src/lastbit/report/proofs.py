@@ -24,7 +24,10 @@ from lastbit.verify import (
     Step,
     Uniform,
     derivation_from_json,
+    judgement,
+    latex_of_steps,
     number,
+    side_names,
     table,
     text as expression_text,
 )
@@ -75,9 +78,16 @@ def float_name(bits: str) -> str:
 _MOST_ROWS = 200
 _MOST_CODE = 240
 _MOST_STEPS = 200
-_WHY_SNAPPING = MappingProxyType(
+_WHY_LOSS = MappingProxyType(
     {
         "SNAPPING": "the loss is epsilon plus the worst excess of the eight cases",
+        "PROGRAM": "the loss is that of ideal noise plus the worst excess of all outputs",
+        "VALUES": "the values that the claim is about, and how far apart two of them are",
+        "OUTPUT": "rounded sums from the first to the last: the worst of their cases",
+        "AXUNIF": "how far the uniforms that go beyond an edge are from the ideal ones",
+        "MUL": "what the product's rounding moves",
+        "DRAW": "what noise that is rounded costs beyond its shift m",
+        "RELEASE": "what a sum v of inputs costs beyond its move, rounded with its noise",
         "CLAMP": "clamping brings no two inputs further apart",
         "MONOTONE": "rounding moves every edge of the grid, but for all inputs alike",
         "NEXT": "how far the least uniform that reaches an edge is from the ideal one",
@@ -104,6 +114,7 @@ _WHY = MappingProxyType(
         "WITNESS": "two exact probabilities of one set of outputs",
         "PREIMAGE": "the uniforms that lead into that set, found by bisection",
         "MEAN": "all roundings carried to the result at once",
+        "ROUND": "a draw by a logarithm, rounded to a grid",
         "SPLIT": "the box in two; the worse half counts",
     }
 )
@@ -125,12 +136,20 @@ class Rule:
     why: str = ""
 
 
+_SIGNIFICANDS = MappingProxyType(
+    {"binary16": 11, "binary32": 24, "binary64": 53, "extended80": 64, "binary128": 113}
+)
+
+
 def proof_of(certificate: Json) -> Rule:
     """The proof of a certificate that `check` accepts."""
     claim, body = certificate["claim"], certificate["body"]
     match certificate["kind"]:
         case "snapping":
-            return _snapping(body["derivation"], claim["format"])
+            return _loss(body["derivation"], _SIGNIFICANDS[claim["format"]], side_names(2, 0))
+        case "derivation":
+            names = side_names(len(claim["programs"]), body["down"])
+            return _loss(body["derivation"], claim["format"]["binary"][0], names)
         case "rounding":
             return _declared(claim, body) if "rate" in claim else _rounding(claim, body)
         case "gaussian":
@@ -190,21 +209,16 @@ def error_rule(derivation: Derivation) -> Rule:
     return done[id(derivation)]
 
 
-_SIGNIFICANDS = MappingProxyType(
-    {"binary16": 11, "binary32": 24, "binary64": 53, "extended80": 64, "binary128": 113}
-)
-
-
-def _snapping(step: Json, form: str) -> Rule:
-    unit = Fraction(1, 1 << _SIGNIFICANDS[form])
-    says = []
+def _loss(step: Json, bits: int, sides: Sequence[str]) -> Rule:
+    """Steps of a derived loss, cases with the uniforms that they relate."""
+    says = [said] if (said := judgement(step["rule"], sides)) else []
     for name, ratio in step["values"].items():
         value = number(ratio)
         small = name in {"excess", "up", "down", "low", "high", "error"}
-        says.append(f"{name} {f'≤ {up(value / unit)} η' if small else amount(value, up=True)}")
-    premises = tuple(_snapping(p, form) for p in step["premises"])
-    why = _WHY_SNAPPING.get(step["rule"], "")
-    return Rule(step["rule"], ", ".join(says), premises, why=why)
+        words = f"≤ {up(value * (1 << bits))} η" if small else amount(value, up=True)
+        says.append(f"{name} {words}")
+    premises = tuple(_loss(p, bits, sides) for p in step["premises"])
+    return Rule(step["rule"], ", ".join(says), premises, why=_WHY_LOSS.get(step["rule"], ""))
 
 
 def _strays(body: Json, sides: str = "") -> str:
@@ -259,7 +273,11 @@ def _coupling(claim: Json, body: Json) -> Rule:
         for place, shifts in enumerate(body["shifts"])
         for name, form in shifts.items()
     )
-    return _rule("COUPLING", says, headings=("end", "draw", "moves by"), rows=rows)
+    losses = tuple(
+        _rule("ROUND", name, (_loss(step, 53, ()),))
+        for name, step in body.get("losses", {}).items()
+    )
+    return _rule("COUPLING", says, losses, headings=("end", "draw", "moves by"), rows=rows)
 
 
 def _gaussian(claim: Json, body: Json) -> Rule:
@@ -395,6 +413,7 @@ _LETTERS = MappingProxyType(
         | {"<": "$<$", ">": "$>$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}"}
         | {"~": r"\textasciitilde{}", "…": r"\dots{}"}
         | {"ε": r"$\varepsilon$", "δ": r"$\delta$", "η": r"$\eta$", "≤": r"$\le$"}
+        | {"∈": r"$\in$", "∼": r"$\sim$", "∧": r"$\wedge$", "∨": r"$\vee$", "′": "'"}
         | {"≥": r"$\ge$", "±": r"$\pm$", "⇓": r"$\Downarrow$"}
     )
 )
@@ -416,15 +435,23 @@ def latex_proof(certificate: Json) -> Iterator[str]:
                 format=claim["format"],
                 derivation=_step(body["derivation"]),
             )
-            for line in bound.latex().splitlines():
-                formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
-                yield rf"\fitted{{{formula}}}"
+            yield from _fitted(bound.latex())
+        case "derivation":
+            names = side_names(len(claim["programs"]), body["down"])
+            bits = claim["format"]["binary"][0]
+            yield from _fitted(latex_of_steps(_step(body["derivation"]), bits, names))
         case "rounding" if "rate" not in claim:
             yield from _latex_rounding(certificate)
         case "error-bound":
             yield from _inference(derivation_from_json(claim["expression"], body))
         case _:
             yield from _outline(proof_of(certificate))
+
+
+def _fitted(formulas: str) -> Iterator[str]:
+    for line in formulas.splitlines():
+        formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
+        yield rf"\fitted{{{formula}}}"
 
 
 def _step(written: Json) -> Step:

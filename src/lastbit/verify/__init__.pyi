@@ -49,6 +49,13 @@ from lastbit.verify.language.expressions import (
     table as table,
     text as text,
 )
+from lastbit.verify.loss_derivation import DerivedLoss as DerivedLoss
+from lastbit.verify.loss_rules import (
+    Step as Step,
+    judgement as judgement,
+    latex_of_steps as latex_of_steps,
+    side_names as side_names,
+)
 from lastbit.verify.polar import (
     PolarAnalysis as PolarAnalysis,
     certified_planar_code as certified_planar_code,
@@ -58,6 +65,7 @@ from lastbit.verify.polar import (
 from lastbit.verify.rounded_code import (
     certified_code as certified_code,
     certified_function as certified_function,
+    derived_loss as derived_loss,
     largest_region as largest_region,
     least_cell as least_cell,
 )
@@ -92,7 +100,6 @@ from lastbit.verify.running.uniforms import (
 from lastbit.verify.running.witness import Refutation as Refutation, refute as refute
 from lastbit.verify.snapping import (
     SnappingBound as SnappingBound,
-    Step as Step,
     snapping_bound as snapping_bound,
 )
 from lastbit.verify.tracing.markers import clamp as clamp, round_to as round_to
@@ -109,6 +116,7 @@ __all__ = [
     "Coupling",
     "DeclaredAnalysis",
     "EXTENDED80",
+    "DerivedLoss",
     "ExactLaw",
     "ExactLoss",
     "Fixed",
@@ -131,6 +139,7 @@ __all__ = [
     "composition_certificate",
     "coupled",
     "declared_certificate",
+    "derived_loss",
     "drawn_law",
     "error_certificate",
     "exact_law",

@@ -1,4 +1,8 @@
-"""Couplings: proofs for programs that draw, compare and put out, in floats without a rounding."""
+"""Couplings: proofs for programs that draw, compare and put out, in floats.
+
+Noise is drawn on a grid, or by the logarithm of a uniform and then rounded (`rounded_draws`):
+either way all later sums are exact.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,44 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, ends, positive, rational, upper, whole, working_precision
+from lastbit.exact import (
+    Number,
+    arb_of,
+    ends,
+    ln,
+    positive,
+    rational,
+    rounded_up,
+    upper,
+    whole,
+    working_precision,
+)
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.sampling import discrete_laplace, uniform_below
 from lastbit.verify.certificate import Certified
 from lastbit.verify.language.expressions import (
     Add,
+    Clamp,
     Constant,
+    Divide,
     Expression,
+    Ln,
+    Multiply,
     Negate,
     Subtract,
     Variable,
+    expression_from_json,
     expression_to_json,
+    names,
     text,
+)
+from lastbit.verify.loss_rules import Step, text_of_steps
+from lastbit.verify.rounded_draws import (
+    beyond_cap,
+    chain_of,
+    draw_loss,
+    noise_of,
+    scale_of,
 )
 from lastbit.verify.tracing.binding import running_code
 from lastbit.verify.tracing.screening import screened
@@ -37,7 +66,7 @@ Form: TypeAlias = dict[str, Fraction]
 _WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"each": (0,), "one": (0,), "same": (1, -1)}  # 0: inputs may differ either way
 )
-_METHODS = frozenset({"laplace", "uniform", "emit", "largest"})
+_METHODS = frozenset({"laplace", "uniform", "sign", "ln", "round_to", "clamp", "emit", "largest"})
 _LIBRARIES = frozenset({"builtins", "fractions", "math"})
 _PRECISION = 128
 _MOST_LEAVES = 1 << 12
@@ -107,6 +136,15 @@ class Symbol:
     def __neg__(self) -> Symbol:
         return Symbol(self.run, Negate(self.expression))
 
+    def __mul__(self, other: object) -> Symbol:
+        return Symbol(self.run, Multiply(self.expression, _expression(other)))
+
+    def __rmul__(self, other: object) -> Symbol:
+        return Symbol(self.run, Multiply(_expression(other), self.expression))
+
+    def __truediv__(self, other: object) -> Symbol:
+        return Symbol(self.run, Divide(self.expression, _expression(other)))
+
     def __ge__(self, other: object) -> bool:
         return self.run.compared(self.expression, ">=", _expression(other))
 
@@ -145,7 +183,8 @@ class _Run:
 
     def __init__(self, answers: Sequence[Any]) -> None:
         self.answers = list(answers)
-        self.draws: list[dict[str, str]] = []
+        self.draws: list[dict[str, Any]] = []
+        self.drawn = 0
         self.emitted: list[Expression] = []
 
     def laplace(self, scale: Number) -> Symbol:
@@ -154,9 +193,50 @@ class _Run:
     def uniform(self) -> Symbol:
         return self._drawn({"law": "uniform"})
 
-    def _drawn(self, draw: dict[str, str]) -> Symbol:
-        law = draw.get("scale", "uniform").replace("/", "_")
-        name = f"draw{len(self.draws) + 1}_{law}"  # another way may draw from another law there
+    def sign(self) -> Symbol:
+        """A fair sign, 1.0 or -1.0: to be multiplied with noise that is then rounded."""
+        return self._drawn({"law": "sign"})
+
+    def ln(self, x: object) -> Symbol:
+        """The correctly rounded logarithm of a uniform: to be rounded to a grid."""
+        return Symbol(self, Ln(_expression(x)))
+
+    def round_to(self, x: object, step: Number) -> Symbol:
+        """The nearest multiple of a power of two, ties to even: from here on a draw of its own."""
+        value, noise = noise_of(_expression(x))
+        chain, *used = chain_of(noise)
+        for name in used:
+            drawn = [draw for draw in self.draws if draw["name"] == name]
+            if len(drawn) != 1:
+                raise _refused("rounds noise of one uniform or sign twice", "draw them afresh")
+            self.draws.remove(drawn[0])
+        draw = {
+            "law": "rounded",
+            "chain": [[rule, str(factor)] for rule, factor in chain],
+            "step": str(positive(step, "step")),
+            "value": None if value is None else _written_value(value),
+        }
+        return self._drawn(draw)
+
+    def clamp(self, x: object, low: Number, high: Number) -> object:
+        """A number moved to the nearer end; of inputs alone, for a sum that is then rounded."""
+        expression, ends = _expression(x), (rational(low, "low"), rational(high, "high"))
+        if ends[0] > ends[1]:
+            raise _refused("clamps to ends in the wrong order", "pass low <= high")
+        symbol = Symbol(self, expression)
+        if not any(name.startswith("draw") for name in names(expression)):
+            return Symbol(self, Clamp(expression, *ends))
+        if symbol < low:
+            return low
+        return high if symbol > high else symbol
+
+    def _drawn(self, draw: dict[str, Any]) -> Symbol:
+        # another way may draw from another law there
+        law = draw["law"] if "scale" not in draw else draw["scale"]
+        if draw["law"] == "rounded":
+            law = f"{scale_of(draw)}_to_{draw['step']}{'' if draw['value'] is None else '_sum'}"
+        self.drawn += 1
+        name = f"draw{self.drawn}_{law}".replace("/", "_")
         self.draws.append({**draw, "name": name})
         return Symbol(self, Variable(name))
 
@@ -200,7 +280,8 @@ class Leaf:
 
 Program: TypeAlias = Callable[[Any, Any], object]
 """program(run, inputs): draws by run.laplace(scale) or run.uniform(), chooses by
-run.largest(values), puts out by run.emit(value); + - and comparisons are Python's own."""
+run.largest(values), puts out by run.emit(value); + - and comparisons are Python's own. Noise by
+run.sign() * (scale * run.ln(run.uniform())) is rounded by run.round_to(noise, step)."""
 
 
 def _followed(
@@ -209,7 +290,7 @@ def _followed(
     leaves: list[Leaf],
     before: tuple[Any, ...] = (),
     asked: tuple[Asked, ...] = (),
-) -> tuple[Tree, list[dict[str, str]]]:
+) -> tuple[Tree, list[dict[str, Any]]]:
     """The program as a tree of questions, and its draws; its ends are put to the leaves."""
     run = _Run(before)
     try:
@@ -218,7 +299,7 @@ def _followed(
         if len(before) > _MOST_QUESTIONS:
             problem = f"compares more than {_MOST_QUESTIONS} times"
             raise _refused(problem, "shorten it, or take fewer inputs") from None
-        trees, draws = list[Tree](), list[dict[str, str]]()
+        trees, draws = list[Tree](), list[dict[str, Any]]()
         for answer, said in question.answers:
             further = (*before, answer), (*asked, *said)
             tree, some = _followed(program, inputs, leaves, *further)
@@ -239,6 +320,17 @@ def _followed(
     return {"emitted": [expression_to_json(one) for one in run.emitted]}, run.draws
 
 
+def _written_value(value: Expression) -> dict[str, Any]:
+    """What is added to noise: a sum of inputs, and the ends of its clamp."""
+    clamp = None
+    if isinstance(value, Clamp):
+        clamp, value = [str(value.low), str(value.high)], value.argument
+    if any(name.startswith("draw") for name in names(value)):
+        raise _refused("rounds a sum of noise with another draw", "round each of them by itself")
+    _form(value)
+    return {"rows": expression_to_json(value), "clamp": clamp}
+
+
 def _form(expression: Expression) -> Form:
     match expression:
         case Constant(value=value):
@@ -251,7 +343,10 @@ def _form(expression: Expression) -> Form:
             return _added(_form(left), _form(right))
         case Subtract(left=left, right=right):
             return _added(_form(left), _form(right), -1)
-    raise AssertionError("programs add, subtract and negate only")
+    raise _refused(
+        "multiplies, divides, clamps or takes a logarithm, and compares or puts out the result",
+        "round it first: run.round_to(value + noise, step)",
+    )
 
 
 def _added(one: Form, two: Form, factor: Fraction | int = 1) -> Form:
@@ -267,6 +362,19 @@ class _Exact:
 
     def laplace(self, scale: Number) -> float:
         return float(self.grid * discrete_laplace(positive(scale, "scale") / self.grid))
+
+    def sign(self) -> float:
+        return 1.0 - 2.0 * uniform_below(2)
+
+    def ln(self, x: float) -> float:
+        """Correctly rounded; 0 has the probability 2**-1074, and noise beyond every cap."""
+        return ln(max(x, 5e-324))
+
+    def round_to(self, x: float, step: Number) -> float:
+        return float(step) * round(x / float(step))
+
+    def clamp(self, x: float, low: Number, high: Number) -> float:
+        return min(max(x, float(low)), float(high))
 
     def uniform(self) -> float:
         """A uniform real, rounded down to a float: P(u < a) = a, a being a multiple of 2**-1074."""
@@ -292,7 +400,8 @@ class Coupling(Certified):
              probability that a draw exceeds `cap`, beyond which binary64 would have to round
     Theorem  P(first run ends there with output o) <= exp(cost) P(second run does), if shifting the
              draws keeps every comparison on the way and everything that is put out; the rules
-             EXACT, LAPLACE, CASE, CHOICE, EMIT, SEQ and UNIFORM of `checker/coupling.py`
+             EXACT, LAPLACE, CASE, CHOICE, EMIT, SEQ and UNIFORM of `checker/coupling.py`, and
+             DRAW and RELEASE of `rounded_draws`
     Source   paper 002 (its AxUnif and case split); Barthe and others 2016, pointwise couplings
     Differs  in floats: inputs, constants and draws lie on a grid, so that sums are exact. A loop is
              the number of rounds that it was followed for
@@ -300,7 +409,7 @@ class Coupling(Certified):
     """
 
     program: Mapping[str, Any] = field(repr=False)
-    draws: tuple[Mapping[str, str], ...]
+    draws: tuple[Mapping[str, Any], ...]
     leaves: tuple[Leaf, ...] = field(repr=False)
     shifts: tuple[Mapping[str, Form], ...] = field(repr=False)
     inputs: tuple[str, ...]
@@ -320,12 +429,30 @@ class Coupling(Certified):
         return self.grid * (1 << _CAP_BITS)
 
     @property
+    def losses(self) -> dict[str, Step]:
+        """What each draw by a logarithm costs beyond its shift, derived."""
+        by_logarithm = (draw for draw in self.draws if draw["law"] == "rounded")
+        return {draw["name"]: draw_loss(draw, self.cap, self._most(draw)) for draw in by_logarithm}
+
+    def _most(self, draw: Mapping[str, Any]) -> Fraction:
+        """How large the value of a sum that is rounded can be."""
+        if draw["value"] is None:
+            return _ZERO
+        form, ends = value_form(draw), draw["value"]["clamp"]
+        size = sum((abs(x) * (self.bound if n else 1) for n, x in form.items()), _ZERO)
+        return size if ends is None else min(size, max(abs(Fraction(end)) for end in ends))
+
+    @property
     def delta(self) -> Fraction:
         if self.values is not None:
             return _ZERO
+        losses = self.losses
         with working_precision(_PRECISION):
             beyond = arb_of(0)
             for draw in self.draws:
+                if draw["law"] == "rounded":
+                    beyond += arb_of(beyond_cap(draw, self.cap, losses[draw["name"]]))
+                    continue
                 far = min(self.cap / Fraction(draw["scale"]), Fraction(_FARTHEST))
                 beyond += 2 * (-arb_of(far)).exp()
             return Fraction(upper(beyond))
@@ -357,14 +484,18 @@ class Coupling(Certified):
         """The derivation, a line for each step."""
         if self.values is not None:
             return f"UNIFORM: the laws of all neighbours differ by at most exp({self.epsilon})"
-        lines = [f"SEQ: every end costs at most {self.cost}"]
+        lines = [f"SEQ: every end costs at most {_amount(self.cost)}"]
+        for draw in self.draws:
+            if draw["law"] == "rounded":
+                lines += _text_of_draw(draw, self.losses[draw["name"]])
         ends = product(_WAYS[self.neighbours], self.leaves)
         for (way, leaf), shifts in zip(ends, self.shifts, strict=True):
             lines.append(f"  {leaf}" + {0: "", 1: ", inputs rising", -1: ", falling"}[way])
             for draw in self.draws:
                 if shifts.get(draw["name"]):
+                    rule = "LAPLACE" if draw["law"] == "laplace" else "DRAW"
                     moved = _spelled(shifts[draw["name"]])
-                    lines.append(f"    LAPLACE: {draw['name']} moves by {moved}")
+                    lines.append(f"    {rule}: {draw['name']} moves by {moved}")
             lines += [f"    CASE: {one} stays" for one in leaf.asked]
             lines += [f"    EMIT: {text(one)} stays" for one in leaf.emitted]
         return "\n".join(lines)
@@ -388,7 +519,33 @@ class Coupling(Certified):
             {name: {k: str(x) for k, x in form.items()} for name, form in one.items() if form}
             for one in self.shifts
         ]
-        return "coupling", claim, {"cap": str(self.cap), "shifts": shifts}
+        losses = {name: step.as_json() for name, step in self.losses.items()}
+        derived = {"losses": losses} if losses else {}
+        return "coupling", claim, {"cap": str(self.cap), "shifts": shifts, **derived}
+
+
+def value_form(draw: Mapping[str, Any]) -> Form:
+    """The sum of inputs to which noise is added before both are rounded."""
+    return _form(expression_from_json(draw["value"]["rows"]))
+
+
+def _amount(cost: Fraction) -> str:
+    return str(cost) if len(str(cost)) < 20 else rounded_up(cost, 20)
+
+
+def _text_of_draw(draw: Mapping[str, Any], loss: Step) -> list[str]:
+    """A draw by a logarithm: what is rounded, what it relates, and the derivation of its excess."""
+    total = "ln(u)"
+    for rule, factor in reversed(draw["chain"]):
+        total = f"{total} {'*' if rule == 'MUL' else '/'} {factor}"
+    total = f"s * ({total})"
+    if draw["value"] is not None:
+        value, ends = text(expression_from_json(draw["value"]["rows"])), draw["value"]["clamp"]
+        value = value if ends is None else f"clamp({value}, {ends[0]}, {ends[1]})"
+        total = f"{value} + {total}"
+    head = f"{draw['name']} = round({total}, {draw['step']}), of scale {scale_of(draw)}"
+    derived = text_of_steps(loss, 53, ()).splitlines()
+    return [f"  ROUND: {head}", *(f"    {line}" for line in derived)]
 
 
 def _spelled(form: Form) -> str:
@@ -407,7 +564,7 @@ def _draw_in(words: str) -> str:
     if found is None:
         return ""
     differs = "; d(q1) is by how much q1 differs" if "d(q" in words else ""
-    scale = found[2].replace("_", "/")
+    scale = found[2].partition("_to_")[0].replace("_", "/")
     return f" ({found[0]} is draw number {found[1]}, of scale {scale}{differs})"
 
 
@@ -426,7 +583,10 @@ def coupled(
 
     `program(run, inputs)` is ordinary code on floats: it draws discrete Laplace noise on the grid
     by `run.laplace(scale)` or a uniform of (0, 1) by `run.uniform()`, adds, subtracts, compares,
-    chooses by `run.largest(values)` (the first of equal ones) and puts out by `run.emit(value)`. It
+    chooses by `run.largest(values)` (the first of equal ones) and puts out by `run.emit(value)`.
+    Noise by a logarithm is `run.sign() * (scale * run.ln(run.uniform()))`; it is rounded, by itself
+    or with a sum of inputs, by `run.round_to(noise, step)`, and may then be clamped by
+    `run.clamp(value, low, high)`, as inputs may before. It
     is screened, as code for `certified_code` is, and followed for this number of inputs, a list of
     floats; `Coupling.release` runs it. Neighbours differ in "each" input by at most the
     sensitivity, in "one" input, or in each the "same" way. `values` lists what inputs can be, where
@@ -440,6 +600,11 @@ def coupled(
     >>> found = coupled(noisy_max, inputs=3, epsilon=1)
     >>> found.cost, len(found.leaves), found.delta < 10**-300
     (Fraction(1, 1), 3, True)
+    >>> def geometric(run, queries):
+    ...     noise = run.sign() * (1.0 * run.ln(run.uniform()))
+    ...     run.emit(queries[0] + run.round_to(noise, 1))
+    >>> float(round((coupled(geometric, inputs=1, epsilon="1.1").cost - 1) * 2**53))
+    2220.0
     >>> coupled(noisy_max, inputs=3, epsilon="1/2")
     Traceback (most recent call last):
         ...
@@ -453,16 +618,16 @@ def coupled(
     if neighbours not in _WAYS:
         problem, remedy = "are unknown", 'pass "each", "one" or "same"'
         raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
-    names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
+    input_names = tuple(f"q{k + 1}" for k in range(whole(inputs, "inputs", least=1)))
     leaves: list[Leaf] = []
-    tree, draws = _followed(program, names, leaves)
+    tree, draws = _followed(program, input_names, leaves)
     finite = None if values is None else tuple(rational(value, "values") for value in values)
     found = Coupling(
         program=tree,
         draws=tuple(draws),
         leaves=tuple(leaves),
         shifts=(),
-        inputs=names,
+        inputs=input_names,
         values=finite,
         neighbours=neighbours,
         sensitivity=positive(sensitivity, "sensitivity"),
@@ -473,14 +638,19 @@ def coupled(
         code=_named(program),
         function=program,
     )
+    if any(draw["law"] == "sign" for draw in draws):
+        raise _refused("draws a sign and does not round it", "use it in noise: run.round_to")
     uniform = [draw["law"] == "uniform" for draw in draws]
     if any(uniform) != (finite is not None) or (any(uniform) and not all(uniform)):
         problem = "mixes uniform draws with others, or has them without a list of values"
-        raise _refused(problem, "pass values= with uniform draws, and only then")
+        remedy = "pass values= with uniform draws that are compared; round logarithms of others"
+        raise _refused(problem, remedy)
     if finite is not None:
         _check_laws(found)
     else:
-        search = [_Search(found, leaf, way) for way, leaf in product(_WAYS[neighbours], leaves)]
+        excess = {name: loss["excess"] for name, loss in found.losses.items()}
+        ways = product(_WAYS[neighbours], leaves)
+        search = [_Search(found, excess, leaf, way) for way, leaf in ways]
         shifts = tuple(one.shifts() for one in search)
         found = replace(found, shifts=shifts, cost=max(one.best for one in search))
     found.certificate()  # the checker is asked before any figure is seen
@@ -514,10 +684,18 @@ class _Rule:
 class _Search:
     """Shifts for one end, the cheapest of those tried: whole multiples, or what makes sums stay."""
 
-    def __init__(self, found: Coupling, leaf: Leaf, way: int) -> None:
+    def __init__(
+        self, found: Coupling, excess: Mapping[str, Fraction], leaf: Leaf, way: int
+    ) -> None:
         self.leaf, self.way = leaf, way
         self.apart, self.together = found.sensitivity, found.neighbours == "one"
-        self.scales = {draw["name"]: Fraction(draw["scale"]) for draw in found.draws}
+        released = [draw for draw in found.draws if draw.get("value") is not None]
+        self.values = {draw["name"]: value_form(draw) for draw in released}
+        self.all_scales = {draw["name"]: scale_of(draw) for draw in found.draws}
+        self.scales = {n: scale for n, scale in self.all_scales.items() if n not in self.values}
+        self.excess = excess
+        self.grid = found.grid
+        self.steps = {draw["name"]: Fraction(draw.get("step", found.grid)) for draw in found.draws}
         self.inputs, self.epsilon = frozenset(found.inputs), found.epsilon
         self.rules: list[_Rule] = []
         for one in leaf.asked:
@@ -530,6 +708,11 @@ class _Search:
         # EMIT leaves one choice only: draws that are put out come first, in their order
         put_out = {n for rule in self.rules if rule.way == 0 for n in rule.draws}
         self.order.sort(key=lambda name: name not in put_out)
+        told = {n for rule in self.rules for n in rule.form}
+        self.values = {name: form for name, form in self.values.items() if name in told}
+        self.base = sum(
+            (self._release_cost(n, self._size(f)) for n, f in self.values.items()), _ZERO
+        )
         self.best = self.epsilon
         self.found: Mapping[str, Form] | None = None
         self.stuck: tuple[int, str] = (-1, "")
@@ -537,14 +720,30 @@ class _Search:
 
     def _add_rule(self, expression: Expression, way: int, words: str) -> None:
         form = _form(expression)
+        if not set(form) <= {"", *self.inputs, *self.all_scales}:
+            problem = "compares or puts out a uniform or a sign of noise that is rounded"
+            raise _refused(problem, "draw another one for that")
         self.rules.append(_Rule(form, way, words, frozenset(form) & self.scales.keys()))
 
+    def _size(self, value: Form) -> Fraction:
+        """By how much a sum of inputs differs at most."""
+        form = {name: share for name, share in value.items() if name}
+        return max(self._top(form), self._top(_added({}, form, -1)))
+
+    def _release_cost(self, name: str, apart: Fraction) -> Fraction:
+        """RELEASE: a sum that is rounded with its noise stays, at this cost."""
+        return apart / self.all_scales[name] + self.excess[name] if apart else _ZERO
+
+    def _shift_cost(self, name: str, moved: Fraction) -> Fraction:
+        return moved / self.scales[name] + self.excess.get(name, _ZERO) if moved else _ZERO
+
     def shifts(self) -> Mapping[str, Form]:
-        self._extend({}, 0)
+        first = _ZERO if self.together else self.base
+        self._extend({}, 0, first)
         if self.found is not None:
             return self.found
         self.best, self.tries = Fraction(10**9), 0  # what it would cost, to say what is wrong
-        self._extend({}, 0)
+        self._extend({}, 0, first)
         if self.found is None:
             words = f"{self.stuck[1]}, where the program {self.leaf}"
             raise NotCertified(
@@ -552,11 +751,12 @@ class _Search:
                 "noise there, or put out less"
             )
         moves = [f"{n} moves by {_spelled(form)}" for n, form in self.found.items() if form]
+        moves += [f"{n} stays while its value moves" for n in self.values]
         words = f"{', '.join(moves)}{_draw_in(' '.join(moves))}"
         raise NotCertified(
             f"SEQ: where the program {self.leaf} the cheapest coupling that was found costs "
-            f"{self.best}, more than {self.epsilon}; in it {words}; draw from larger scales, or "
-            "ask for a larger epsilon"
+            f"{_amount(self.best)}, more than {self.epsilon}; in it {words}; draw from larger "
+            "scales, or ask for a larger epsilon"
         )
 
     def _extend(self, done: dict[str, Form], depth: int, cost: Fraction = _ZERO) -> None:
@@ -575,12 +775,15 @@ class _Search:
                     self.stuck = (depth, rule.words)
                 return
         if depth == len(self.order):
+            cost = max(cost, self._cost(done)) if self.together else cost
+            if cost > self.best:
+                return
             self.best, self.found = cost, dict(done)
             return
         name = self.order[depth]
         for most, shift in self._candidates(name, done, known):
             more = {**done, name: shift}
-            dearer = self._cost(more) if self.together else cost + most / self.scales[name]
+            dearer = self._cost(more) if self.together else cost + self._shift_cost(name, most)
             self._extend(more, depth + 1, dearer)
 
     def _candidates(
@@ -596,8 +799,16 @@ class _Search:
                 forms += [_added(still, {"": Fraction(k) * self.apart}) for k in others]
         unique = {tuple(sorted(form.items())): form for form in forms}
         whole_ = [f for f in unique.values() if all(x.denominator == 1 for n, x in f.items() if n)]
-        found = [(max(self._top(f), self._top(_added({}, f, -1))), f) for f in whole_]
+        fine = [f for f in whole_ if self._is_on_step(name, f)]
+        found = [(max(self._top(f), self._top(_added({}, f, -1))), f) for f in fine]
         return sorted(found, key=lambda one: one[0])
+
+    def _is_on_step(self, name: str, shift: Form) -> bool:
+        """Whether a shift leads from multiples of the draw's step to others, for all inputs."""
+        unit = self.steps[name]
+        if unit == self.grid:
+            return True
+        return all((x * (self.grid if n else 1) / unit).denominator == 1 for n, x in shift.items())
 
     def _moved(self, form: Form, done: Mapping[str, Form]) -> Form:
         total = {name: share for name, share in form.items() if name in self.inputs}
@@ -620,17 +831,14 @@ class _Search:
 
     def _cost(self, done: Mapping[str, Form]) -> Fraction:
         """The cost where one input differs, of the worst one; where each does, costs add up."""
-        costs = [
-            sum(
-                (
-                    abs(s.get("", _ZERO) + side * self.apart * s.get(key, _ZERO)) / self.scales[n]
-                    for n, s in done.items()
-                ),
-                _ZERO,
-            )
-            for key in self.inputs
-            for side in (1, -1)
-        ]
+        costs = []
+        for key, side in product(self.inputs, (1, -1)):
+            at = side * self.apart
+            moved = {n: abs(s.get("", _ZERO) + at * s.get(key, _ZERO)) for n, s in done.items()}
+            cost = sum((self._shift_cost(n, most) for n, most in moved.items()), _ZERO)
+            for name, form in self.values.items():
+                cost += self._release_cost(name, abs(at * form.get(key, _ZERO)))
+            costs.append(cost)
         return max(costs, default=_ZERO)
 
 

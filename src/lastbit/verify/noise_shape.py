@@ -305,6 +305,38 @@ def noise_direction(noise: Expression) -> int:
     return ways.pop()
 
 
+def noise_chain(
+    noise: Expression, taken: Callable[[Expression], Expression] = lambda node: node
+) -> tuple[list[tuple[str, Fraction]], list[Expression], Expression]:
+    """Noise as a chain: products and quotients with numbers, from the sum down to one logarithm.
+
+    With them come the draws that multiply it, signs, and the argument of the logarithm; minus signs
+    and factors of size 1 are left out. `taken` leads through cases.
+    """
+    chain: list[tuple[str, Fraction]] = []
+    signs: list[Expression] = []
+    noise = taken(noise)
+    while not isinstance(noise, ex.Ln):
+        match noise:
+            case ex.Negate(argument=below):
+                pass
+            case ex.Multiply(left=ex.Variable() as sign, right=below):
+                signs.append(sign)
+            case ex.Multiply(left=below, right=ex.Variable() as sign):
+                signs.append(sign)
+            case (
+                ex.Multiply(left=ex.Constant(value=factor), right=below)
+                | ex.Multiply(left=below, right=ex.Constant(value=factor))
+            ) if factor:
+                chain += [("MUL", abs(factor))] if abs(factor) != 1 else []
+            case ex.Divide(left=below, right=ex.Constant(value=factor)) if factor:
+                chain.append(("DIV", abs(factor)))
+            case _:
+                raise Unrecognised("noise that is no logarithm times numbers and a sign")
+        noise = taken(below)
+    return chain, signs, noise.argument
+
+
 # ---------------------------------------------------------------- the two sides
 
 

@@ -26,13 +26,7 @@ from lastbit.verify.language.products import Polynomial, polynomials
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.one_rounding import parts_of, zero_signs
 from lastbit.verify.rounding import Setting, followed_code, setting_of
-from lastbit.verify.running.uniforms import (
-    FullPrecision,
-    Generator,
-    Uniform,
-    Within,
-    draw_error,
-)
+from lastbit.verify.running.uniforms import FullPrecision, Uniform, check_listed, draw_error
 from lastbit.verify.tracing.agreement import noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.steps import passes_whole_to_numpy
@@ -296,14 +290,12 @@ def _setting(
     cell: Number,
     region: object,
     values: object,
-    uniform: Generator | None,
+    uniform: Uniform | None,
     format: Format,
     ulps: Mapping[str, Number] | None,
 ) -> tuple[Setting, Rectangle, Rectangle]:
     """How sums are computed and rounded, and the two rectangles, or what has no meaning."""
-    if isinstance(uniform, Within):
-        problem = "is a generator that is known up to an error, and the plane has no proof for it"
-        raise InvalidParameter("uniform", problem=problem, remedy="pass Grid or FullPrecision")
+    check_listed(uniform)
     area = _rectangle(region, "region")
     inside = area if values is None else _rectangle(values, "values")
     accuracy = {**_TRIG, **(ulps or {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
@@ -12,11 +12,14 @@ from lastbit.verify.error_bounds.formats import BINARY64, Interval
 from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
+from lastbit.verify.loss_derivation import DerivedLoss, derived_sums
 from lastbit.verify.noise_shape import every_float, generator_of
 from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
-from lastbit.verify.rounding import Code, RoundingAnalysis, certified_sums, followed_code
+from lastbit.verify.rounding import Code, RoundingAnalysis, Setting, certified_sums, followed_code
 from lastbit.verify.tracing.steps import passes_whole_to_numpy
 from lastbit.verify.tracing.trace import Followed
+
+Analysis = TypeVar("Analysis")
 
 _MOST_HALVINGS = 256
 _LONG = Fraction(1 << 63)  # numpy holds whole numbers in 64 bits
@@ -55,7 +58,38 @@ def certified_code(
     1.000000000000...
     """
     followed = followed_code(code, "value", "u", parameters=parameters, may_fail=True)
-    return _certified(followed, _programs(followed, settings), sensitivity, region, settings)
+    return _judged(
+        certified_sums, followed, _programs(followed, settings), sensitivity, region, settings
+    )
+
+
+def derived_loss(
+    code: Code,
+    *,
+    sensitivity: Number,
+    region: tuple[Number, Number] | None = None,
+    parameters: dict[str, Any] | None = None,
+    **settings: Any,
+) -> DerivedLoss:
+    """The same, derived case by case, with a loss for each output: sharper, for fewer programs.
+
+    The code adds noise to its value, clamped or not, in one addition; the noise is ln of u times
+    or by numbers. `NotCertified` names the rule that it would need.
+
+    >>> import math
+    >>> def snapped(value, u, sign):
+    ...     noise = sign * (math.log(u) / 1.0)
+    ...     return min(max(1.0 * round(min(max(value, -64.0), 64.0) + noise), -64.0), 64.0)
+    >>> found = derived_loss(snapped, sensitivity=1, ulps={"ln": "1/2"})
+    >>> float(round(found.units, 1))      # certified_code proves 1118
+    281.3
+    >>> [(int(first), int(last), float(round((loss - 1) * 2**53, 1)))
+    ...     for first, last, loss in found.outputs]
+    [(-64, -64, 130.0), (-63, 63, 281.3), (64, 64, 130.0)]
+    """
+    followed = followed_code(code, "value", "u", parameters=parameters, may_fail=True)
+    programs = _programs(followed, settings)
+    return _judged(derived_sums, followed, programs, sensitivity, region, settings)
 
 
 def certified_function(
@@ -65,7 +99,7 @@ def certified_function(
     followed = followed_code(code, "value", "u", may_fail=True)
     programs = _programs(followed, settings)
     if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
-        return _certified(followed, programs, sensitivity, region, settings), True
+        return _judged(certified_sums, followed, programs, sensitivity, region, settings), True
     sums = any(row[0] == "math.fsum" for one in followed for row in one.rows)
 
     def refuse(found: RoundingAnalysis) -> None:
@@ -84,20 +118,22 @@ def _programs(code: tuple[Followed, ...], settings: Mapping[str, Any]) -> tuple[
     return tuple(without_cases_of("value", program) for program in certain)
 
 
-def _certified(
+def _judged(
+    judge: Callable[..., Analysis],
     code: tuple[Followed, ...],
     programs: tuple[Expression, ...],
     sensitivity: Number,
     region: tuple[Number, Number] | None,
     settings: Mapping[str, Any],
-) -> RoundingAnalysis:
+) -> Analysis:
+    """What `certified_sums` or `derived_sums` finds of the sums before the rounding."""
     parts = [parts_of(program) for program in programs]
     if any(part[1:] != parts[0][1:] for part in parts):
         raise NotCertified(
             "the code rounds or clamps differently for the two signs; do it alike for both"
         )
     ends, wanted = _ends(parts[0], region)
-    return certified_sums(
+    return judge(
         tuple(part.total for part in parts),
         sensitivity=sensitivity,
         cell=parts[0].cell,
@@ -111,7 +147,7 @@ def _certified(
 
 
 def _refuse_telling(
-    found: RoundingAnalysis,
+    found: Setting,
     code: tuple[Followed, ...],
     programs: tuple[Expression, ...],
     parts: Parts,

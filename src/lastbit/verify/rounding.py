@@ -411,7 +411,7 @@ def certified_sums(
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
     found, scale = sides(programs)
-    setting = replace(setting, values=_values(found, setting, wanted))
+    setting = replace(setting, values=values_of(found, setting, wanted))
     asked, about = (None, ()) if query is None else _query(query, setting)
 
     def branch(side: Side, far: Fraction) -> _Branch:
@@ -445,7 +445,7 @@ def certified_sums(
     return analysis
 
 
-def _values(found: Sequence[Side], setting: Setting, wanted: Interval | None) -> Interval:
+def values_of(found: Sequence[Side], setting: Setting, wanted: Interval | None) -> Interval:
     """The values that the code takes into the region without clamping them."""
     share, constant = found[0].share, found[0].constant
     low, high = sorted((end - constant) / share for end in setting.region)
