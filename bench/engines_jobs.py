@@ -103,7 +103,7 @@ def spark_statement(source: str) -> tuple[Any, str]:
     from lastbit.tables.compile.statement import statement
 
     asked, own = question(source), engine.EngineSession().connected()
-    actual = engine._shown(own, engine._asked(own, asked.query, asked.card))
+    actual = engine.show_tables(own, engine.asked_tables(own, asked.query, asked.card))
     plan = planned(asked.query, asked.card, epsilon=1)
     given = asked.query, asked.card, plan.measures
     return own, statement(*given, secret="0" * 64, dialect=SPARK, actual=actual).sql

@@ -29,6 +29,7 @@ from lastbit.ledger import Ledger
 from lastbit.release import Answer
 from lastbit.release.certifying import program_of
 from lastbit.tables import DataCard, MarginalsPlan, Session, open_session
+from lastbit.tables.backends import rehearsal
 from lastbit.tables.compile import statement
 from tests.cli.running import lastbit
 from tests.engines.edge_tables import make_tables, statement_outcomes
@@ -89,9 +90,9 @@ def kernel_outcomes(edge: Edge, session: Session) -> dict[str, Outcome] | None:
 
 def rehearse(plan: Any, session: Session) -> None:
     if isinstance(plan, MarginalsPlan):
-        session.rehearse_marginals(plan.query, plan.card, plan.scanned)
+        rehearsal.rehearse_marginals(session, plan.query, plan.card, plan.scanned)
     else:
-        session.rehearse(plan.query, plan.card, plan.measures)
+        rehearsal.rehearse(session, plan.query, plan.card, plan.measures)
 
 
 def differing(found: Mapping[str, Any] | None) -> Mapping[str, Any]:

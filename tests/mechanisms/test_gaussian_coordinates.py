@@ -19,7 +19,7 @@ from lastbit.errors import LastbitError
 from lastbit.exact import upper
 from lastbit.mechanisms import Gaussian
 from lastbit.privacy import ZCDP, GaussianLoss
-from lastbit.sampling.gaussian import gaussian_sampler
+from lastbit.sampling.gaussian_tables import gaussian_sampler
 from lastbit.verify import composition_certificate
 from tests.laws.oracle import decimal, decimals
 from tests.mechanisms.divergence import mass

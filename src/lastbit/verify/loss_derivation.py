@@ -41,7 +41,7 @@ from lastbit.verify.noise_shape import (
     sides,
 )
 from lastbit.verify.rounding import Setting, Ulps, setting_of, values_of
-from lastbit.verify.running.uniforms import FullPrecision, Uniform, check_listed, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error, listed_uniform
 from lastbit.verify.tracing.trace import Followed
 
 _MOST_RUNS = 8
@@ -161,7 +161,6 @@ def derived_sums(
     As `certified_sums`, for sums of one addition: a value, clamped or not, and a chain of products
     and quotients of one logarithm.
     """
-    check_listed(uniform)
     setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     if not isinstance(format, Binary):
         raise NotCertified("MONOTONE: the rules are for binary floats; use certified_code")
@@ -197,7 +196,7 @@ def derived_sums(
 def _rules(
     programs: tuple[Expression, ...], found: Sequence[Side], setting: Setting, format: Binary
 ) -> LossRules:
-    uniform = setting.uniform
+    uniform = listed_uniform(setting.uniform)
     chains = {_chain(programs[side.program], side, uniform, format) for side in found}
     if len(chains) != 1:
         raise NotCertified("AXUNIF: the two sides compute their noise by other steps; use the same")

@@ -26,7 +26,7 @@ from lastbit.verify.language.products import Polynomial, polynomials
 from lastbit.verify.noise_shape import library_grid
 from lastbit.verify.one_rounding import parts_of, zero_signs
 from lastbit.verify.rounding import Setting, followed_code, setting_of
-from lastbit.verify.running.uniforms import FullPrecision, Uniform, check_listed, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error, listed_uniform
 from lastbit.verify.tracing.agreement import noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.steps import passes_whole_to_numpy
@@ -295,7 +295,6 @@ def _setting(
     ulps: Mapping[str, Number] | None,
 ) -> tuple[Setting, Rectangle, Rectangle]:
     """How sums are computed and rounded, and the two rectangles, or what has no meaning."""
-    check_listed(uniform)
     area = _rectangle(region, "region")
     inside = area if values is None else _rectangle(values, "values")
     accuracy = {**_TRIG, **(ulps or {})}
@@ -488,8 +487,8 @@ def _analysed(
     logs: tuple[Derivation, ...] = ()
     turns: tuple[Derivation, ...] = ()
     if words is None:
-        last = setting.uniform.size - 1
-        drawn = Fraction(setting.uniform.point(0)), Fraction(setting.uniform.point(last))
+        listed = listed_uniform(setting.uniform)
+        drawn = Fraction(listed.point(0)), Fraction(listed.point(listed.size - 1))
 
         def over_draws(place: int, pieces: int) -> Derivation:
             step = planar.steps.expressions[place]
@@ -502,7 +501,7 @@ def _analysed(
                 f"{problem}; pass a uniform without 0, as Grid(53, first=1), or write 1.0 - u"
             ) from None
         turns = tuple(over_draws(place, 1) for place in planar.turns)
-    uniform: Uniform | Words = words or setting.uniform
+    uniform: Uniform | Words = words or listed_uniform(setting.uniform)
     sums = tuple(_sums(setting, values, planar, logs, turns, uniform))
     wide = Fraction(0)
     for (low, high), (first, final) in zip(region, values, strict=True):

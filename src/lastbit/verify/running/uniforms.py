@@ -226,11 +226,12 @@ at the numbers of `landmarks()` code is likely to change its ways: probes begin 
 Generator: TypeAlias = Uniform | Within
 
 
-def check_listed(uniform: object) -> None:
-    """Refuse a generator known up to an error where the proof needs to know what is drawn."""
+def listed_uniform(uniform: Generator) -> Uniform:
+    """The generator, if all that it draws is known: some proofs need more than an error."""
     if isinstance(uniform, Within):
         problem = "is known up to an error, which is too little for this proof"
         raise InvalidParameter("uniform", problem=problem, remedy="pass Grid or FullPrecision")
+    return uniform
 
 
 """What certificates of rounded noise can be about: exact models, or an error alone."""
