@@ -15,7 +15,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import nonnegative, root_above, whole
 from lastbit.mechanisms.lattice import Lattice, numbers_of
 from lastbit.privacy import LEAST_VECTOR_VARIANCE, Loss, step_mu_squared
-from lastbit.sampling import BLOCK, Sampler, gaussian_sampler
+from lastbit.sampling import Sampler, gaussian_sampler
+
+_MOST_COORDINATES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,11 @@ def exact_list(values: object, name: str, *, length: int | None = None) -> tuple
     if not is_list(values) or not len(values) or getattr(values, "ndim", 1) != 1:
         problem = "is not a list of numbers, one for each coordinate"
         raise InvalidParameter(name, problem=problem, remedy="pass a list of numbers")
-    if len(values) > BLOCK:
+    if len(values) > _MOST_COORDINATES:
         remedy = "use one variance for all coordinates"
-        raise InvalidParameter(name, problem=f"has more than {BLOCK} numbers", remedy=remedy)
+        raise InvalidParameter(
+            name, problem=f"has more than {_MOST_COORDINATES} numbers", remedy=remedy
+        )
     if length is not None and len(values) != length:
         problem = f"has {len(values)} numbers for {length} coordinates"
         raise InvalidParameter(name, problem=problem, remedy="pass one for each coordinate")

@@ -6,7 +6,7 @@ from lastbit.sampling.bernoulli import (
     flips as flips,
 )
 from lastbit.sampling.bits import Bits as Bits, secure_bits as secure_bits, words as words
-from lastbit.sampling.blocks import BLOCK as BLOCK, Sampler as Sampler
+from lastbit.sampling.blocks import Sampler as Sampler
 from lastbit.sampling.choice import (
     choice as choice,
     choice_exp as choice_exp,
