@@ -94,5 +94,5 @@ def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for() -> None:
         if is_drawn:
             assert Program(json.dumps(data), one.card).steps
             continue
-        with pytest.raises(InvalidParameter, match=r"scale is above 2\*\*512"):
+        with pytest.raises(InvalidParameter, match=r"scale above 2\*\*512"):
             Program(json.dumps(data), one.card)
