@@ -16,7 +16,7 @@ from pyarrow import parquet
 from lastbit.errors import QueryRefused
 from lastbit.kernel.sealed import Aggregates
 from lastbit.tables import RawRows
-from lastbit.tables.backends.engines import dialect_of
+from lastbit.tables.backends.drivers import dialect_of
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, EngineName, Source
 from lastbit.tables.compile.dialect import Family, Shown

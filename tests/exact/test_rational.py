@@ -21,9 +21,8 @@ from lastbit.exact.rational import (
     root_above,
     root_below,
     root_bounds,
-    whole,
 )
-from lastbit.exact.written import LARGEST_EXPONENT, shown
+from lastbit.exact.written import LARGEST_EXPONENT, shown, whole
 
 # The double 0.1, written out by hand: 0x1.999999999999ap-4.
 TENTH = Fraction(0x1999999999999A, 1 << 56)

@@ -11,8 +11,8 @@ import pyarrow
 
 from lastbit.kernel import Program
 from lastbit.kernel.noise import rank_distances
-from lastbit.kernel.program import KeySelection, RankDraw
-from lastbit.kernel.sealed import Aggregates, scanned_marginals
+from lastbit.kernel.program import KeySelection, RankDraw, scanned_marginals
+from lastbit.kernel.sealed import Aggregates
 from lastbit.tables import Measure
 from lastbit.tables.card.schema import DataCard, Source
 from tests.kernel.genuine import LABS, ROWS

@@ -17,8 +17,8 @@ import pytest
 
 from lastbit.errors import EngineFailed, LastbitError
 from lastbit.kernel import Noisy, Program, answer_unrecorded
-from lastbit.kernel.program import KeySelection
-from lastbit.kernel.sealed import Aggregates, Bins, scanned_marginals, sealed_integers
+from lastbit.kernel.program import KeySelection, scanned_marginals
+from lastbit.kernel.sealed import Aggregates, Bins, sealed_integers
 from lastbit.tables import RawRows
 from lastbit.tables.backends.engines import Session
 from tests.evidence import Extent

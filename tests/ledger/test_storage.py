@@ -342,7 +342,9 @@ def test_a_kept_connection_remembers_no_page_of_a_file_that_is_overwritten(
 ):
     """By another ledger with as many transactions, to which SQLite's own counter is the same."""
     if clock == "coarse":  # as if the file's times had not changed
-        monkeypatch.setattr(storage, "_state", lambda place: (place.stat().st_ino,))
+        monkeypatch.setattr(
+            storage, "_key", lambda place, patience: (place, patience, place.stat().st_ino)
+        )
     ledger = small_ledger(tmp_path)
     start = ledger.path.read_bytes()
     charged(ledger, "q4", price("1/4"))

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.backends.engines import dialect_of
+from lastbit.tables.backends.drivers import dialect_of
 from lastbit.tables.card.schema import EngineName
 from lastbit.tables.compile.dialect import Dialect
 from lastbit.tables.compile.rows import CompiledRows

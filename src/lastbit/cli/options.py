@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,7 +45,23 @@ class Command(click.Command):
             return super().invoke(ctx)
         except InvalidParameter as error:
             options = {p.name: p.opts[0] for p in self.params if p.name and p.opts}
-            raise error.with_options(options) from error
+            raise with_options(error, options) from error
+
+
+def with_options(error: InvalidParameter, options: Mapping[str, str]) -> InvalidParameter:
+    """The same error with arguments that are options here called so.
+
+    >>> error = InvalidParameter("value", problem="is odd", remedy="pass {grid}", grid="auto")
+    >>> with_options(error, {"grid": "--grid", "value": "--value"}).args
+    ('--value is odd; pass --grid auto',)
+    """
+    parameter, problem, remedy, arguments = error.said
+    others = {name: value for name, value in arguments.items() if name not in options}
+    for name in arguments.keys() - others.keys():
+        mention = f"{options[name]} {arguments[name] or ''}".rstrip()
+        problem, remedy = (words.replace(f"{{{name}}}", mention) for words in (problem, remedy))
+    parameter = options.get(parameter, parameter)
+    return type(error)(parameter, problem=problem, remedy=remedy, **others)
 
 
 class Group(click.Group):

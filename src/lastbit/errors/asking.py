@@ -32,36 +32,26 @@ class InvalidParameter(LastbitError, ValueError):
     lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
 
     Words that name an argument have it in braces and its value beside them, so that a command line
-    can name its option instead.
+    can name its option instead (`cli/options.py`).
 
-    >>> error = InvalidParameter("value", problem="is odd", remedy="pass {grid}", grid="auto")
-    >>> error.remedy, error.with_options({"grid": "--grid"}).remedy
-    ('pass grid="auto"', 'pass --grid auto')
+    >>> InvalidParameter("value", problem="is odd", remedy="pass {grid}", grid="auto").remedy
+    'pass grid="auto"'
     """
 
     def __init__(
         self, parameter: str, *, problem: str, remedy: str, **arguments: str | None
     ) -> None:
-        self._said = parameter, problem, remedy, arguments
+        self.said = parameter, problem, remedy, arguments
         self.parameter = parameter
-        self.problem = _filled(problem, arguments, {})
-        self.remedy = _filled(remedy, arguments, {})
+        self.problem = _filled(problem, arguments)
+        self.remedy = _filled(remedy, arguments)
         super().__init__(f"{parameter} {self.problem}; {self.remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild across process boundaries: the default would drop the keyword arguments."""
-        parameter, problem, remedy, arguments = self._said
+        parameter, problem, remedy, arguments = self.said
         kind = partial(type(self), parameter, problem=problem, remedy=remedy)
         return partial(kind, **arguments), ()
-
-    def with_options(self, options: Mapping[str, str]) -> InvalidParameter:
-        """The same error where arguments are called otherwise, as on a command line."""
-        parameter, problem, remedy, arguments = self._said
-        return type(self)(
-            options.get(parameter, parameter),
-            problem=_filled(problem, arguments, options),
-            remedy=_filled(remedy, arguments, options),
-        )
 
 
 class WrongType(InvalidParameter, TypeError):
@@ -142,14 +132,12 @@ class NotCertified(LastbitError, ValueError):
     """
 
 
-def _filled(words: str, arguments: Mapping[str, str | None], options: Mapping[str, str]) -> str:
-    """The words with arguments in their places: as options, or as Python writes them.
+def _filled(words: str, arguments: Mapping[str, str | None]) -> str:
+    """The words with arguments in their places, as Python writes them.
 
     An argument has its value, "" where the caller must find one, or None to be only named.
     """
     for name, value in arguments.items():
         mention = name if value is None else f'{name}="{value}"' if value else f"{name}="
-        if name in options:
-            mention = f"{options[name]} {value or ''}".rstrip()
         words = words.replace(f"{{{name}}}", mention)  # no format: words may hold other braces
     return words

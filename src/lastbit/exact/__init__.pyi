@@ -44,7 +44,6 @@ from lastbit.exact.rational import (
     root_above as root_above,
     root_below as root_below,
     root_bounds as root_bounds,
-    whole as whole,
 )
 from lastbit.exact.rounding import (
     between as between,
@@ -65,7 +64,7 @@ from lastbit.exact.theta import (
     theta_between as theta_between,
 )
 from lastbit.exact.trigonometry import cos_sin_turn as cos_sin_turn
-from lastbit.exact.written import shown as shown
+from lastbit.exact.written import shown as shown, whole as whole
 
 __all__ = [
     "Ball",

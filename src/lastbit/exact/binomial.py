@@ -15,8 +15,9 @@ from flint import arb, fmpz
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number, floor_log2, probability, whole
+from lastbit.exact.rational import Number, floor_log2, probability
 from lastbit.exact.rounding import upper
+from lastbit.exact.written import whole
 
 _MOST_TRIALS = 1 << 34
 _FEW_MISSES = 1 << 12

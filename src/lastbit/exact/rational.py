@@ -1,4 +1,4 @@
-"""Exact rationals: above 0, from 0 up, whole, of chances; and their roots.
+"""Exact rationals: above 0, from 0 up, of chances; and their roots.
 
 What people write (`written.py`) is read before there is a certificate: whatever an answer rests on
 is a Fraction or an int by then.
@@ -10,12 +10,9 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from numbers import Integral
-from typing import SupportsIndex, TypeAlias
+from typing import TypeAlias
 
-from numpy import timedelta64
-
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 """Everything `rational` takes; numpy's integers and floats, fmpz and fmpq pass too."""
@@ -65,26 +62,6 @@ def nonnegative(value: object, name: str = "value") -> Fraction:
     number = rational(value, name)
     if number < 0:
         raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
-    return number
-
-
-def whole(value: object, name: str = "value", *, least: int = 0) -> int:
-    """The integer that `value` is: ints and numpy's integers only, not below `least`.
-
-    >>> whole(3), whole(2**70)
-    (3, 1180591620717411303424)
-    """
-    try:
-        if isinstance(value, bool | timedelta64) or not isinstance(value, Integral | SupportsIndex):
-            raise TypeError
-        number = value.__index__() if isinstance(value, SupportsIndex) else int(value)
-    except TypeError:
-        problem = f"is of type {type(value).__name__}, not a whole number"
-        raise WrongType(name, problem=problem, remedy="pass an int") from None
-    if number < least:
-        raise InvalidParameter(
-            name, problem=f"is below {least}", remedy=f"pass a whole number from {least} up"
-        )
     return number
 
 

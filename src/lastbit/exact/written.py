@@ -11,6 +11,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
+from typing import SupportsIndex
 
 from flint import fmpq, fmpz
 from numpy import timedelta64
@@ -33,6 +34,26 @@ def read_number(value: object, name: str) -> Fraction:
     except TypeError:  # a class, a time span, or another thing that only looks like a number
         kind = type(value).__name__
         raise WrongType(name, problem=f"is of type {kind}, not a number", remedy=_REMEDY) from None
+
+
+def whole(value: object, name: str = "value", *, least: int = 0) -> int:
+    """The integer that `value` is: ints and numpy's integers only, not below `least`.
+
+    >>> whole(3), whole(2**70)
+    (3, 1180591620717411303424)
+    """
+    try:
+        if isinstance(value, bool | timedelta64) or not isinstance(value, Integral | SupportsIndex):
+            raise TypeError
+        number = value.__index__() if isinstance(value, SupportsIndex) else int(value)
+    except TypeError:
+        problem = f"is of type {type(value).__name__}, not a whole number"
+        raise WrongType(name, problem=problem, remedy="pass an int") from None
+    if number < least:
+        raise InvalidParameter(
+            name, problem=f"is below {least}", remedy=f"pass a whole number from {least} up"
+        )
+    return number
 
 
 def _exact(value: object, name: str) -> Fraction:

@@ -29,9 +29,9 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import EngineFailed, EntropyUnavailable, InvalidParameter, NotAllowed, WrongType
 from lastbit.kernel.noise import Noisy, noisy_numbers
-from lastbit.kernel.program import Program
+from lastbit.kernel.program import Program, scanned_marginals
 from lastbit.kernel.question import question_of_program
-from lastbit.kernel.sealed import scanned_marginals, sealed_integers
+from lastbit.kernel.sealed import sealed_integers
 from lastbit.ledger import ChargingLedger, Entry, IsAnswer, neighbours_of
 from lastbit.sampling import secure_bits
 from lastbit.tables import DataCard, Session, sealed, session_for

@@ -29,6 +29,7 @@ from lastbit.canonical import canonical_json
 from lastbit.checker import Rejected, check_price
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
 from lastbit.reading import NotJson, parse_json
+from lastbit.sampling import MOST_SCALE, MOST_VARIANCE
 from lastbit.tables import (
     Cost,
     DataCard,
@@ -42,7 +43,6 @@ from lastbit.tables import (
 
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
-_MOST_SCALE = 1 << 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +162,7 @@ class Program:
         self.marginals = None
         if kind == "marginals":
             self.marginals = tuple(_places(one, names) for one in plan["marginals"])
-        price = plan["cost"]
-        self.cost = Cost(**{name: Fraction(price[name]) for name in ("epsilon", "delta", "rho")})
+        self.cost = Cost.from_json(plan["cost"])
         self.gaussian_noise = all(
             isinstance(step, Noise) and step.mechanism == "gaussian" for step in self.steps
         )
@@ -254,7 +253,7 @@ def _noise(part: Mapping[str, Any]) -> Noise:
     """
     gaussian = "variance" in part
     parameter = Fraction(part["variance" if gaussian else "scale"])
-    if parameter > (_MOST_SCALE**2 if gaussian else _MOST_SCALE):
+    if parameter > (MOST_VARIANCE if gaussian else MOST_SCALE):
         problem, remedy = "is of a scale above 2**512", "ask at a higher price, or in larger steps"
         raise InvalidParameter("noise", problem=problem, remedy=remedy)
     mechanism: Any = "gaussian" if gaussian else "laplace"
@@ -265,13 +264,18 @@ def _places(names: list[str], keys: list[str]) -> Marginal:
     return tuple(keys.index(name) for name in names)
 
 
+def scanned_marginals(program: Program) -> tuple[Marginal, ...]:
+    """The marginals that are counted: all that are released, or could be."""
+    draws = [step.candidates for step in program.steps if isinstance(step, PairDraws)]
+    return (*(program.marginals or ()), *(one for candidates in draws for one in candidates))
+
+
 def _check_size(program: Program, edges: list[list[str]]) -> None:
     """That what is computed and noised fits into memory, whoever planned it."""
     groups = program.groups or 1
     if program.marginals is not None:
-        draws = [step.candidates for step in program.steps if isinstance(step, PairDraws)]
+        tables = scanned_marginals(program)
         sizes = [len(key.values or ()) for key in program.scan.keys]
-        tables = [*program.marginals, *(one for candidates in draws for one in candidates)]
         groups = sum(prod(sizes[place] for place in one) for one in tables)
         if any((place,) not in program.marginals for one in tables for place in one):
             raise NotCertified("the plan measures pairs without their columns; plan it again")

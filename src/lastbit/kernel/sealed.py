@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from lastbit.errors import EngineFailed
-from lastbit.kernel.program import PairDraws, Program
+from lastbit.kernel.program import Program, scanned_marginals
 from lastbit.tables import UNITS, WEIGHT_ONE, Marginal, RawRows, Value
 
 
@@ -149,12 +149,6 @@ def _measures(program: Program, raw: RawRows) -> Aggregates:
 
 def _missing_first(key: tuple[Value, ...]) -> tuple[Any, ...]:
     return tuple((value is not None, value if value is not None else 0) for value in key)
-
-
-def scanned_marginals(program: Program) -> tuple[Marginal, ...]:
-    """The marginals that are counted: all that are released, or could be."""
-    draws = [step.candidates for step in program.steps if isinstance(step, PairDraws)]
-    return (*(program.marginals or ()), *(one for candidates in draws for one in candidates))
 
 
 def _tables(program: Program, raw: RawRows) -> Aggregates:

@@ -161,13 +161,9 @@ class Scan:
 
     def drafted(self, **fields: Any) -> Entry:
         """A draft of an entry that states its account as it is now, if that is open."""
-        name = fields["account"]
-        state = None if name is None else self.account(name)
-        if state is not None:
-            fields |= {
-                "spent": state.spent, "budget": state.budget, "neighbours": state.neighbours
-            }  # fmt: skip
-        return Entry(**fields)
+        draft = Entry(**fields)
+        state = None if draft.account is None else self.account(draft.account)
+        return draft if state is None else draft.stating(state)
 
     def drafted_after(self, paid: Entry, **fields: Any) -> Entry:
         """The same of an entry that follows from a reservation, and costs nothing more."""
@@ -273,14 +269,6 @@ def account_start(name: str) -> bytes:
 def account_letters(name: str) -> bytes:
     """How an entry begins that is of an account of this name, or of a longer one."""
     return f'{{"account":{canonical_json(name)}'.encode()
-
-
-def letters_of(name: str) -> bytes:
-    """A name as it is written in an entry."""
-    return canonical_json(name).encode()
-
-
-NO_ACCOUNT = b'{"account":null'
 
 
 def _question(question: str) -> bytes:

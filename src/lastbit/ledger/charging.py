@@ -37,9 +37,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from lastbit.canonical import sha256
-from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.ledger.chain import UNUSABLE, IsAnswer, Scan, intact, scanned, stored
-from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.entry import Account, Entry, for_people
 from lastbit.ledger.places import place_of, storage_of
 from lastbit.ledger.records import is_unicode, record_of
 from lastbit.ledger.storage import SECRET_BYTES, Books, Connections, damaged
@@ -53,7 +53,6 @@ PATIENCE = 30.0  # seconds to wait for other processes before giving up
 _LONGEST_NAME = 200
 _MOST_NUMBERS = 1 << 23
 ACCEPTED = "data of {table} accepted: {data}"
-_ONCE = "let a steward run lastbit budget card.toml --set, once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ class ChargingLedger:
         if account is None or neighbours in (None, account.neighbours):
             return account
         if account.neighbours is not None:
-            raise account.other_neighbours()
+            raise for_people().other_neighbours(account)
         _answers().check_claims(books, account, neighbours)
         return self._write_account(books, chain, account.with_neighbours(neighbours))
 
@@ -214,11 +213,9 @@ class ChargingLedger:
                         return replace(paid, resumed=True)
             books.check_writable()
             if before is None:
-                raise not_open(account)
+                raise for_people().not_open(account)
             after = before.charged(cost, gaussian_noise=gaussian_noise)
-            paid = replace(
-                draft, spent=after.spent, budget=after.budget, neighbours=after.neighbours
-            )
+            paid = draft.stating(after)
             if allowance is not None:
                 when = books.now()
                 used = allowance.charged_at(cost, when, chain.when)
@@ -239,7 +236,7 @@ class ChargingLedger:
             raise damaged(self.path, "does not hold this reservation; ask again")
         account = chain.account(entry.account or "")
         if declared and (account is None or not budgets_agree(account.budget, declared)):
-            raise other_budget(entry.account or "")
+            raise for_people().other_budget(entry.account or "")
         return entry
 
     def accepted_data(self, account: str, table: str) -> str | None:
@@ -367,27 +364,15 @@ def _answers() -> Any:
 
 def budget_entry(state: Account, *, who: str | None) -> Entry:
     """The draft of an entry that states an account."""
-    return Entry(
-        kind="budget",
-        account=state.name,
-        who=who,
-        spent=state.spent,
-        budget=state.budget,
-        neighbours=state.neighbours,
-    )
+    return Entry(kind="budget", account=state.name, who=who).stating(state)
 
 
 def secret_of(books: Books) -> bytes:
     """The ledger's secret; one that has lost it is refused."""
     secret = books.secret()
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
-        raise without_secret(books)
+        raise for_people().without_secret(books.place)
     return secret
-
-
-def without_secret(books: Books) -> LedgerDamaged:
-    """The error."""
-    return damaged(books.place, "has lost its secret; restore a backup")
 
 
 def check_charge(draft: Entry) -> None:
@@ -420,20 +405,3 @@ def check_texts(*, who: object = None, **texts: object) -> None:
 def is_text(text: object) -> bool:
     """Whether it is a text that is not empty, of whole letters."""
     return isinstance(text, str) and bool(text) and is_unicode(text)
-
-
-def not_open(account: str) -> InvalidParameter:
-    """The refusal of an account that nobody has opened."""
-    return InvalidParameter(
-        "account", problem=f"{account[:80]} is not open", remedy="call account(name, budget) first"
-    )
-
-
-def other_budget(account: str) -> InvalidParameter:
-    """Of an account that is kept by another budget than its card declares."""
-    return InvalidParameter(
-        f"the budget of {account}",
-        problem="is not the one that the ledger has for it",
-        remedy="put the old one back on the card, or let the steward change the ledger's "
-        "by lastbit budget card.toml --set",
-    )

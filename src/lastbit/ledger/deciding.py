@@ -12,14 +12,7 @@ from typing import Any
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, NotAllowed
 from lastbit.exact import exact_text, rounded_up
-from lastbit.ledger.chain import (
-    NO_ACCOUNT,
-    Scan,
-    account_start,
-    letters_of,
-    parsed,
-    time_of,
-)
+from lastbit.ledger.chain import Scan, account_start, parsed, time_of
 from lastbit.ledger.entry import (
     FILTERED,
     FIXED,
@@ -32,9 +25,12 @@ from lastbit.ledger.entry import (
 )
 from lastbit.ledger.limits import CURRENCIES, ROLES, Limit, Role
 from lastbit.ledger.principals import (
+    NO_ACCOUNT,
     Allowance,
     Principal,
+    letters_of,
     moment_of,
+    more_used,
     named_allowance,
     principal_of,
 )
@@ -221,7 +217,7 @@ def counted(
     fresh = Allowance(account=account, principal=principal, limit=limit).at(moment)
     for at, cost in charges:
         if limit.period is None or at[:10] >= (fresh.since or ""):
-            fresh = replace(fresh, used=fresh.used + cost)
+            fresh = replace(fresh, used=more_used(fresh.used, cost))
     return fresh
 
 

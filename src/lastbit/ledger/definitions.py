@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from lastbit.ledger.entry import LONGEST_ENTRY
-from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS, MOST_PARTS
+from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS
 from lastbit.tables import GRID
 
 LAYOUT = 4
@@ -31,6 +31,7 @@ LAYOUT = 4
 who ask open accounts, say any time that has been, and write any record; 3 knew no numbers that are
 drawn before there is an answer."""
 ROLES = ("steward", "analyst", "auditor")
+_MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 
 GIVEN = "bigint, text, text, text, text, text"
 
@@ -193,7 +194,7 @@ DECLARE
     record jsonb;
 BEGIN
     IF octet_length($1) > {LONGEST_RECORD} OR octet_length($1) <> length($1)
-       OR length($1) - length(replace($1, ',', '')) > {MOST_PARTS} THEN RETURN false; END IF;
+       OR length($1) - length(replace($1, ',', '')) > {_MOST_PARTS} THEN RETURN false; END IF;
     IF $1 ~ '{_LONG}' THEN
         SELECT string_agg(part, ' ' ORDER BY i) INTO outside
             FROM unnest(string_to_array(replace(replace($1, '\\', ''), '\"', ''), '"'))

@@ -209,12 +209,8 @@ class Account:
             remedy = f"pass one of {', '.join(NEIGHBOURS)}"
             raise InvalidParameter("neighbours", problem="are unknown", remedy=remedy)
         if self.neighbours is not None and not self.unused:
-            raise self.other_neighbours()
+            raise for_people().other_neighbours(self)
         return replace(self, neighbours=neighbours)
-
-    def other_neighbours(self) -> InvalidParameter:
-        """The refusal of a card, or of a price, that is of other neighbours."""
-        return cast(InvalidParameter, for_people().other_neighbours(self))
 
     def check_currency(self, cost: Cost) -> None:
         """In rho, or in epsilon and delta: the two do not add up, but under a filter."""
@@ -363,6 +359,11 @@ class Entry:
         return Account(
             name=self.account, budget=self.budget, spent=self.spent, neighbours=self.neighbours
         )
+
+    def stating(self, account: Account) -> Entry:
+        """The entry, after which the account is so."""
+        spent, budget, neighbours = account.spent, account.budget, account.neighbours
+        return replace(self, spent=spent, budget=budget, neighbours=neighbours)
 
     def with_record(self, record: Mapping[str, Any]) -> Entry:
         """The entry and the answer beside it, which is told where it is recorded."""

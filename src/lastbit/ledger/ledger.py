@@ -37,10 +37,7 @@ from lastbit.ledger.charging import (
     check_name,
     check_texts,
     is_text,
-    not_open,
-    other_budget,
     secret_of,
-    without_secret,
 )
 from lastbit.ledger.deciding import (
     accounts_of,
@@ -70,6 +67,7 @@ from lastbit.ledger.principals import (
     named_principal,
 )
 from lastbit.ledger.storage import Books, Connections, damaged, unusable
+from lastbit.ledger.words import not_open, other_budget, other_neighbours, without_secret
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
@@ -156,7 +154,7 @@ class Ledger(ChargingLedger):
         if not budgets_agree(account.budget, budget):
             raise other_budget(name)
         if account.neighbours is not None and neighbours not in (None, account.neighbours):
-            raise account.other_neighbours()
+            raise other_neighbours(account)
         return account
 
     def check_asking(self, account: str, principal: str | None) -> None:
@@ -549,7 +547,7 @@ class Ledger(ChargingLedger):
                 rows = stored(books, "ORDER BY sequence", records=True)
                 secret, last = inspected(books).secret_digest(), inspected(books).last()
                 if secret is None:
-                    raise without_secret(books)
+                    raise without_secret(books.place)
                 found += chain_problems(
                     rows, secret=secret, last=last, heads=heads, no_answers=no_answers
                 )

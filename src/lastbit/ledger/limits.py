@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.tables import Cost
 
 Role: TypeAlias = Literal["steward", "analyst", "auditor"]
 Period: TypeAlias = Literal["day", "week", "month", "year"]
@@ -36,9 +35,7 @@ class Limit:
     def __post_init__(self) -> None:
         for name in CURRENCIES:
             number = getattr(self, name)
-            if number is None:
-                continue
-            if not isinstance(number, Fraction) or number < 0:
+            if number is not None and (not isinstance(number, Fraction) or number < 0):
                 problem, remedy = "is not an exact number from 0 up", "pass a Fraction"
                 raise WrongType(f"limit: {name}", problem=problem, remedy=remedy)
         if self.epsilon is None and self.rho is None:
@@ -62,9 +59,6 @@ class Total:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
-
-    def __add__(self, price: Cost) -> Total:
-        return Total(**{n: getattr(self, n) + getattr(price, n) for n in CURRENCIES})
 
     def to_json(self) -> dict[str, str]:
         """Exact fractions as text."""

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lastbit.errors import InvalidParameter
 from lastbit.ledger import sqlite
+from lastbit.ledger.entry import for_people
 from lastbit.ledger.storage import Place, Storage
 from lastbit.place_names import is_address
 
@@ -35,10 +35,6 @@ def storage_of(place: Place) -> Storage:
         # found by name: it needs psycopg, which not everybody has
         postgres: Any = import_module("lastbit.ledger.postgres")
     except ImportError:
-        raise InvalidParameter(
-            "the ledger",
-            problem="is in PostgreSQL, and psycopg is not installed",
-            remedy='pip install "lastbit[postgres]"',
-        ) from None
+        raise for_people().without_psycopg() from None
     storage: Storage = postgres
     return storage

@@ -42,8 +42,9 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
+from lastbit.canonical import canonical_json
 from lastbit.errors import InvalidParameter, NotAllowed
-from lastbit.ledger.chain import NO_ACCOUNT, Scan, account_letters, letters_of
+from lastbit.ledger.chain import Scan, account_letters
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.inspection import inspected
 from lastbit.ledger.limits import CURRENCIES, Limit, Period, Role, Total
@@ -53,6 +54,8 @@ from lastbit.tables import Cost
 
 _WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
 NOTHING_USED = Total()
+NO_ACCOUNT = b'{"account":null'
+"""How an entry begins that is of no account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,7 @@ class Allowance:
 
     def charged(self, cost: Cost) -> Allowance:
         """The allowance after this charge; refused if its limit does not allow it."""
-        after = self.used + cost
+        after = more_used(self.used, cost)
         for name, other in (("epsilon", "rho"), ("rho", "epsilon")):
             if getattr(cost, name) and getattr(self.limit, name) is None:
                 problem = f"is in {name}, and the allowance of {self.principal} for {self.account} "
@@ -236,3 +239,13 @@ def check_opening(books: Books, chain: Scan, state: Account) -> None:
         what = "is not open" if chain.account(state.name) is None else "states no neighbours"
         remedy = "let a steward run lastbit budget card.toml --set, once"
         raise InvalidParameter("account", problem=f"{state.name[:80]} {what}", remedy=remedy)
+
+
+def more_used(used: Total, price: Cost) -> Total:
+    """What is used of a limit, a charge of this price included."""
+    return Total(**{name: getattr(used, name) + getattr(price, name) for name in CURRENCIES})
+
+
+def letters_of(name: str) -> bytes:
+    """A name as it is written in an entry."""
+    return canonical_json(name).encode()

@@ -24,7 +24,6 @@ from typing import Any
 from lastbit.reading import MOST_RECORDED, parse_json
 
 LONGEST_RECORD = 1 << 28
-MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 DEEPEST = 100  # twice what a question may be nested
 MOST_DIGITS = 1_000  # a question has numbers of 400
 UNREADABLE = "has a record that is not of lastbit's own form"

@@ -28,10 +28,12 @@ from lastbit.ledger.inspection import inspected
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.making import write_ledger
 from lastbit.ledger.places import place_of, storage_of
-from lastbit.ledger.sqlite import APPLICATION, BESIDE, SQLITE
+from lastbit.ledger.sqlite import APPLICATION, BESIDE
 from lastbit.ledger.storage import ALONE, Books
 from lastbit.place_names import is_address
 from lastbit.tables import DataCard
+
+_SQLITE = b"SQLite format 3\0"
 
 
 def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
@@ -69,7 +71,7 @@ def holds_ledger(path: str | os.PathLike[str]) -> bool:
         with open(handle, "rb") as file:
             if stat.S_ISREG(os.fstat(handle).st_mode):
                 head = file.read(100)
-                return head[:16] == SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
+                return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
     return False
 
 

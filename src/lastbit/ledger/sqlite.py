@@ -29,18 +29,9 @@ from pathlib import Path
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.ledger.entry import Entry, for_people
-from lastbit.ledger.storage import (
-    ALONE,
-    NEWEST,
-    Connections,
-    Row,
-    damaged,
-    row_of,
-    unusable,
-)
+from lastbit.ledger.storage import ALONE, NEWEST, Connections, Row, damaged, row_of, unusable
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-SQLITE = b"SQLite format 3\0"
 MAKING = ".lastbit-ledger-"
 """How the name begins under which a new ledger is written (`making.py`)."""
 BESIDE = ("-journal", "-wal", "-shm")  # of files beside a database
@@ -66,8 +57,6 @@ _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
-
-
 _DAMAGE = OSError, UnicodeError, OverflowError, MemoryError
 """What Python raises of a file that cannot be reached, or holds what no ledger holds."""
 
@@ -115,12 +104,7 @@ def _check_one_name(place: Path) -> None:
         with suppress(OSError):
             making += other.stat().st_ino == own
     if place.stat().st_nlink - making > 1:
-        raise unusable(
-            place,
-            "has another name (a hard link), and a crash under one could not be undone under the "
-            "other",
-            "remove the other name, or make a symbolic link",
-        )
+        raise for_people().two_names(place)
 
 
 def raw(place: Path, *, patience: float) -> sqlite3.Connection:
@@ -169,22 +153,18 @@ def connected(place: Path, connections: Connections, *, patience: float) -> Iter
                 connections.leave(after, connection, connection.close)
 
 
-def _state(place: Path) -> tuple[int, ...] | None:
-    """Which file it is, and when it was last written, as far as the system tells."""
-    with suppress(OSError):
-        found = place.stat()
-        times = found.st_mtime_ns, found.st_ctime_ns
-        return found.st_dev, found.st_ino, found.st_size, *times
-    return None
-
-
 _FILE = 4  # of a key: place, patience, and by device and number which file it is
 
 
 def _key(place: Path, patience: float) -> tuple[object, ...] | None:
-    """By what a connection is found again; None where its file is not there."""
-    state = _state(place)
-    return None if state is None else (place, patience, *state)
+    """By what a connection is found again: which file it is, and when it was last written, as far
+    as the system tells; None where it is not there.
+    """
+    with suppress(OSError):
+        found = place.stat()
+        written = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return place, patience, found.st_dev, found.st_ino, *written
+    return None
 
 
 @dataclass(frozen=True, slots=True)

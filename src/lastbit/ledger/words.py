@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError
+from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.exact import exact_text, rounded_down
 from lastbit.ledger.entry import FILTERED, Account, FilterCost
 from lastbit.ledger.limits import CURRENCIES, Limit
-from lastbit.ledger.storage import damaged, unusable
+from lastbit.ledger.storage import Place, damaged, unusable
 from lastbit.tables import Budget, Cost, suggested
 
 if TYPE_CHECKING:
@@ -96,6 +96,42 @@ def other_neighbours(account: Account) -> InvalidParameter:
         problem = f"{account.name} is kept for other neighbours or units"
         remedy += ", or let a steward run lastbit budget card.toml --set"
     return InvalidParameter("account", problem=problem, remedy=remedy)
+
+
+def not_open(account: str) -> InvalidParameter:
+    """The refusal of an account that nobody has opened."""
+    return InvalidParameter(
+        "account", problem=f"{account[:80]} is not open", remedy="call account(name, budget) first"
+    )
+
+
+def other_budget(account: str) -> InvalidParameter:
+    """Of an account that is kept by another budget than its card declares."""
+    return InvalidParameter(
+        f"the budget of {account}",
+        problem="is not the one that the ledger has for it",
+        remedy="put the old one back on the card, or let the steward change the ledger's "
+        "by lastbit budget card.toml --set",
+    )
+
+
+def without_secret(place: Place) -> LedgerDamaged:
+    """Of a ledger that was cut."""
+    return damaged(place, "has lost its secret; restore a backup")
+
+
+def two_names(place: Path) -> InvalidParameter:
+    """The refusal of a file that has a hard link."""
+    problem = "has another name (a hard link), and a crash under one could not be undone under the"
+    remedy = "remove the other name, or make a symbolic link"
+    return unusable(place, f"{problem} other", remedy)
+
+
+def without_psycopg() -> InvalidParameter:
+    """Of a ledger on a server, where nothing is installed that reaches one."""
+    problem = "is in PostgreSQL, and psycopg is not installed"
+    remedy = 'pip install "lastbit[postgres]"'
+    return InvalidParameter("the ledger", problem=problem, remedy=remedy)
 
 
 _DISK = "look at the disk"

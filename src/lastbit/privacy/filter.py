@@ -94,7 +94,6 @@ from lastbit.exact import (
     positive,
     probability,
     rational_between,
-    whole,
 )
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
@@ -141,7 +140,7 @@ class Amounts:
         return self._with({name: n + getattr(other, name) for name, n in self._named().items()})
 
     def __mul__(self, times: int) -> Self:
-        whole(times, "times", least=0)
+        import_module("lastbit.exact.written").whole(times, "times")  # no charge comes by this
         return self._with({name: n * times for name, n in self._named().items()})
 
     __rmul__ = __mul__

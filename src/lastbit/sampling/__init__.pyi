@@ -18,7 +18,10 @@ from lastbit.sampling.draw import (
     drawn_fresh as drawn_fresh,
     stream as stream,
 )
-from lastbit.sampling.gaussian import draw_discrete_gaussian as draw_discrete_gaussian
+from lastbit.sampling.gaussian import (
+    MOST_VARIANCE as MOST_VARIANCE,
+    draw_discrete_gaussian as draw_discrete_gaussian,
+)
 from lastbit.sampling.gaussian_tables import gaussian_sampler as gaussian_sampler
 from lastbit.sampling.integers import (
     discrete_gaussian as discrete_gaussian,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends import engines
+from lastbit.tables.backends import drivers, engines
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.backends.duckdb import columns
 from lastbit.tables.backends.printed import engine_record, printed_statement
@@ -49,7 +49,7 @@ def card(source, **changes):
 @pytest.mark.parametrize("source", [FILE, SERVER, LAKE])
 def test_a_source_says_its_engine(source):
     name = {"parquet": "duckdb"}.get(source.kind, source.kind)
-    assert source.engine == engines.dialect_of(source.engine).name == name
+    assert source.engine == drivers.dialect_of(source.engine).name == name
 
 
 @pytest.mark.parametrize(("source", "driver"), [(SERVER, "psycopg"), (LAKE, "pyspark")])

@@ -16,8 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
-from lastbit.tables.card.schema import DataCard, EngineName, Source
-from lastbit.tables.compile.dialect import Dialect
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import Statement, statement
@@ -168,11 +167,6 @@ def session_on(source: Source, *, units: str | None = None) -> Session:
         import_module("lastbit.tables.backends.drivers").refuse_missing(source.engine, error)
         raise
     return cast(Session, engine.EngineSession(units=units))
-
-
-def dialect_of(name: EngineName) -> Dialect:
-    """How statements are written for this engine; its driver is not needed."""
-    return cast(Dialect, vars(import_module(f"lastbit.tables.compile.{name}"))[name.upper()])
 
 
 @contextmanager

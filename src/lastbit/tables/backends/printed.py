@@ -6,7 +6,8 @@ import re
 from importlib import import_module
 from typing import cast
 
-from lastbit.tables.backends.engines import Session, dialect_of, session_for
+from lastbit.tables.backends.drivers import dialect_of
+from lastbit.tables.backends.engines import Session, session_for
 from lastbit.tables.card.schema import DataCard, EngineName
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.statement import statement

@@ -17,12 +17,12 @@ has the number of the unit's rows beside each of them, and there is no h; and no
 that must choose: all of them are ranked.
 
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
-decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
+decide on undeclared keys, need the choice. `measures.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
          e and r work row by row, and rows meet in `h`, `pairs`, `many` and in windows only if they
          have the same u, by which these are grouped, partitioned or joined; so do rows of two
-         private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
+         private tables, and those of a sub-query (`query/units.py`). So `measures.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them

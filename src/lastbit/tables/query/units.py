@@ -35,12 +35,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from lastbit.tables.query.expression import ColumnName, Expression, from_json
-
-if TYPE_CHECKING:  # which imports this file
-    pass
 
 UnitFunction: TypeAlias = Literal["count", "count_distinct", "sum", "mean", "min", "max"]
 
