@@ -432,20 +432,19 @@ CHECKS = [
 
 # Public, and no number of theirs is rounded; each with the place that checks it.
 NO_NUMBER = {
+    "gaussian_pair.step_mu_squared": "an upper bound by its proof: test_gaussian_pair.py",
+    "remaining.moment_epsilon_spent": "is MomentFilter.epsilon_spent: test_filter.py",
     "filter.moment_filter": "a filter, whose prices and limits are checked in test_filter.py",
     "compose.tight_profile": "a profile, whose numbers are checked in tests/privacy/accounting",
     "convert.best_order_for_epsilon": "a guess; every order gives a true bound",
     "convert.best_order_for_delta": "a guess; every order gives a true bound",
     "convert.implies": "a truth value; never claims what is false: test_convert.py",
-    "filter.for_people": "no number at all",
     "filter.check_order": "no number at all: test_filter.py",
-    "filter.check_amounts": "no number at all: test_filter.py",
     "filter.grid_ceiling": "the number itself, moved up: test_filter.py",
     "filter.grid_floor": "the number itself, moved down: test_filter.py",
     "gaussian_filter.gaussian_delta": "within the accountant's profile: test_gaussian_filter.py",
     "remaining.moment_answers": "is MomentFilter.answers_left: test_filter.py",
     "remaining.moment_left": "is MomentFilter.left: test_filter.py",
-    "remaining.moment_epsilon": "is MomentFilter.epsilon_spent: test_filter.py",
     "remaining.moment_odometer": "is MomentFilter.odometer: test_filter.py",
     "remaining.gaussian_answers": "is GaussianFilter.answers_left: test_gaussian_filter.py",
     "remaining.gaussian_left": "is GaussianFilter.left: test_gaussian_filter.py",

@@ -133,6 +133,7 @@ def test_refusals_of_the_server_are_told(table):
 
 def test_python_asks_the_same(table, server):
     found = lb.table(table).group_by("region").agg(n=lb.count())
+    found.release(epsilon=1)
     assert "on record" in found.explain(epsilon=1)
     answer = found.release(epsilon=1)
     assert not answer.charged and answer.keys == ("region",)

@@ -199,6 +199,9 @@ OTHERWISE = {
 }
 # public names that release nothing
 NO_MECHANISM = {
+    "Admissibility": "a judgement of a density",
+    "SymmetricDensity": "a density, which is judged and not drawn",
+    "admissibility": "judges a density",
     "BOTTOM": "an answer",
     "Bottom": "its type",
     "Passed": "the type of an answer",
