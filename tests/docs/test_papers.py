@@ -53,7 +53,6 @@ def test_the_table_holds_the_whole_paper(paper):
     assert problems_of(paper, page_of(paper)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="parts of the papers are being built")
 def test_nothing_is_pending():
     assert [row for paper in PAPERS for row in rows(page_of(paper)) if row.pending] == []
 
