@@ -274,6 +274,7 @@ def test_bytes_and_requests_are_constant(norm: Norm, size: int) -> None:
         (dict(rate=1, dimension=65, norm="Linf"), "above 64"),
         (dict(rate=1, dimension=2.5, norm="Linf"), "dimension"),
         (dict(rate=1, dimension=3, norm="L1"), "norm is unknown"),
+        (dict(rate=1, dimension=2, norm=np.array(["L2", "Linf"])), "norm is unknown"),
         (dict(rate=Fraction(1, 2**300), dimension=3, norm="L2"), "below 2"),
     ],
 )

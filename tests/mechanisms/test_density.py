@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from flint import arb
 from hypothesis import given, settings, strategies as st
@@ -182,10 +183,25 @@ def test_every_place_and_width_at_once(drawn: list[tuple[str, str]]) -> None:
     assert worst(0.25, [math.exp(-0.25)], 1.0) > float(found.delta)  # a mutant: half the beta
 
 
+@pytest.mark.parametrize("power", range(2, 9))
+@pytest.mark.parametrize("reach", [Fraction(1), Fraction(3, 10)])
+def test_flat_tops_are_known_to_fall(power: int, reach: Fraction) -> None:
+    """Powers of z, whose slope is 0 at 0; failed before from the cube on: nothing proved them."""
+    flat = SymmetricDensity(lambda z: -(z**power), reach=reach)
+    z = np.linspace(-float(reach), float(reach), 200_001)
+    h, q = (np.exp(-(np.abs(place) ** power)) for place in (z, z - 0.1))
+    q[np.abs(z - 0.1) > float(reach)] = 0
+    least = float(np.maximum(0, h - math.exp(0.5) * q).sum() / h.sum())
+    found = admissibility(flat, alpha="0.1", beta=0, epsilon=1)
+    assert abs(least - float(found.sliding)) < 1e-4
+
+
 @pytest.mark.parametrize(
     ("log_density", "options", "words"),
     [
         (lambda z: z, {"reach": 1}, "fall from 0"),
+        (lambda z: z**8, {"reach": 1}, "fall from 0"),
+        (lambda z: z**3 / 10**6 - z**4, {"reach": 1}, "fall from 0"),  # it rises to 3/(4 10**6)
         (lambda z: 2 * z - z * z, {"reach": 3}, "fall from 0"),
         (lambda z: -(z - 1) * (z - 1), {"reach": 3}, "fall from 0"),
         ([(1, lambda z: -z), (2, lambda z: 1 - z)], {}, "fall from 0"),

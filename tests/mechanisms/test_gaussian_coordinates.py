@@ -19,6 +19,7 @@ from lastbit.errors import LastbitError
 from lastbit.exact import upper
 from lastbit.mechanisms import Gaussian
 from lastbit.privacy import ZCDP, GaussianLoss
+from lastbit.sampling import BLOCK
 from lastbit.sampling.gaussian_tables import gaussian_sampler
 from lastbit.verify import composition_certificate
 from tests.laws.oracle import decimal, decimals
@@ -158,7 +159,7 @@ def test_no_noise_costs_infinity_where_something_moves() -> None:
         (dict(sensitivity=[1, 2], variance=[1, 2, 3]), "one for each coordinate"),
         (dict(sensitivity=[1, 2, 3], variance=[1, 2]), "one for each coordinate"),
         (dict(sensitivity=[], variance=[]), "list of numbers"),
-        (dict(sensitivity=[1] * 65537, variance=1), "more than 65536 numbers"),
+        (dict(sensitivity=[1] * (BLOCK + 1), variance=1), f"more than {BLOCK} numbers"),
         (dict(sensitivity=[0, 0], variance=[1, 1]), "sensitivity is zero"),
         (dict(sensitivity=[1, -1], variance=[1, 1]), "sensitivity is negative"),
         (dict(sensitivity=[1, 1], variance=[1, -1]), "variance is negative"),
@@ -166,6 +167,9 @@ def test_no_noise_costs_infinity_where_something_moves() -> None:
         (dict(sensitivity=[1, math.inf], variance=1), "sensitivity"),
         (dict(sensitivity=[1, "1/2"], variance=1), "below 1"),
         (dict(sensitivity=np.ones((2, 2)), variance=1), "list of numbers"),
+        (dict(sensitivity=np.array(1), variance=[1, 2]), "sensitivity"),
+        (dict(sensitivity=1, variance=np.array(1)), "variance"),
+        (dict(sensitivity=1, standard_deviation=np.array(1.0)), "standard_deviation"),
         (dict(sensitivity=[1, [1]], variance=1), "sensitivity"),
         (dict(sensitivity=[1, True], variance=1), "sensitivity"),
         (dict(sensitivity=[1, 1], variance=1, dimension=3), "dimension"),
@@ -185,6 +189,6 @@ def test_bad_values() -> None:
     for coordinate in wrong:
         with pytest.raises(LastbitError, match="coordinate"):
             mechanism.law(0, coordinate=coordinate)
-    for distance in ([1], [1, 2, 3], [1, -1], [math.nan, 1]):
+    for distance in ([1], [1, 2, 3], [1, -1], [math.nan, 1], np.array(1)):
         with pytest.raises(LastbitError, match="distance"):
             mechanism.guarantee_at(distance)

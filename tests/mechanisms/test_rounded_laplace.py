@@ -516,6 +516,6 @@ def test_mechanism_2_has_one_value_outside(monkeypatch):
     assert (infinite[ends] == np.inf).all()
     assert (infinite[~ends] == plain[~ends]).all()
     assert example(outside="infinity").guarantee == example().guarantee
-    for wrong in ("nan", None, math.inf, "Ends"):
+    for wrong in ("nan", None, math.inf, "Ends", np.array(["ends", "infinity"])):
         with pytest.raises(LastbitError, match="outside is unknown"):
             example(outside=wrong)

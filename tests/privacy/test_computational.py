@@ -98,6 +98,8 @@ def test_nothing_against_unbounded_adversaries() -> None:
             ComputationalDP.of(PureDP(1, neighbours=ADD_REMOVE), advantage=0)
             + ComputationalDP.of(PureDP(1, neighbours=CHANGE_ONE), advantage=0)
         ),
+        lambda: PureDP(1) + ComputationalDP(ApproxDP(1, 0)),
+        lambda: ApproxDP(1, 0) + ComputationalDP(ApproxDP(1, 0)),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object]) -> None:

@@ -261,6 +261,8 @@ def raises(rows: tuple[int, ...]) -> int:
         (lambda: local_sensitivity(max, [1], domain="12"), "pass a list"),
         (lambda: local_sensitivity(max, [1], domain=[1, math.nan]), "not finite"),
         (lambda: local_sensitivity(max, [1], domain=[1, math.inf]), "not finite"),
+        (lambda: local_sensitivity(len, [1], domain=[np.zeros(2), np.ones(2)]), "pass tuples"),
+        (lambda: local_sensitivity(len, [np.zeros(2)], domain=[(0, 0), (1, 1)]), "pass tuples"),
         (lambda: local_sensitivity(max, [3], domain=[1, 2]), "declare every one"),
         (lambda: local_sensitivity(max, [math.nan], domain=[1, 2]), "declare every one"),
         (lambda: local_sensitivity(max, [], domain=[1, 2]), "one record at least"),

@@ -15,6 +15,9 @@ import pytest
 from lastbit.errors import NotCertified
 from lastbit.exact import Ball
 from lastbit.laws import DiscreteLaplace
+from lastbit.mechanisms import admissible
+from lastbit.privacy import ApproxDP, LawPair
+from lastbit.sensitivity import smooth_sensitivity
 from lastbit.verify import Code, exact_law
 from lastbit.verify.rounding import rounding_certificate
 from tests.verify.rounding_examples import one_uniform
@@ -32,7 +35,7 @@ def test_the_tests_named_exist(file, name):
 def test_every_row_names_a_test():
     rows = re.findall(r"^\| (\d+) \|.*$", PAGE.read_text("utf-8"), re.M)
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert sorted(map(int, rows)) == list(range(1, 31))
+    assert sorted(map(int, rows)) == list(range(1, 33))
     assert all("::test_" in line for line in lines)
 
 
@@ -152,3 +155,35 @@ def test_30_the_lowest_output_has_one_sign_and_its_edge_is_a_uniform():
     assert code(value, edge * (1 - 1e-12), 1) == -bound != code(value, edge * (1 + 1e-12), 1)
     assert float(exact_law(code, value).probability(-bound)) == pytest.approx(edge / 2)
     assert b > 1 > edge
+
+
+@pytest.mark.parametrize("constant", [1, 6, 100])
+def test_31_cauchy_noise_needs_a_smoothing_below_epsilon(constant):
+    """The greatest ratio of two Cauchy densities, of widths c SS at beta = epsilon = 1."""
+
+    def steps(votes):
+        return (0, 1, 4)[sum(votes)]
+
+    wide, narrow = (
+        constant * float(smooth_sensitivity(steps, votes, beta=1, domain=[0, 1]).bound)
+        for votes in ([0, 1], [0, 0])
+    )
+    assert wide / narrow == pytest.approx(math.e)
+    z = np.concatenate([-np.geomspace(1e-3, 1e8, 10**5), np.geomspace(1e-3, 1e8, 10**5)])
+    here, there = (w / (w * w + (z - at) ** 2) for w, at in ((wide, 1), (narrow, 0)))
+    least = float(np.log(here / there).max())
+    assert least > 1 + 1e-6
+    assert least <= math.acosh(1 + (1 + (wide - narrow) ** 2) / (2 * wide * narrow)) + 1e-9
+    assert admissible("cauchy", epsilon=1).beta < 1
+
+
+def test_32_tests_of_one_finite_function_take_constant_time():
+    """A list of outputs, worked out beforehand, is the best test that there is."""
+    one = {z: Fraction(z + 1, 36) for z in range(8)}
+    pair = LawPair(one, {7 - z: chance for z, chance in one.items()})
+    listed, _ = pair.bad_outputs(epsilon=1)
+    told = pair.mapped(lambda z: 0 if z in listed else 1)
+    least = pair.approximate_delta(epsilon=1)
+    assert 0 < least == told.approximate_delta(epsilon=1)
+    assert told.satisfies(ApproxDP(1, least)) and pair.satisfies(ApproxDP(1, least))
+    assert not told.satisfies(ApproxDP(1, least * Fraction(99, 100)))

@@ -92,7 +92,7 @@ class DiscreteNormLaplace:
             raise InvalidParameter(
                 "rate", problem="is below 2**-256", remedy="count the distance in larger steps"
             )
-        if norm not in get_args(Norm):
+        if not isinstance(norm, str) or norm not in get_args(Norm):
             raise InvalidParameter("norm", problem="is unknown", remedy='pass "L2" or "Linf"')
         most = MOST_DIMENSION[norm]
         if whole(dimension, "dimension", least=1) > most:

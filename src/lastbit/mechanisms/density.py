@@ -38,6 +38,7 @@ _MOST_CELLS = 2048
 _FINE = 2.0**-12  # cells on which the loss passes epsilon are cut until it moves by no more
 _WIDTHS = 24
 _TERMS = 5
+_ORDERS = 9  # one more than the derivatives that may prove that L falls, for L as flat as -z**8
 _Piece: TypeAlias = tuple[Fraction, LogDensity]
 
 
@@ -61,11 +62,12 @@ class SymmetricDensity:
              Beyond the reach h is 0; with a `tail` > 0 it goes on falling there, and exp(L) has an
              integral of at most `tail` on either side: that is the caller's promise
     Theorem  L is evaluated on balls, so everything below holds for all numbers. That h falls is
-             proved cell by cell: the slope is at most 0 on the cell, or it is so at its nearer end
-             and the second derivative is at most 0 on the cell. Cells are cut until that is
-             certain, and until L moves by at most 1/2 on each. The integral over a cell with
-             centre c and radius r is 2 (h_0 r + h_2 r**3/3) + 2 h_4 r**5/5, h_k the Taylor
-             coefficients at c, h_4 somewhere on the cell (Taylor's formula; odd terms cancel)
+             proved cell by cell: some derivative of L is at most 0 on the cell, and all before it
+             (the slope is the first) are so at its nearer end: by Taylor's formula the slope is,
+             too. Cells are cut until that is certain, and until L moves by at most 1/2 on each.
+             The integral over a cell with centre c and radius r is 2 (h_0 r + h_2 r**3/3) +
+             2 h_4 r**5/5, h_k the Taylor coefficients at c, h_4 somewhere on the cell (Taylor's
+             formula; odd terms cancel)
     Checked  tests/mechanisms/test_density.py
 
     >>> SymmetricDensity(lambda z: -3 * z, reach=6)          # Laplace noise of rate 3, cut at 6
@@ -189,8 +191,10 @@ def _falling_cells(pieces: tuple[_Piece, ...]) -> Iterator[tuple[Fraction, Fract
         falls = last is function or _not_above(function, last, start)
         while waiting and falls:
             left, right = waiting.pop()
-            here = _series(function, arb_of(left).union(arb_of(right)), 3)
-            certain = here[1] <= 0 or (_series(function, arb_of(left), 2)[1] <= 0 and here[2] <= 0)
+            here = _series(function, arb_of(left).union(arb_of(right)), _ORDERS)
+            near = _series(function, arb_of(left), _ORDERS)
+            first = next((k for k in range(1, _ORDERS) if not near[k] <= 0), _ORDERS)
+            certain = any(here[k] <= 0 for k in range(1, min(first + 1, _ORDERS)))
             if certain and abs(here[1]) * arb_of(right - left) <= arb(1) / 2:
                 yield left, right
                 continue

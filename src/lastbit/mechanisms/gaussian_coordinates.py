@@ -116,7 +116,7 @@ class _EachItsOwn:
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     """Whether a parameter is given for each coordinate."""
-    return isinstance(value, list | tuple | np.ndarray)
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def exact_list(values: object, name: str, *, length: int | None = None) -> tuple[Fraction, ...]:

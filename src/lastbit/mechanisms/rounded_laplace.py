@@ -200,7 +200,7 @@ class RoundedLaplace(Pure):
         outside: Outside = "ends",
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        if outside not in get_args(Outside):
+        if not isinstance(outside, str) or outside not in get_args(Outside):
             remedy = 'pass "ends" or "infinity"'
             raise InvalidParameter("outside", problem="is unknown", remedy=remedy)
         distance, loss = moderate(sensitivity, "sensitivity"), moderate(epsilon, "epsilon")

@@ -112,6 +112,8 @@ class ComputationalDP:
         bound = ApproxDP(both.epsilon, min(deltas), neighbours=both.neighbours)
         return ComputationalDP(bound, assumptions=self.assumptions + other.assumptions)
 
+    __radd__ = __add__  # another computational one adds by itself: what comes here is refused
+
     def implies(self, other: object) -> bool:
         """Whether this proves another promise; it proves none against unbounded adversaries."""
         return (

@@ -348,6 +348,8 @@ def records_of_domain(domain: Iterable[Any] | None) -> list[Any]:
         raise InvalidParameter("domain", problem="is empty", remedy=remedy)
     if any(isinstance(value, float) and not isfinite(value) for value in given):
         raise InvalidParameter("domain", problem="holds a float that is not finite", remedy=remedy)
+    if any(isinstance(value, np.ndarray) for value in given):  # these are neither equal nor not
+        raise WrongType("domain", problem="holds arrays", remedy="pass tuples in their place")
     check_tried(len(given))
     try:
         return list(dict.fromkeys(given))
@@ -359,6 +361,8 @@ def placed(data: Iterable[Any], values: list[Any], relation: Relation) -> tuple[
     """A database as sorted positions in the domain."""
     rows = _items(data, "data")
     _check_records(len(rows), relation)
+    if any(isinstance(row, np.ndarray) for row in rows):
+        raise WrongType("data", problem="holds arrays", remedy="pass tuples, as in the domain")
     try:
         places = {value: at for at, value in enumerate(values)}
         return tuple(sorted(places[row] for row in rows))
