@@ -46,6 +46,7 @@ _UNARY = MappingProxyType({
     "numpy.sign": "SGN",
 })  # fmt: skip
 _MOST_PATHS, _LONGEST = 1 << 10, 1 << 18
+_MOST_BITS = 1 << 30  # of the numbers of one program: 128 megabytes
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
 
@@ -154,9 +155,13 @@ class Graph:
     def __init__(self) -> None:
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.nodes: list[tuple[Any, ...]] = []
+        self.bits = 0
 
     def node(self, *parts: Any) -> int:
         if parts not in self.numbers:
+            exact = [part for part in parts if isinstance(part, Fraction)]
+            self.bits += sum(x.numerator.bit_length() + x.denominator.bit_length() for x in exact)
+            require(self.bits <= _MOST_BITS, "the numbers of a program are too long")
             self.numbers[parts] = len(self.nodes)
             self.nodes.append(parts)
         return self.numbers[parts]
