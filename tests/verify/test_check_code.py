@@ -444,3 +444,39 @@ def test_a_function_put_in_the_place_of_another_is_not_the_reference(
     wanted = "put it in its place" if by_name else "does not take the steps|is not numpy's"
     found = problem_of(sealed(mutant))
     assert found is not None and re.search(wanted, found)
+
+
+def choices(rows: list[Any]) -> list[Any]:
+    for _ in range(60):
+        rows = [*rows, ["case", len(rows) - 1, len(rows) - 1, "u", "<", "1/2"]]
+    return rows
+
+
+def squares(rows: list[Any]) -> list[Any]:
+    before: list[Any] = [["int", "3"]]
+    for _ in range(60):
+        before.append(["mul", len(before) - 1, len(before) - 1])
+    moved = [[r[0], *(p + 61 if type(p) is int else p for p in r[1:])] for r in rows]
+    return before + moved
+
+
+@pytest.mark.parametrize("kind", ["mechanism", "noise"])
+@pytest.mark.parametrize("change", [choices, squares])
+def test_shared_steps_take_no_longer_than_their_table(kind, change):
+    """A choice between a step and itself, and a square of a square: each took 2**60 steps."""
+    forged = copied(made(kind))
+    record = forged["claim"]["code"][0]
+    record["steps"] = [change(rows) for rows in record["steps"]]
+    found = problem_of(sealed(forged))
+    if change is choices:
+        assert "too many paths" in (found or "")
+
+
+def test_a_program_of_squares_is_rejected():
+    forged = copied(made("noise"))
+    for rows in forged["claim"]["programs"]:
+        _, value, noise = rows.pop()
+        rows.append(["CONST", "3"])
+        rows += [["MUL", k, k] for k in range(len(rows) - 1, len(rows) + 59)]
+        rows += [["MUL", noise, len(rows) - 1], ["ADD", value, len(rows)]]
+    assert "too long" in (problem_of(sealed(forged)) or "")

@@ -271,3 +271,22 @@ def test_a_ratio_of_too_many_digits_is_refused_in_words():
     """Failed before with a ValueError about Python's own limit."""
     with pytest.raises(LastbitError, match="more than 4,300 digits; pass ratios"):
         written(Fraction(1, 3**10000))
+
+
+@pytest.mark.parametrize("where", ["steps", "boxes"])
+def test_short_texts_of_long_numbers_fill_no_memory(where):
+    """1p199999 is short: a file of 128 megabytes took some 90 gigabytes."""
+    expression = trace(lambda x: x + 1.0)
+    found = json.loads(json.dumps(error_certificate(analyse(expression, {"x": (0, 1)}))))
+    body, count = found["body"], 2200 if where == "steps" else 5500
+    if where == "boxes":
+        body["boxes"] += [{"x": ["0", f"{2 * k + 1}p199999"]} for k in range(2 * count)]
+    else:
+        (first,) = (step for step in body["steps"][:1])
+        for step in body["steps"]:
+            step["premises"] = [place + count for place in step["premises"]]
+        wide = [f"{2 * k + 1}p199999" for k in range(count)]
+        around = [{"real": ["-" + x, x], "computed": ["-" + x, x], "error": x} for x in wide]
+        body["steps"] = [{**first, **said} for said in around] + body["steps"]
+    found["digest"] = digest(found)
+    assert "too long" in (problem_of(found) or "")

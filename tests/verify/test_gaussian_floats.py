@@ -408,6 +408,22 @@ def test_the_test_of_pairs_belongs_to_the_claim(accepted):
         check(resealed(sealed("polar"), change))
 
 
+@pytest.mark.parametrize(("number", "problem"), [("1", "does not fit"), ("3", "too long")])
+def test_shared_steps_are_worked_out_once(number, problem):
+    """A square of a square, sixty times: took 2**60 steps, or as many digits."""
+
+    def change(claim, body):
+        (rows,) = claim["programs"]
+        _, value, noise = rows.pop()
+        rows.append(["CONST", number])
+        for _ in range(60):
+            rows.append(["MUL", len(rows) - 1, len(rows) - 1])
+        rows.append(["MUL", noise, len(rows) - 1])
+        rows.append(["ADD", value, len(rows) - 1])
+
+    assert problem in (problem_of(resealed(sealed("box_muller"), change)) or "")
+
+
 def test_the_accuracy_of_the_cosine_is_stated():
     def change(claim, body):
         del claim["ulps"]["cos"]

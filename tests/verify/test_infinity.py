@@ -138,6 +138,59 @@ def test_sloppy_code_is_refused(code):
         certified_code(code, sensitivity="1/2")
 
 
+def by_the_sign(value, u, sign):
+    k = near(value, u, sign)
+    if sign > 0:
+        return k if abs(k) < 2.0 else math.inf
+    return k if abs(k) < 2.0 else -math.inf
+
+
+def by_the_side_of_u(value, u):
+    if u < 0.5:
+        k = 0.25 * round((value + 0.5 * math.log(2.0 * u)) / 0.25)
+        return k if abs(k) < 2.0 else math.inf
+    k = 0.25 * round((value - 0.5 * math.log(2.0 * (1.0 - u))) / 0.25)
+    return k if abs(k) < 2.0 else -math.inf
+
+
+def by_a_clamped_value(value, u, sign):
+    if value > 1.0:
+        k = near(1.0, u, sign)
+        return k if abs(k) < 2.0 else math.inf
+    k = near(value, u, sign)
+    return k if abs(k) < 2.0 else -math.inf
+
+
+def or_the_end_itself(value, u, sign):
+    k = near(value, u, sign)
+    if sign > 0:
+        return max(min(k, 2.0), -2.0)
+    return k if abs(k) < 2.0 else math.inf
+
+
+TELLING = [by_the_sign, by_the_side_of_u, by_a_clamped_value, or_the_end_itself]
+
+
+@pytest.mark.parametrize("code", TELLING)
+def test_what_is_outside_has_one_name_on_all_paths(code, monkeypatch):
+    """All were certified: 1.5 gave inf where 1.0 gave -inf. Both sides refuse it by themselves."""
+    with pytest.raises(LastbitError, match="tells the path"):
+        certified_code(code, sensitivity="1/2")
+    monkeypatch.setattr("lastbit.verify.rounded_code.has_one_outside", lambda rows: True)
+    with pytest.raises(LastbitError, match="one name on one path"):
+        certified_code(code, sensitivity="1/2")
+
+
+def test_a_clamped_value_and_one_infinity_are_fine():
+    def code(value, u, sign):
+        if value > 1.0:
+            value = 1.0
+        k = near(value, u, sign)
+        return k if abs(k) < 2.0 else math.inf
+
+    assert problem_of(certified_code(code, sensitivity="1/2").certificate()) is None
+
+
 def endless(x):
     return x if x + 1.0 < 3.0 else math.inf
 

@@ -79,6 +79,13 @@ def test_all_bits_of_a_uniform_cost_less_than_a_grid():
     assert certified("forward").excess < certified("planar").excess / 100
 
 
+@pytest.mark.parametrize("uniform", [OPEN, FullPrecision()])
+def test_one_minus_a_uniform_that_is_never_0_is_certified(uniform):
+    """Both were refused, with the advice to pass one of them."""
+    found = polar_certificate(code.planar, cell=4, uniform=uniform, **USUAL)
+    assert 0 < found.excess < 2e-7
+
+
 def test_another_unit_is_another_rate():
     found = polar_certificate(code.planar, cell=4, parameters={"scale": 100.0}, **USUAL)
     assert found.rate == Fraction(1, 100)

@@ -20,7 +20,7 @@ Believed: + - * / are correctly rounded; ln, exp, sqrt, cos and sin are within t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -305,6 +305,7 @@ _BOUNDS = frozenset({"real", "computed", "error"})
 _CLAIM = _BOUNDS | {"expression", "ranges", "errors", "format", "ulps"}
 _STEP = _BOUNDS | {"rule", "expression", "box", "premises"}
 _Known = tuple[int, int, Proved]
+_MOST_BITS = 1 << 31  # of all that is kept of one proof: 256 megabytes
 
 
 def check_error_bound(claim: Json, body: Json) -> None:
@@ -337,10 +338,19 @@ class _Proof:
         errors = claim["errors"].items()
         self.errors = {name: None if e == "rounded" else number(e) for name, e in errors}
         require(all(e is None or e >= 0 for e in self.errors.values()), "an error is negative")
-        self.boxes = [box_of(box) for box in body["boxes"]]
+        self.bits = 0
+        self.boxes: list[dict[str, Interval]] = []
+        for written in body["boxes"]:
+            self.boxes.append(box_of(written))
+            self._count(end for ends in self.boxes[-1].values() for end in ends)
         for box in (*self.boxes, claim["ranges"], self.errors):
             require(set(box) == names, "a box or the errors name other inputs than the expression")
         self.done: list[_Known] = []
+
+    def _count(self, numbers: Iterable[Fraction]) -> None:
+        """Reject a proof that takes too much memory: 1p99999 is short, and its bits are not."""
+        self.bits += sum(x.numerator.bit_length() + x.denominator.bit_length() for x in numbers)
+        require(self.bits <= _MOST_BITS, "the numbers of a proof are too long")
 
     def add(self, step: Json) -> None:
         require(set(step) == _STEP, "a step lacks a part, or has one too many")
@@ -354,7 +364,9 @@ class _Proof:
         else:
             require(rule == row[0], "a rule does not fit its expression")
             proved = self._step(row, box, premises)
-        self.done.append((index, box, self.require_looser(step, proved, f"a step by {rule}")))
+        known = self.require_looser(step, proved, f"a step by {rule}")
+        self._count((*known.real, *known.computed, known.error))
+        self.done.append((index, box, known))
 
     def require_looser(self, step: Json, proved: Proved, where: str) -> Proved:
         """What a step states, if the proof justifies it."""

@@ -69,7 +69,7 @@ _PIECE = frozenset({"t", "x", "test", "error", "proof"})
 TWO_PI = Fraction(628318530717958647692528676655900576839, 10**38), Fraction(1, 10**37)
 _HALF = Fraction(1, 2)
 _TRIED = 200
-_TERMS, _FACTORS, _LONG = 64, 8, 1 << 18
+_TERMS, _FACTORS, _LONG, _WORK = 64, 8, 1 << 18, 1 << 21
 _Form = dict[tuple[int, ...], Fraction]
 
 
@@ -279,33 +279,50 @@ def _polar(rows: Rows, accepted: Rows) -> _Sampler:
 _Powers = tuple[Fraction, dict[str, Fraction]]
 
 
-def _powers(graph: Graph, place: int, symbol: Any, known: Any = lambda _: None) -> _Powers:
+def _powers(graph: Graph, top: int, symbol: Any, known: Any = lambda _: None) -> _Powers:
     """A step as its coefficient squared, with the coefficient's sign, and powers of symbols."""
-    name = known(place)
-    if name is not None:
-        return Fraction(1), {name: Fraction(1)}
-    rule, *parts = graph.nodes[place]
-    if rule == "CONST":
-        value = parts[0]
-        require(value != 0, "the noise is multiplied by 0")
-        return value * abs(value), {}
-    name = symbol(rule, parts[0])
-    if name is not None:  # L stands for -ln t, which is positive
-        return Fraction(-1 if name == "L" else 1), {name: Fraction(1)}
-    if rule in ("MUL", "DIV"):
-        (a, one), (b, two) = (_powers(graph, part, symbol, known) for part in parts)
-        way = 1 if rule == "MUL" else -1
-        keys = {*one, *two}
-        powers = {key: one.get(key, Fraction(0)) + way * two.get(key, Fraction(0)) for key in keys}
-        return (a * b if rule == "MUL" else a / b), {k: p for k, p in powers.items() if p}
-    if rule == "NEG":
-        square, powers = _powers(graph, parts[0], symbol, known)
-        return -square, powers
-    if rule == "SQRT":
-        square, powers = _powers(graph, parts[0], symbol, known)
-        require(square > 0 and powers.keys() <= {"L", "s"}, "a root of what may be below 0")
-        return _root(square), {key: power / 2 for key, power in powers.items()}
-    raise Rejected("a step is not of the kind that can be followed")
+    found: dict[int, _Powers] = {}  # programs share steps: each is worked out once
+
+    def worked_out(place: int) -> _Powers:
+        if place not in found:
+            found[place] = power_of(place)
+            square, powers = found[place]
+            long = max(map(_length, (square, *powers.values())))  # squares of squares of squares
+            require(long <= _LONG, "a product is too long")
+        return found[place]
+
+    def power_of(place: int) -> _Powers:
+        name = known(place)
+        if name is not None:
+            return Fraction(1), {name: Fraction(1)}
+        rule, *parts = graph.nodes[place]
+        if rule == "CONST":
+            value = parts[0]
+            require(value != 0, "the noise is multiplied by 0")
+            return value * abs(value), {}
+        name = symbol(rule, parts[0])
+        if name is not None:  # L stands for -ln t, which is positive
+            return Fraction(-1 if name == "L" else 1), {name: Fraction(1)}
+        if rule in ("MUL", "DIV"):
+            (a, one), (b, two) = map(worked_out, parts)
+            way = 1 if rule == "MUL" else -1
+            keys = {*one, *two}
+            sums = {k: one.get(k, Fraction(0)) + way * two.get(k, Fraction(0)) for k in keys}
+            return (a * b if rule == "MUL" else a / b), {k: p for k, p in sums.items() if p}
+        if rule == "NEG":
+            square, powers = worked_out(parts[0])
+            return -square, powers
+        if rule == "SQRT":
+            square, powers = worked_out(parts[0])
+            require(square > 0 and powers.keys() <= {"L", "s"}, "a root of what may be below 0")
+            return _root(square), {key: power / 2 for key, power in powers.items()}
+        raise Rejected("a step is not of the kind that can be followed")
+
+    return worked_out(top)
+
+
+def _length(x: Fraction) -> int:
+    return max(x.numerator.bit_length(), x.denominator.bit_length())
 
 
 def _root(x: Fraction) -> Fraction:
@@ -348,7 +365,10 @@ def expanded(graph: Graph, top: int) -> _Form:
                     form[term] = form.get(term, Fraction(0)) + sign * share
         elif rule == "MUL":
             one, two = (forms[part] for part in parts)
-            require(len(one) * len(two) <= _TERMS**2, "a product has too many terms")
+            longest = max(map(_length, (*one.values(), *two.values())), default=0)
+            work = len(one) * len(two) * longest
+            few = len(one) * len(two) <= _TERMS**2 and work <= _WORK
+            require(few, "a product has too many terms")
             for a, share in one.items():
                 for b, other in two.items():
                     term = tuple(sorted(a + b))
@@ -361,8 +381,8 @@ def expanded(graph: Graph, top: int) -> _Form:
         forms[k] = {term: share for term, share in form.items() if share}
         require(len(forms[k]) <= _TERMS, "a sum has too many terms")
         for term, share in forms[k].items():  # squares of squares of squares
-            long = max(share.numerator.bit_length(), share.denominator.bit_length()) > _LONG
-            require(len(term) <= _FACTORS and not long, "a product is too long")
+            short = len(term) <= _FACTORS and _length(share) <= _LONG
+            require(short, "a product is too long")
     return forms[top]
 
 

@@ -253,6 +253,46 @@ def check_one_function(
     require(plain and small, "the code gives other numbers on one path than on another")
 
 
+def check_one_outside(tables: Sequence[Rows]) -> None:
+    """Reject code with an infinity unless all its paths do the same after the rounding.
+
+    An infinity stands for a number just beyond a bound. Another infinity on another path, or that
+    number itself, would tell the path, which a value or a sign led to. So the steps after the
+    rounding must be the same for both signs and after every case, branches included, and without a
+    case among them.
+    """
+    if not any(row[1:] in _INFINITIES for rows in tables for row in map(list, rows)):
+        return
+    names: dict[Any, int] = {}
+    ends: set[int] = set()
+    for rows in tables:
+        marks: list[int] = []
+        by_case: list[bool] = []
+        for name, *parts in rows:
+            rounding = name in ("round", "numpy.rint", "round_to")
+            below = [] if rounding else [part for part in parts if type(part) is int]
+            rest = tuple(part for part in parts if type(part) is not int)
+            key = name, rest, tuple(marks[place] for place in below)
+            marks.append(names.setdefault(key, len(names)))
+            by_case.append(name == "case" or any(by_case[place] for place in below))
+        todo, passed = [len(rows) - 1], set[int]()
+        while todo:
+            top = todo.pop()
+            if top in passed:
+                continue
+            passed.add(top)
+            if rows[top][0] == "case":
+                todo += rows[top][1:3]
+            else:
+                require(not by_case[top], _OUTSIDE)
+                ends.add(marks[top])
+    require(len(ends) == 1, _OUTSIDE)
+
+
+_INFINITIES = (["inf"], ["-inf"])
+_OUTSIDE = "what lies outside has one name on one path and another on another"
+
+
 def check_zeros(links: Sequence[Link], signs: frozenset[int], results: Interval) -> None:
     """Reject results of 0 with two signs, and links that could make a 0 of something else.
 

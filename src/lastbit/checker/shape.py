@@ -144,7 +144,10 @@ def shapes(rows: Rows, interval: Interval, values: Interval) -> dict[int, Shape]
         require(type(index) is int and 0 <= index < top, "a step uses one that is not before it")
         assert isinstance(index, int)
         if index not in known:
-            known[index] = step(index)
+            known[index] = made = step(index)
+            numbers = (made.value, made.constant, made.slope, *(made.log or ()))
+            lengths = [x.numerator.bit_length() + x.denominator.bit_length() for x in numbers]
+            require(max(lengths) <= _LONG, "a product is too long")  # squares of squares
         return known[index]
 
     def step(index: int) -> Shape:
@@ -298,6 +301,7 @@ def _exact(rows: Rows, top: int, u: Fraction, holds: Callable[[Fraction], bool])
 
 
 _BITS = 256
+_LONG = 1 << 19
 _SMALL = (256, 192, 128, 96, 64, 56, 48, 40, 32, 24, 20, 16, 12, 10, 8, 7, 6)
 _ENDS = tuple(Fraction(1, 1 << k) for k in _SMALL)
 _POINTS = (*_ENDS, *(Fraction(k, 32) for k in range(1, 32)), *(1 - t for t in reversed(_ENDS)))

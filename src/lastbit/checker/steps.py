@@ -25,7 +25,14 @@ from typing import Any, TypeAlias
 
 from .intervals import ARITHMETIC, Rows, interval_of, uniform_range
 from .numbers import Interval, Json, Rejected, number, require
-from .one_rounding import check_ends, check_one_function, check_zeros, readings, zeros
+from .one_rounding import (
+    check_ends,
+    check_one_function,
+    check_one_outside,
+    check_zeros,
+    readings,
+    zeros,
+)
 
 _DYADIC = MappingProxyType({
     "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "numpy.add": "ADD",
@@ -38,6 +45,8 @@ _UNARY = MappingProxyType({
     "math.cos": "COS", "numpy.cos": "COS", "math.sin": "SIN", "numpy.sin": "SIN",
     "numpy.sign": "SGN",
 })  # fmt: skip
+_MOST_PATHS, _LONGEST = 1 << 10, 1 << 18
+_MOST_BITS = 1 << 30  # of the numbers of one program: 128 megabytes
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
 
@@ -46,6 +55,7 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     require(isinstance(steps, list) and bool(steps), "the code has no steps")
     graph = Graph()
     found = [graph.meaning(rows) for rows in steps]
+    require(all(_paths(rows) <= _MOST_PATHS for rows in steps), "the code has too many paths")
     # elsewhere an infinity would be computed with, and is no name of what lies outside
     infinite = ("INF",) in graph.nodes
     require(role == "mechanism" or not infinite, "an infinity is no result of such code")
@@ -87,6 +97,16 @@ def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     require(found == stated, "the steps of the code are not those of the proof")
 
 
+def _paths(rows: Rows) -> int:
+    """How many ways lead through the choices of a table, whose steps may be shared."""
+    found: list[int] = []
+    for name, *parts in rows:
+        below = [found[part] for part in parts if type(part) is int]
+        choice = name in ("case", "branch")
+        found.append(sum(below[:2]) if choice else max(below, default=1))
+    return found[-1]
+
+
 def _check_coordinate(graph: Graph, root: int, total: int, cell: Fraction, rows: Rows) -> None:
     """Reject unless the code is cell * round(total / cell), of which a zero has one sign."""
     for found, step, unit, links in readings(graph.nodes, root):
@@ -122,6 +142,7 @@ def _check_release(
     results = check_ends((0, cell, unit, links), region)
     types = [[kinds for kinds, *_ in _types(rows, rounded=False)] for rows in steps]
     check_one_function((0, cell, unit, links), region, steps, types)
+    check_one_outside(steps)
     signs = frozenset[int]()
     for rows, kinds in zip(steps, types, strict=True):
         signs |= zeros(rows, [not one - _WHOLE for one in kinds])
@@ -134,9 +155,13 @@ class Graph:
     def __init__(self) -> None:
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.nodes: list[tuple[Any, ...]] = []
+        self.bits = 0
 
     def node(self, *parts: Any) -> int:
         if parts not in self.numbers:
+            exact = [part for part in parts if isinstance(part, Fraction)]
+            self.bits += sum(x.numerator.bit_length() + x.denominator.bit_length() for x in exact)
+            require(self.bits <= _MOST_BITS, "the numbers of a program are too long")
             self.numbers[parts] = len(self.nodes)
             self.nodes.append(parts)
         return self.numbers[parts]
@@ -399,6 +424,8 @@ class Graph:
                     size = max(abs(x) for x in (sizes[parts[0]], *parts[1:]) if x is not None)
                 case _:
                     raise Rejected("a step of the code is not one of Laplace noise")
+            short = max(size.numerator.bit_length(), size.denominator.bit_length()) <= _LONGEST
+            require(short, "a step of the code may be beyond all floats")
             sizes.append(size)
         return 2 * max(sizes)
 
@@ -426,7 +453,7 @@ _Exact: TypeAlias = tuple[frozenset[str], list[Fraction] | None, bool]
 """Names of types; the whole numbers and fractions it can be, any if None; if all are floats too."""
 
 _WHOLE = frozenset({"int", "fraction"})
-_MANY = 16
+_MANY, _LONG = 16, 1 << 14
 
 
 def last_type(rows: Rows, rounded: bool) -> frozenset[str]:
@@ -512,6 +539,8 @@ def _made(name: str, left: str, right: str) -> set[str]:
 
 def _numbers(kinds: frozenset[str], numbers: list[Fraction]) -> _Exact:
     distinct = sorted(set(numbers))
+    if any(max(x.numerator.bit_length(), x.denominator.bit_length()) > _LONG for x in distinct):
+        return kinds, None, False
     fits = all(map(_is_float, distinct))
     return kinds, distinct if len(distinct) <= _MANY else None, fits
 

@@ -288,13 +288,51 @@ def has_one_function(
     return not fractions and parts.is_exact(indices)
 
 
-def _paths(rows: Rows, known: dict[tuple[Any, ...], int]) -> set[int]:
-    """The steps after the rounding on each path, as numbers: equal steps have equal ones."""
+def has_one_outside(code: Sequence[Rows]) -> bool:
+    """Whether an infinity, if the code returns one, is the name of the same results on all paths.
+
+    Theorem  a clamp stands for a branch to an infinity (`cases`), whichever infinity it is. Two of
+             them, or one and the clamp's own end, would tell the path: a sign, a side of u, even
+             the value. If all paths take the same steps after the rounding, the branches among
+             them, the result is one function of the rounded number, infinities included
+    """
+    if not any(row[1:] in _INFINITIES for rows in code for row in map(tuple, rows)):
+        return True
+    known: dict[tuple[Any, ...], int] = {}
+    found = set[int]()
+    for rows in code:
+        numbers, cases = _numbered(rows, known), list[bool]()
+        for name, *parts in rows:
+            below = [] if name in _ROUNDED else [part for part in parts if type(part) is int]
+            cases.append(name == "case" or any(cases[place] for place in below))
+        todo = [len(rows) - 1]
+        while todo:
+            index = todo.pop()
+            if rows[index][0] == "case":
+                todo.extend(rows[index][1:3])
+            elif cases[index]:
+                return False
+            else:
+                found.add(numbers[index])
+    return len(found) == 1
+
+
+_INFINITIES = (("inf",), ("-inf",))
+
+
+def _numbered(rows: Rows, known: dict[tuple[Any, ...], int]) -> list[int]:
+    """A number for each step, the same for the same steps; all roundings are alike."""
     numbers: list[int] = []
     for name, *parts in rows:
         below = () if name in _ROUNDED else tuple(numbers[p] for p in parts if type(p) is int)
         rest = tuple(part for part in parts if type(part) is not int)
         numbers.append(known.setdefault((name, below, rest), len(known)))
+    return numbers
+
+
+def _paths(rows: Rows, known: dict[tuple[Any, ...], int]) -> set[int]:
+    """The steps after the rounding on each path, as numbers: equal steps have equal ones."""
+    numbers = _numbered(rows, known)
     todo, found = [len(rows) - 1], set[int]()
     while todo:
         index = todo.pop()

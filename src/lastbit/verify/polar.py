@@ -494,8 +494,9 @@ def _analysed(
             step = planar.steps.expressions[place]
             return setting.analysed(step, {ex.names(step)[0]: drawn}, pieces=pieces)
 
+        pieces = 16 if drawn[0] else 4  # from above 0 they go by exponents, and 1 - u is late exact
         try:
-            logs = tuple(over_draws(place, 4) for place in planar.radial)
+            logs = tuple(over_draws(place, pieces) for place in planar.radial)
         except NotCertified as problem:
             raise NotCertified(
                 f"{problem}; pass a uniform without 0, as Grid(53, first=1), or write 1.0 - u"

@@ -14,7 +14,13 @@ from lastbit.verify.language.cases import without_cases_of, without_failures
 from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.loss_derivation import DerivedLoss, derived_sums
 from lastbit.verify.noise_shape import every_float, generator_of
-from lastbit.verify.one_rounding import Parts, has_one_function, parts_of, zero_signs
+from lastbit.verify.one_rounding import (
+    Parts,
+    has_one_function,
+    has_one_outside,
+    parts_of,
+    zero_signs,
+)
 from lastbit.verify.rounding import Code, RoundingAnalysis, Setting, certified_sums, followed_code
 from lastbit.verify.tracing.steps import passes_whole_to_numpy
 from lastbit.verify.tracing.trace import Followed
@@ -183,6 +189,12 @@ def _refuse_telling(
             "the code computes with floats on one path and with exact numbers on another; write "
             "the same steps on all paths, with floats, and clamp numbers beyond 2**53 by min "
             "and max"
+        )
+    if not has_one_outside([one.rows for one in code]):
+        raise NotCertified(
+            "the code returns an infinity on one path, and on another a number or another infinity "
+            "in its place, which tells the path; round first, and then return the infinity in one "
+            "place, as in: k if abs(k) <= 16.0 else math.inf"
         )
     if over_zero and not parts.is_modest:
         raise NotCertified(
