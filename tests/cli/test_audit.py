@@ -288,7 +288,10 @@ def test_what_a_mechanism_prints_is_not_the_answer() -> None:
         (("own_mechanisms:plain", "--epsilon", "1", "--error", "0"), "--error"),
         (("own_mechanisms:plain", "--epsilon", "1", "--error", "1"), "--error"),
         (("own_mechanisms:plain", "--epsilon", "1", "--confidence", "90"), "--confidence"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--confidence", ".9", "--error", ".1"), "one of"),
+        (
+            ("own_mechanisms:plain", "--epsilon", "1", "--confidence", ".9", "--error", ".1"),
+            "one of",
+        ),
         (("own_mechanisms:plain", "--epsilon", "1", "--seconds", "0"), "--seconds"),
         (("own_mechanisms:plain", "--epsilon", "1", "--seconds", "1e400"), "--seconds"),
         (("own_mechanisms:plain", "--epsilon", "1", "--samples", "0"), "--samples"),
