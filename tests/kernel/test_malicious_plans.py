@@ -270,6 +270,18 @@ def test_what_is_no_certificate_is_refused(text: str) -> None:
         Program(text, certificates()[0].card)
 
 
+def test_numbers_are_written_as_a_kernel_reads_them() -> None:
+    """Failed before: Python's own ValueError, of a number as only certificates of code have it."""
+    for one in certificates():
+        for at, part in enumerate(json.loads(one.text)["body"]["plan"]["parts"]):
+            for name in {"scale", "variance", "rate", "penalty"} & part.keys():
+                data = json.loads(one.text)
+                data["body"]["plan"]["parts"][at][name] = "1p9000"
+                hostile_plans.reseal(data)
+                with pytest.raises(NotCertified):
+                    Program(json.dumps(data), one.card)
+
+
 @pytest.mark.parametrize("text", [None, b"{}", 1, {}, certificates])
 def test_what_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(WrongType):

@@ -22,10 +22,10 @@ from lastbit.ledger import making_postgres as room
 DATA = Path(__file__).parent / "data"
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 2, 3, 4])
 def old(request, address, tmp_path):
     """The small ledger in an older layout: 1 knew no principals, 2 let analysts open accounts,
-    3 knew no numbers that are drawn before there is an answer."""
+    3 knew no numbers that are drawn before there is an answer, 4 let another plan answer them."""
     statements = json.loads((DATA / f"layout-{request.param}.json").read_text())
     file = small_ledger(tmp_path)
     place = place_of(address)
@@ -93,7 +93,7 @@ def test_only_the_owner_upgrades_and_all_or_nothing(old, monkeypatch):
     with pytest.raises(LedgerDamaged):
         Ledger.upgrade(place)
     monkeypatch.setattr(
-        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2], 3: ()}
+        room, "UPGRADES", {**UPGRADES, 2: UPGRADES[2][:-2], 3: (), 4: ()}
     )  # something is left out
     with pytest.raises(LedgerDamaged, match="changed"):
         Ledger.upgrade(place)

@@ -37,7 +37,7 @@ from math import isfinite
 from typing import Any
 
 from .formulas import check_shown, check_values, remarks_on_shown
-from .numbers import Json, Rejected, digest, number, require
+from .numbers import Json, Rejected, digest, ratio, require
 from .query import constant_of
 from .release import HASH, same
 from .shown import ShownQuestion, shown_question
@@ -73,7 +73,7 @@ _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 def guarantee_of(plan: Json) -> str:
     """The promise in one sentence."""
-    epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
+    epsilon, delta, rho = (ratio(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
     if rho and delta:
         price = f"rho = {plain(rho)}, delta = {plain(delta)} approximate zero-concentrated"
     elif rho:
@@ -226,9 +226,9 @@ def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
     problem = _price_problem(plan)
     if problem is not None:
         yield problem
-    asked, spent = plan["asked"]["delta"], number(plan["cost"]["delta"])
-    if asked is not None and spent < number(asked):
-        yield f"Of the delta = {plain(number(asked))} that was asked for, {plain(spent)} was spent."
+    asked, spent = plan["asked"]["delta"], ratio(plan["cost"]["delta"])
+    if asked is not None and spent < ratio(asked):
+        yield f"Of the delta = {plain(ratio(asked))} that was asked for, {plain(spent)} was spent."
     if found is certificate or certificate["kind"] != "release":
         return
     yield from remarks_on_shown(question, found.get("before", found["rows"]))
@@ -241,10 +241,10 @@ def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
 def _price_problem(plan: Json) -> str | None:
     """How the price asked differs from the cost; what is left of delta does not count."""
     for name in ("epsilon", "rho"):
-        asked, cost = number(plan["asked"][name] or "0"), number(plan["cost"][name])
+        asked, cost = ratio(plan["asked"][name] or "0"), ratio(plan["cost"][name])
         if asked != cost:
             return f"Asked for {name} = {plain(asked)}, and the cost is {name} = {plain(cost)}."
-    asked, cost = number(plan["asked"]["delta"] or "0"), number(plan["cost"]["delta"])
+    asked, cost = ratio(plan["asked"]["delta"] or "0"), ratio(plan["cost"]["delta"])
     if cost not in (0, asked):
         return f"Asked for delta = {plain(asked)}, and the cost is delta = {plain(cost)}."
     return None

@@ -44,7 +44,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .numbers import Json, number, require
+from .numbers import Json, ratio, require
 
 if TYPE_CHECKING:  # which checks formulas
     from .shown import ShownQuestion
@@ -93,7 +93,7 @@ def evaluate(expression: Any, row: Mapping[Any, Any], arithmetic: _Arithmetic) -
 def _constant(written: Json) -> Any:
     match written["type"], written["value"]:
         case "number", text:
-            return number(text)
+            return ratio(text)
         case "date", text:
             return date.fromisoformat(text)
         case "timestamp", text:
@@ -105,7 +105,7 @@ def _constant(written: Json) -> Any:
 def _double(written: Json) -> Any:
     if written["type"] in ("boolean", "missing"):
         return written["value"]
-    return _as_double(number(str(written["value"])))
+    return _as_double(ratio(str(written["value"])))
 
 
 def _as_double(value: Any) -> float | None:

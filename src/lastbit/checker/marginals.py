@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from .numbers import Json, number, require
+from .numbers import Json, ratio, require
 from .query import Facts, Measured, Question, facts_of, moves_of, question_of
 from .release import (
     CLAIM,
@@ -119,7 +119,7 @@ def _candidates(
     require(not set(candidates) & set(sets), "a pair is released twice")
     picks = choice["picks"]
     require(type(picks) is int and 1 <= picks < len(candidates), "too many pairs are drawn")
-    require(number(choice["penalty"]).denominator == 1, "a penalty is not whole")
+    require(ratio(choice["penalty"]).denominator == 1, "a penalty is not whole")
     return picks, candidates
 
 

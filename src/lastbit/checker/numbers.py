@@ -49,11 +49,22 @@ def number(text: object) -> Fraction:
         require(_PLACES < far <= 2 * 10**5 and digits[0] != "0", "a number is not in lowest terms")
         value = Fraction(size, 1 << far) if below else Fraction(size << far)
         return -value if sign else value
-    if not isinstance(text, str) or not _NUMBER.fullmatch(text):
-        raise Rejected("a number is not written as an integer or a ratio")
-    value = Fraction(text)
+    value = _read(text)
     require(spelled(value) == text, "a number is not in lowest terms")
     return value
+
+
+def ratio(text: object) -> Fraction:
+    """The same of plans and questions, which a kernel reads too: "3" or "-1/3", nothing else."""
+    value = _read(text)
+    require(str(value) == text, "a number is not in lowest terms")
+    return value
+
+
+def _read(text: object) -> Fraction:
+    if not isinstance(text, str) or not _NUMBER.fullmatch(text):
+        raise Rejected("a number is not written as an integer or a ratio")
+    return Fraction(text)
 
 
 def spelled(value: Fraction) -> str:

@@ -34,7 +34,7 @@ from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
-from .numbers import Json, Rejected, number, require
+from .numbers import Json, Rejected, ratio, require
 from .units import Units, check_units
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
@@ -176,10 +176,10 @@ def _per_unit(inner: Any) -> tuple[str, ...]:
         require(counted or bool(part["expression"]), "a column of a sub-query is of nothing")
         if not counted:
             check_expression(part["expression"], tables)
-        bounds = None if part["bounds"] is None else tuple(map(number, items(part["bounds"])))
+        bounds = None if part["bounds"] is None else tuple(map(ratio, items(part["bounds"])))
         rising = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1])
         require(rising, "bounds of a sub-query do not rise")
-        require(part["step"] is None or number(part["step"]) > 0, "a step is not above 0")
+        require(part["step"] is None or ratio(part["step"]) > 0, "a step is not above 0")
         names.append(name_in(part["name"]))
     lowered = {name.lower() for name in names}
     require(len(lowered) == len(names), "two columns of a sub-query have one name")
@@ -245,15 +245,15 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     if expression is not None:
         check_expression(expression, tables)
     require(type(part["nullable"]) is bool, "nullable is neither true nor false")
-    bounds = None if part["bounds"] is None else tuple(map(number, items(part["bounds"])))
+    bounds = None if part["bounds"] is None else tuple(map(ratio, items(part["bounds"])))
     require(bounds is not None or function not in _NUMERIC, "an aggregate has no bounds")
     require(bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1]), "bounds do not rise")
-    step = None if part["step"] is None else number(part["step"])
+    step = None if part["step"] is None else ratio(part["step"])
     require(step is None or step > 0, "a step is not above 0")
-    level = None if part["level"] is None else number(part["level"])
+    level = None if part["level"] is None else ratio(part["level"])
     if function == "quantile":
         require(level is not None and 0 < level < 1, "a quantile has no level")
-    edges = () if part["edges"] is None else tuple(map(number, items(part["edges"])))
+    edges = () if part["edges"] is None else tuple(map(ratio, items(part["edges"])))
     if function == "cdf":
         require(len(edges) == 1, "a share has no point, or several")
         within = bounds is not None and bounds[0] <= edges[0] <= bounds[1]
@@ -314,7 +314,7 @@ def constant_of(data: Any) -> object:
         case "integer":
             require(type(value) is int, "a whole number is none")
         case "number":
-            return kind, number(value)
+            return kind, ratio(value)
         case "text":
             require(isinstance(value, str), "a text is none")
         case "date":

@@ -54,7 +54,7 @@ from .numbers import (
     exp_above,
     exp_bounds,
     ln_bounds,
-    number,
+    ratio,
     require,
 )
 from .query import (
@@ -313,7 +313,7 @@ def noise_loss(
 
 def _pair(part: Json, moved: int, variance: Fraction) -> Loss:
     """Noise of this variance on integers that move by this much, squared, as a Gaussian pair."""
-    stated = number(part["mu_squared"])
+    stated = ratio(part["mu_squared"])
     x = stated / moved
     require(0 < x <= 12 and x * (1 - x / 12) * variance >= 1, "a part costs more than it says")
     return Loss(mu_squared=stated)
@@ -364,7 +364,7 @@ def _gaussian_keys(part: Json, proof: _Proof) -> Loss:
     require(same(part["weight_one"], one), "the weight 1 is another")
     moved = moves_of(measure, facts)["l2_squared"]
     require(same(part["sensitivity"], {"l2_squared": str(moved)}), "a sensitivity is wrong")
-    variance, threshold, tail = positive(part["variance"]), part["threshold"], number(part["tail"])
+    variance, threshold, tail = positive(part["variance"]), part["threshold"], ratio(part["tail"])
     require(
         type(threshold) is int and threshold > max(weights.values()),
         "a threshold is not above a unit",
@@ -372,19 +372,19 @@ def _gaussian_keys(part: Json, proof: _Proof) -> Loss:
     for keys, weight in weights.items():
         chance = _some(gaussian_tail(variance, threshold - weight), keys)
         require(chance <= tail, "a key of one unit alone is shown too often")
-    rho, delta = stated(part["rho"], moved / (2 * variance)), number(part["delta"])
+    rho, delta = stated(part["rho"], moved / (2 * variance)), ratio(part["delta"])
     require(not (apart and proof.concentrated), "this noise is not paid for in this way")
     if proof.concentrated:
         require(part["epsilon"] is None and part["order"] is None, "a part is paid for twice")
         require(delta >= tail, "a part costs more than it says")
         paid = _pair(part, moved, variance) if proof.paired else Loss(rho=rho)
         return paid + Loss(delta=delta)
-    epsilon = number(part["epsilon"])
+    epsilon = ratio(part["epsilon"])
     if own_mu:
         require(part["order"] is None, "a part is paid for twice")
         proved = tail + _converted(_pair(part, moved, variance), part["mu"], epsilon)
     else:
-        order = number(part["order"])
+        order = ratio(part["order"])
         require(epsilon >= 0 and order > 1, "the conversion has no meaning")
         proved = tail + _order_delta(rho, epsilon, order)
     require(delta >= proved, "rho does not imply epsilon and delta")
@@ -407,7 +407,7 @@ def _rank(part: Json, proof: _Proof) -> Loss:
     require(part["measure"] == measures["bins"], "a quantile is drawn from another measure")
     level = {"min": Fraction(0), "max": Fraction(1)}.get(aggregate.function, aggregate.level)
     assert level is not None
-    require(number(part["level"]) == level, "a quantile has another level")
+    require(ratio(part["level"]) == level, "a quantile has another level")
     moved = rank_moved(level, proof.facts)
     require(same(part["sensitivity"], {"distance": str(moved)}), "a sensitivity is wrong")
     rate = positive(part["rate"])
@@ -423,7 +423,7 @@ def _rank(part: Json, proof: _Proof) -> Loss:
 
 def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins: int) -> None:
     """The ends and the shift: public, and as wide as the interval's 95 % ask (Theorem 3)."""
-    ends = [number(end) for end in part["ends"]]
+    ends = [ratio(end) for end in part["ends"]]
     require(len(ends) == 2 and all(e.denominator == 1 and e >= 0 for e in ends), "ends are odd")
     wide, role = max(ends), part["role"]
     patterns = {
@@ -434,7 +434,7 @@ def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins:
         "high": ([wide, wide], 2 * wide),
     }
     expected = patterns[function if function in ("min", "max") else role]
-    require((ends, number(part["shift"])) == expected, "a draw aims at another rank")
+    require((ends, ratio(part["shift"])) == expected, "a draw aims at another rank")
     candidates = bins + sum(end > 0 for end in ends)
     require(same(part["candidates"], candidates), "a draw has another number of candidates")
     if role != "value" or function in ("min", "max"):
@@ -446,14 +446,14 @@ def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins:
 
 def positive(text: Any) -> Fraction:
     """A number above 0."""
-    value = number(text)
+    value = ratio(text)
     require(value > 0, "a noise or a rate is not above 0")
     return value
 
 
 def stated(text: Any, proved: Fraction) -> Fraction:
     """A price on record, if it is not below the one that is proved."""
-    price = number(text)
+    price = ratio(text)
     require(price >= proved, "a part costs more than it says")
     return price
 
@@ -491,14 +491,14 @@ def total_loss(plan: Json, losses: list[Loss]) -> Loss:
         require(not total.epsilon, "rho cannot pay for epsilon")
         return total
     if set(conversion) == {"mu", "epsilon", "delta"}:
-        epsilon, delta = number(conversion["epsilon"]), number(conversion["delta"])
+        epsilon, delta = ratio(conversion["epsilon"]), ratio(conversion["delta"])
         require(not total.rho, "a part is not paid for in mu")
         proved = _converted(total, conversion["mu"], epsilon)
         require(delta >= proved, "mu does not imply epsilon and delta")
         return Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
     require(not total.mu_squared, "a part is not paid for in rho")
-    figures = {name: number(text) for name, text in conversion.items()}
+    figures = {name: ratio(text) for name, text in conversion.items()}
     rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
@@ -529,12 +529,12 @@ def check_cost(claim: Json, plan: Json, proved: Loss) -> None:
         weights = all(positive(weight) for weight in weights.values())
     require(weights in (None, True, "balanced"), "the weights are malformed")
     for name in _PRICE:
-        cost, stated = number(plan["cost"][name]), number(claim[name])
+        cost, stated = ratio(plan["cost"][name]), ratio(claim[name])
         asked = plan["asked"][name]
         require(getattr(proved, name) <= cost, f"the parts cost more {name} than the plan says")
         require(cost <= stated, f"the plan costs more {name} than is claimed")
-        require(cost <= (0 if asked is None else number(asked)), f"more {name} than was asked")
+        require(cost <= (0 if asked is None else ratio(asked)), f"more {name} than was asked")
     for price in (plan["cost"], claim):
-        mixed = number(price["rho"]) > 0 and price["epsilon"] != "0"
+        mixed = ratio(price["rho"]) > 0 and price["epsilon"] != "0"
         require(not mixed, "the price mixes two currencies")
-    require(number(claim["delta"]) < 1, "a delta of 1 promises nothing")
+    require(ratio(claim["delta"]) < 1, "a delta of 1 promises nothing")

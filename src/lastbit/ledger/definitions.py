@@ -26,10 +26,10 @@ from lastbit.ledger.entry import LONGEST_ENTRY
 from lastbit.ledger.records import DEEPEST, LONGEST_RECORD, MOST_DIGITS
 from lastbit.tables import GRID
 
-LAYOUT = 4
+LAYOUT = 5
 """Of tables and functions; a lastbit that needs others says so. 1 knew no principals; 2 let those
 who ask open accounts, say any time that has been, and write any record; 3 knew no numbers that are
-drawn before there is an answer."""
+drawn before there is an answer; 4 let another plan answer than that of the draw."""
 ROLES = ("steward", "analyst", "auditor")
 _MOST_PARTS = 1 << 25  # commas: about the values of the largest answer
 
@@ -506,6 +506,7 @@ UPGRADES: Mapping[int, tuple[str, ...]] = MappingProxyType(
         1: _PRINCIPALS,
         2: ("DROP FUNCTION IF EXISTS {s}.allowed(json, text)", *_FUNCTIONS, _OURS_ALONE),
         3: (*_FUNCTIONS, _OURS_ALONE),
+        4: (*_FUNCTIONS, _OURS_ALONE),
     }
 )
 """By the layout that is there: what makes the next one of it. No entry is touched."""
@@ -551,6 +552,7 @@ AS_MADE: Mapping[str, int] = MappingProxyType(
         "da6a3dc2a1f84ee3e6fbb998e0389751a707486125b60adbc158d01d7daaf02d": 1,
         "bdb9f515b6fc0de241beb2c979be02c6f89fa31913da9a224bae229f908a524f": 2,
         "94105fd293c1252efef2a9d72f057a5ade3618ec8d7df7dbb83e32a779aa4ba4": 3,
+        "38ed1cadd3c600b0a5082642f8cad558dfd4509966ea9f1b207fcbd75bbfa18d": 4,
         "8ff425e6be6466aade3d93e228b45fcd25bacdd8452dca60428db1c975afec34": LAYOUT,
     }
 )
