@@ -231,7 +231,12 @@ def divided_by_zero(run, queries):
     run.emit(queries[0] + run.round_to(noise(run, 1.0) / 0.0, 1))
 
 
+def asserting(run, queries):
+    assert queries[0] >= 0
+    run.emit(queries[0] + run.laplace(1))
+
+
 BAD = [
     *(step_zero, step_negative, scale_zero, scale_huge, ends_turned, nothing_to_round),
-    *(divided_by_a_query, divided_by_a_draw, divided_by_zero),
+    *(divided_by_a_query, divided_by_a_draw, divided_by_zero, asserting),
 ]

@@ -74,6 +74,7 @@ _MOST_QUESTIONS = 64
 _MOST_TRIES = 50_000
 _CAP_BITS = 48
 _FARTHEST = 1000
+_FAILURES = (*(ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError),)
 _ZERO = Fraction(0)
 
 
@@ -309,7 +310,7 @@ def _followed(
             trees.append(tree)
             draws += [draw for draw in some if draw not in draws]
         return question.write(trees), draws
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as failure:
+    except _FAILURES as failure:
         if isinstance(failure, LastbitError):
             raise
         problem = f"raises {type(failure).__name__} when it is followed"
