@@ -392,18 +392,23 @@ def _check_uniform(claim: Json, draws: Mapping[str, Any], leaves: list[_Leaf]) -
             share = _share(leaf, here, draws)
             require(all(_unsigned(rows, ()) for rows in leaf.emitted), _SIGNED)
             output = tuple(_float(rows, here) for rows in leaf.emitted)
-            law[output] = law.get(output, Fraction(0)) + share
+            if share:
+                law[output] = law.get(output, Fraction(0)) + share
         require(sum(law.values()) == 1, "the ends do not have all the probability")
         laws[place] = law
     epsilon = number(claim["epsilon"])
-    for one, two in product(laws, repeat=2):
-        differ = sum(a != b for a, b in zip(one, two, strict=True))
-        if not differ or (claim["neighbours"] == "one" and differ > 1):
-            continue
-        for output, share in laws[one].items():
-            other = laws[two].get(output, Fraction(0))
-            require(not share or other > 0, "an output has the probability 0 in the second run")
-            fine = not share or share <= other or ln_bounds(share / other)[1] <= epsilon
+    # of neighbours that are all near to one another the greatest share and the least are compared
+    one = claim["neighbours"] == "one"
+    near: dict[Any, list[dict[tuple[Fraction, ...], Fraction]]] = {}
+    for place, law in laws.items():
+        for k in range(len(inputs)) if one else (-1,):
+            near.setdefault((k, place[:k], place[k + 1 :]) if one else k, []).append(law)
+    for group in near.values():
+        for output in {output for law in group for output in law}:
+            shares = [law.get(output, Fraction(0)) for law in group]
+            least, most = min(shares), max(shares)
+            require(least > 0, "an output has the probability 0 in the second run")
+            fine = least == most or ln_bounds(most / least)[1] <= epsilon
             require(fine, "the uniforms of an output differ by more than epsilon")
     require(number(claim["delta"]) >= 0, "delta is below 0")
 
