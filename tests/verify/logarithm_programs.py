@@ -52,6 +52,18 @@ def unseen(run, queries):
     run.emit(told)
 
 
+def to_and_fro(run, queries):
+    told = run.round_to(queries[0] + noise(run, 1.0), 1)
+    run.emit((told + queries[0]) - queries[0])
+
+
+def two_unseen(run, queries):
+    for _ in queries:
+        run.round_to(noise(run, 1.0), 0.25)
+        run.round_to(noise(run, 1.0), 0.25)
+    run.emit(0)
+
+
 RIGHT: dict[Any, dict[str, Any]] = {
     geometric: {"inputs": 1},
     snapped: {"inputs": 1, "grid": "1/1024"},
@@ -146,6 +158,12 @@ def product(run, queries):
     run.emit(run.round_to(queries[0] + run.sign() * (run.ln(run.uniform()) * queries[0]), 1))
 
 
+def clamped_far_out(run, queries):
+    """Its sums are beyond 2**53 steps: they are rounded, by what was put in."""
+    far = run.round_to(run.clamp(queries[0], 2.0**60, 2.0**61) + noise(run, 1.0), 1)
+    run.emit((far + queries[0]) - queries[0])
+
+
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (little, {}, "^SEQ: "),
     (coarse, {}, "^EMIT: "),
@@ -165,6 +183,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (scaled_draw, {}, "round it first"),
     (with_a_draw, {}, "another draw"),
     (product, {}, "without one fair sign"),
+    (clamped_far_out, {}, "^RANGE: "),
     (rounded_sum, {"inputs": 4, "epsilon": 2, "grid": 1}, "is not a multiple of the grid"),
 ]
 
@@ -196,4 +215,28 @@ def nothing_to_round(run, queries):
     run.emit(run.round_to(queries[0], 1))
 
 
-BAD = [step_zero, step_negative, scale_zero, scale_huge, ends_turned, nothing_to_round]
+def divided_by_a_query(run, queries):
+    """What is not used fails too, at one query."""
+    _ = queries[0] / (queries[0] - 12345.0)
+    run.emit(queries[0] + run.laplace(1))
+
+
+def divided_by_a_draw(run, queries):
+    noisy = queries[0] + run.laplace(1)
+    _ = noisy / (noisy - 12345.0)
+    run.emit(noisy)
+
+
+def divided_by_zero(run, queries):
+    run.emit(queries[0] + run.round_to(noise(run, 1.0) / 0.0, 1))
+
+
+def asserting(run, queries):
+    assert queries[0] >= 0
+    run.emit(queries[0] + run.laplace(1))
+
+
+BAD = [
+    *(step_zero, step_negative, scale_zero, scale_huge, ends_turned, nothing_to_round),
+    *(divided_by_a_query, divided_by_a_draw, divided_by_zero, asserting),
+]

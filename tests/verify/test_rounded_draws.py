@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import math
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,13 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker import coupling as checker, loss_rules, problem_of, rounded_draws as drawing
+from lastbit.checker import (
+    coupling as checker,
+    dispatch,
+    loss_rules,
+    problem_of,
+    rounded_draws as drawing,
+)
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified
 from lastbit.exact import ln
 from lastbit.exact.ball import Ball
@@ -264,6 +271,43 @@ def test_bad_calls_are_refused_with_a_remedy():
         with pytest.raises(InvalidParameter) as refused:
             coupled(program, inputs=1, epsilon=2)
         assert ";" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["divided_by_a_query", "divided_by_a_draw", "divided_by_zero"])
+def test_the_checker_follows_no_division_that_may_fail(name):
+    with pytest.raises(checker.Rejected, match="divides by something that may be 0"):
+        checker.followed(getattr(programs, name), ["q1"])
+
+
+def test_the_size_of_a_clamped_value_is_that_of_its_clamp():
+    """By the checker as well: no sum that floats would round is taken for an exact one."""
+    found = coupled(programs.to_and_fro, inputs=1, epsilon=A_LITTLE)
+    forged = json.loads(json.dumps(found.certificate()))
+    (draw,) = forged["claim"]["draws"]
+    draw["value"]["clamp"] = [str(2**60), str(2**61)]
+    forged["claim"]["code"] = None
+    forged["assumptions"] = [*dispatch.beliefs("coupling", forged["claim"])]
+    forged["digest"] = digest(forged)
+    assert problem_of(forged) == "RANGE: noise ends too early"
+
+
+def test_inputs_nearer_than_the_farthest_may_shift_more_draws():
+    """Draws moved by 1 - d and by 1 + d: at d = 1 and -1 one of them, between these both."""
+    found = coupled(programs.two_unseen, inputs=1, epsilon=3, grid="1/4", neighbours="one")
+    honest = found.certificate()
+    first, second = (draw["name"] for draw in honest["claim"]["draws"])
+    shifts = {first: {"": "1", "q1": "-1"}, second: {"": "1", "q1": "1"}}
+    losses = found.losses
+    ends = 2 + max(loss["excess"] for loss in losses.values())
+    between = 2 + sum(loss["excess"] for loss in losses.values())
+    for epsilon, accepted in ((ends, False), (between, True)):
+        forged = json.loads(json.dumps(honest))
+        forged["claim"]["epsilon"] = str(epsilon)
+        forged["body"]["shifts"] = [shifts]
+        forged["digest"] = digest(forged)
+        problem = problem_of(forged)
+        assert (problem is None) is accepted
+        assert accepted or "costs more than epsilon" in str(problem)
 
 
 # ---------------------------------------------------------------- CheckDP's eight wrong programs

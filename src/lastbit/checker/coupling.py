@@ -217,8 +217,9 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
             form = _exact(draw_.rows, frozenset(inputs), within, grid)
             released[name] = {key: share for key, share in form.items() if key}
             sizes[name] = sum((abs(x) * (bound if n else 1) for n, x in form.items()), Fraction(0))
-            if draw_.clamp is not None:
-                sizes[name] = min(sizes[name], max(map(abs, draw_.clamp)))
+            if draw_.clamp is not None:  # its ends may lie beyond all sums
+                (low, high), most_ = draw_.clamp, sizes[name]
+                sizes[name] = max(abs(min(max(end, low), high)) for end in (-most_, most_))
         loss = draw_.loss(cap, sizes[name])
         require_same(body["losses"].get(name), loss)
         excess[name] = of(loss, "excess")
@@ -272,12 +273,17 @@ def _check_shifts(claim: Json, body: Json, draws: Mapping[str, Any], leaves: lis
         near = all(far[name] <= MOST_SHIFT * scales[name] for name in rounded if name in far)
         require(near, "DRAW: a shift is beyond 32 scales")
         if together:  # the inputs differ in one place: the worst place, and the worst sign
-            places = [{key: side * apart} for key in inputs for side in (1, -1)]
-            sizes_at = [
-                {name: abs(_at(form, at)) for name, form in {**shifts, **stays}.items()}
-                for at in places
-            ]
-            cost = max(map(price, sizes_at), default=Fraction(0))
+            cost = Fraction(0)
+            for key in inputs:
+                sizes_at = [
+                    {n: abs(_at(form, {key: end})) for n, form in {**shifts, **stays}.items()}
+                    for end in (apart, -apart)
+                ]
+                # nearer inputs shift a draw that the farthest leave alone
+                rest = {n for size in sizes_at for n in size if size[n]}
+                for size in sizes_at:
+                    missed = (excess[n] for n in rest if not size[n])
+                    cost = max(cost, price(size) + sum(missed, Fraction(0)))
         else:
             cost = price(far)
         require(cost <= epsilon, "a coupling costs more than epsilon")
@@ -386,18 +392,23 @@ def _check_uniform(claim: Json, draws: Mapping[str, Any], leaves: list[_Leaf]) -
             share = _share(leaf, here, draws)
             require(all(_unsigned(rows, ()) for rows in leaf.emitted), _SIGNED)
             output = tuple(_float(rows, here) for rows in leaf.emitted)
-            law[output] = law.get(output, Fraction(0)) + share
+            if share:
+                law[output] = law.get(output, Fraction(0)) + share
         require(sum(law.values()) == 1, "the ends do not have all the probability")
         laws[place] = law
     epsilon = number(claim["epsilon"])
-    for one, two in product(laws, repeat=2):
-        differ = sum(a != b for a, b in zip(one, two, strict=True))
-        if not differ or (claim["neighbours"] == "one" and differ > 1):
-            continue
-        for output, share in laws[one].items():
-            other = laws[two].get(output, Fraction(0))
-            require(not share or other > 0, "an output has the probability 0 in the second run")
-            fine = not share or share <= other or ln_bounds(share / other)[1] <= epsilon
+    # of neighbours that are all near to one another the greatest share and the least are compared
+    one = claim["neighbours"] == "one"
+    near: dict[Any, list[dict[tuple[Fraction, ...], Fraction]]] = {}
+    for place, law in laws.items():
+        for k in range(len(inputs)) if one else (-1,):
+            near.setdefault((k, place[:k], place[k + 1 :]) if one else k, []).append(law)
+    for group in near.values():
+        for output in {output for law in group for output in law}:
+            shares = [law.get(output, Fraction(0)) for law in group]
+            least, most = min(shares), max(shares)
+            require(least > 0, "an output has the probability 0 in the second run")
+            fine = least == most or ln_bounds(most / least)[1] <= epsilon
             require(fine, "the uniforms of an output differ by more than epsilon")
     require(number(claim["delta"]) >= 0, "delta is below 0")
 
@@ -547,7 +558,10 @@ class _Mark:
         return _Mark(self.run, ("MUL", _mark(self.run, other), self))
 
     def __truediv__(self, other: Any) -> _Mark:
-        return _Mark(self.run, ("DIV", self, _mark(self.run, other)))
+        below = _mark(self.run, other)  # by 0 a float fails, used or not
+        fine = below.step[0] == "CONST" and other != 0
+        require(fine, "the code divides by something that may be 0")
+        return _Mark(self.run, ("DIV", self, below))
 
     def _ask(self, left: Any, relation: str, right: Any) -> bool:
         rows = [_rows(_mark(self.run, left)), relation, _rows(_mark(self.run, right))]

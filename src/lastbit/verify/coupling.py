@@ -74,6 +74,7 @@ _MOST_QUESTIONS = 64
 _MOST_TRIES = 50_000
 _CAP_BITS = 48
 _FARTHEST = 1000
+_FAILURES = (*(ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError),)
 _ZERO = Fraction(0)
 
 
@@ -143,7 +144,10 @@ class Symbol:
         return Symbol(self.run, Multiply(_expression(other), self.expression))
 
     def __truediv__(self, other: object) -> Symbol:
-        return Symbol(self.run, Divide(self.expression, _expression(other)))
+        below = _expression(other)
+        if not isinstance(below, Constant) or not below.value:
+            raise _refused("divides by something that may be 0", "divide by numbers only")
+        return Symbol(self.run, Divide(self.expression, below))
 
     def __ge__(self, other: object) -> bool:
         return self.run.compared(self.expression, ">=", _expression(other))
@@ -306,7 +310,7 @@ def _followed(
             trees.append(tree)
             draws += [draw for draw in some if draw not in draws]
         return question.write(trees), draws
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as failure:
+    except _FAILURES as failure:
         if isinstance(failure, LastbitError):
             raise
         problem = f"raises {type(failure).__name__} when it is followed"
@@ -440,7 +444,10 @@ class Coupling(Certified):
             return _ZERO
         form, ends = value_form(draw), draw["value"]["clamp"]
         size = sum((abs(x) * (self.bound if n else 1) for n, x in form.items()), _ZERO)
-        return size if ends is None else min(size, max(abs(Fraction(end)) for end in ends))
+        if ends is None:
+            return size
+        low, high = map(Fraction, ends)  # which may lie beyond all sums
+        return max(abs(min(max(end, low), high)) for end in (-size, size))
 
     @property
     def delta(self) -> Fraction:
@@ -836,6 +843,9 @@ class _Search:
             at = side * self.apart
             moved = {n: abs(s.get("", _ZERO) + at * s.get(key, _ZERO)) for n, s in done.items()}
             cost = sum((self._shift_cost(n, most) for n, most in moved.items()), _ZERO)
+            # nearer inputs shift a draw that the farthest leave alone
+            missed = (n for n, most in moved.items() if not most and done[n].get(key))
+            cost += sum((self.excess.get(n, _ZERO) for n in missed), _ZERO)
             for name, form in self.values.items():
                 cost += self._release_cost(name, abs(at * form.get(key, _ZERO)))
             costs.append(cost)
