@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import lastbit as lb
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.kernel import Program
 from lastbit.release.certifying import program_of
 from lastbit.tables import planned
@@ -61,6 +61,16 @@ def test_another_card_is_refused() -> None:
             Program(joined.text, replace(joined.card, private=private))
 
 
+def test_a_number_that_is_not_written_out_is_refused() -> None:
+    """The checker reads m 2**e, as certificates of code write it; a plan with it crashed."""
+    one = next(g for g in certificates() if "| people |" in g.name)
+    data = copy.deepcopy(one.data)
+    data["body"]["plan"]["parts"][0]["scale"] = "1p9001"
+    reseal(data)
+    with pytest.raises(NotCertified, match="not written out"):
+        Program(json.dumps(data), one.card)
+
+
 def test_a_program_cannot_be_changed_or_sent() -> None:
     one = certificates()[0]
     program = Program(one.text, one.card)
@@ -94,5 +104,5 @@ def test_noise_that_cannot_be_drawn_is_refused_before_it_is_paid_for() -> None:
         if is_drawn:
             assert Program(json.dumps(data), one.card).steps
             continue
-        with pytest.raises(InvalidParameter, match=r"scale is above 2\*\*512"):
+        with pytest.raises(InvalidParameter, match=r"scale above 2\*\*512"):
             Program(json.dumps(data), one.card)

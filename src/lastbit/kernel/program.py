@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import canonical_json
 from lastbit.checker import Rejected, check_price
-from lastbit.errors import InvalidParameter, NotCertified, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
 from lastbit.reading import NotJson, parse_json
 from lastbit.tables import (
     Cost,
@@ -147,8 +147,18 @@ class Program:
         if type(card) is not DataCard or not isinstance(certificate, str):
             raise WrongType("certificate", problem="is no text", remedy="pass text and a DataCard")
         kind, body = _accepted(certificate)
+        _check_card(body["plan"], body["query"], card)
+        try:
+            self._read(kind, body, card)
+        except LastbitError:
+            raise
+        except ValueError:  # 5p-9000, say, which certificates of code may write
+            problem = "the plan has a number that is not written out"
+            raise NotCertified(f"{problem}; nothing was charged; plan the question again") from None
+        object.__setattr__(self, "_sealed", True)
+
+    def _read(self, kind: str, body: Mapping[str, Any], card: DataCard) -> None:
         query, plan = body["query"], body["plan"]
-        _check_card(plan, query, card)
         self.query_digest = plan["query"]
         self.engine = MappingProxyType(dict(body.get("engine", {})))
         self.asked = canonical_json({**plan["asked"], "query": query})
@@ -169,7 +179,6 @@ class Program:
         )
         edges = [part["edges"] for part in query["aggregates"] if part["edges"] is not None]
         _check_size(self, edges)
-        object.__setattr__(self, "_sealed", True)
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "_sealed"):
