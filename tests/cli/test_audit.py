@@ -113,9 +113,9 @@ QUICK = ("--samples", "4000")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own_mechanisms.py").write_text(CODE, "utf-8")
+    (tmp_path / "own_noise.py").write_text(CODE, "utf-8")
     (tmp_path / "coins.py").write_text(COINS, "utf-8")
-    for name in ("own_mechanisms", "coins"):
+    for name in ("own_noise", "coins"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -131,38 +131,38 @@ def certified(*arguments: str) -> str:
 
 
 def test_too_little_noise_is_certified_and_the_command_says_so_again() -> None:
-    out = certified("own_mechanisms:counted", "--epsilon", "1", *QUICK)
+    out = certified("own_noise:counted", "--epsilon", "1", *QUICK)
     for words in ("refuted: ε ≥ 1.", "claimed", "event", "inputs", "seen", "again", LIMIT):
         assert words in out
     again = " ".join(out.split("again  ")[1].split(LIMIT)[0].split())
-    assert shlex.split(again)[:4] == ["lastbit", "audit", "own_mechanisms:counted", "--epsilon"]
+    assert shlex.split(again)[:4] == ["lastbit", "audit", "own_noise:counted", "--epsilon"]
     assert "refuted" in certified(*shlex.split(again)[2:])
 
 
 def test_a_confidence_is_one_minus_the_error_and_is_said() -> None:
-    out = certified("own_mechanisms:counted", "--epsilon", "1", *QUICK, "--confidence", "0.9")
+    out = certified("own_noise:counted", "--epsilon", "1", *QUICK, "--confidence", "0.9")
     assert "certified at 90 % confidence: wrong with probability at most 0.1" in " ".join(
         out.split()
     )
     assert "--error 0.1" in " ".join(out.split())
-    found = json.loads(certified("own_mechanisms:counted", "--epsilon", "1", *QUICK, "--json"))
+    found = json.loads(certified("own_noise:counted", "--epsilon", "1", *QUICK, "--json"))
     assert found["confidence"] == "999999/1000000"
 
 
 def test_honest_noise_is_not_accused() -> None:
-    out = succeeded("audit", "own_mechanisms:honest", "--epsilon", "1", *QUICK)
+    out = succeeded("audit", "own_noise:honest", "--epsilon", "1", *QUICK)
     assert "nothing found" in out
     assert LIMIT in out
     assert "refutes ε = 1" in out
 
 
 def test_last_bits_are_seen_and_explained() -> None:
-    out = certified("own_mechanisms:plain", "--epsilon", "1", *QUICK)
+    out = certified("own_noise:plain", "--epsilon", "1", *QUICK)
     assert "refuted" in out
 
 
 def test_json_holds_the_same_with_exact_numbers() -> None:
-    found = json.loads(certified("own_mechanisms:counted", "--epsilon", "1", *QUICK, "--json"))
+    found = json.loads(certified("own_noise:counted", "--epsilon", "1", *QUICK, "--json"))
     assert found["verdict"] == "refuted"
     assert found["broken"] is True
     assert found["exact"] is False
@@ -171,45 +171,45 @@ def test_json_holds_the_same_with_exact_numbers() -> None:
     assert 1 < found["epsilon_lower"] < 2
     assert found["trials"] + found["other_trials"] == 8000
     assert found["limits"][0] == LIMIT
-    assert found["command"].startswith("lastbit audit own_mechanisms:counted")
+    assert found["command"].startswith("lastbit audit own_noise:counted")
 
 
 def test_the_bound_is_below_what_the_counts_suggest() -> None:
-    found = json.loads(certified("own_mechanisms:counted", "--epsilon", "1", *QUICK, "--json"))
+    found = json.loads(certified("own_noise:counted", "--epsilon", "1", *QUICK, "--json"))
     shares = found["hits"] / found["trials"], found["other_hits"] / found["other_trials"]
     assert found["epsilon_lower"] < math.log(shares[0] / shares[1])
 
 
 def test_laws_decide_where_they_are_known() -> None:
-    out = certified("own_mechanisms:laplace", "--epsilon", "1.9")
+    out = certified("own_noise:laplace", "--epsilon", "1.9")
     assert "exact laws" in out
     assert "ε ≥ 2 - " in out
-    assert "nothing found" in succeeded("audit", "own_mechanisms:laplace", "--epsilon", "2")
+    assert "nothing found" in succeeded("audit", "own_noise:laplace", "--epsilon", "2")
 
 
 def test_a_curator_is_caught_by_its_law() -> None:
-    out = certified("own_mechanisms:curator", "--epsilon", "1")
+    out = certified("own_noise:curator", "--epsilon", "1")
     assert "∞" in out
     assert "the truth" in out
 
 
 @pytest.mark.evidence
 def test_a_law_that_its_releases_contradict_is_not_believed() -> None:
-    out = " ".join(certified("own_mechanisms:bare", "--epsilon", "1", *QUICK).split())
+    out = " ".join(certified("own_noise:bare", "--epsilon", "1", *QUICK).split())
     assert "refuted: ε ≥ " in out and "is not that of its releases" in out
-    out = " ".join(certified("own_mechanisms:shifted", "--epsilon", "1", *QUICK).split())
+    out = " ".join(certified("own_noise:shifted", "--epsilon", "1", *QUICK).split())
     assert "the law is not that of release" in out and "No event was found" in out
-    found = json.loads(certified("own_mechanisms:shifted", "--epsilon", "1", *QUICK, "--json"))
+    found = json.loads(certified("own_noise:shifted", "--epsilon", "1", *QUICK, "--json"))
     assert found["verdict"] == "false law" and not found["broken"] and not found["exact"]
     assert found["basis"] == "samples" and found["contradiction"]
 
 
 def test_what_an_exact_verdict_rests_on_is_said() -> None:
-    out = " ".join(succeeded("audit", "own_mechanisms:laplace", "--epsilon", "2").split())
+    out = " ".join(succeeded("audit", "own_noise:laplace", "--epsilon", "2").split())
     assert "rests on the law, which 4,096 releases do not contradict" in out
-    out = " ".join(certified("own_mechanisms:curator", "--epsilon", "1").split())
+    out = " ".join(certified("own_noise:curator", "--epsilon", "1").split())
     assert "rests on the law alone" in out
-    out = " ".join(succeeded("audit", "own_mechanisms:coin_code", "--epsilon", "1.1").split())
+    out = " ".join(succeeded("audit", "own_noise:coin_code", "--epsilon", "1.1").split())
     assert "worked out by running it" in out
 
 
@@ -222,14 +222,14 @@ def test_an_estimate_above_the_claim_is_said() -> None:
 
 
 def test_code_of_one_uniform_is_judged_by_its_law() -> None:
-    assert "1.0986" in certified("own_mechanisms:coin_code", "--epsilon", "1")
-    assert "nothing found" in succeeded("audit", "own_mechanisms:coin_code", "--epsilon", "1.1")
+    assert "1.0986" in certified("own_noise:coin_code", "--epsilon", "1")
+    assert "nothing found" in succeeded("audit", "own_noise:coin_code", "--epsilon", "1.1")
 
 
 @pytest.mark.evidence
 def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     """Its law chooses the event; nothing is called exact, and the first line says so."""
-    asked = ("own_mechanisms:floored_code", "--samples", "9000")
+    asked = ("own_noise:floored_code", "--samples", "9000")
     words = succeeded("audit", *asked, "--epsilon", "2")
     assert "monotone only probed" in words.splitlines()[0]
     assert "only probed, not proved" in " ".join(words.split())
@@ -237,28 +237,28 @@ def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     found = json.loads(certified(*asked, "--epsilon", "1/2", "--json"))
     assert found["verdict"] == "refuted" and found["monotone"] == "probed"
     assert found["exact"] is False and found["error"] == "1/1000000" and found["hits"]
-    assert "none: exact laws" in succeeded("audit", "own_mechanisms:coin_code", "--epsilon", "2")
+    assert "none: exact laws" in succeeded("audit", "own_noise:coin_code", "--epsilon", "2")
 
 
 @pytest.mark.evidence
 def test_vectors_are_made_up_and_one_entry_moves_unless_told() -> None:
-    asked = ("own_mechanisms:vector", "--epsilon", "1", "--dimension", "2")
+    asked = ("own_noise:vector", "--epsilon", "1", "--dimension", "2")
     assert "nothing found" in succeeded("audit", *asked, "--samples", "500")
     assert "refuted" in certified(*asked, "--neighbours", "all", "--samples", "3000")
 
 
 def test_integers_for_mechanisms_that_take_no_floats() -> None:
     options = ("--epsilon", "1", "--dimension", "3", "--neighbours", "all")
-    assert "nothing found" in succeeded("audit", "own_mechanisms:pick", *options)
+    assert "nothing found" in succeeded("audit", "own_noise:pick", *options)
 
 
 def test_events_about_words_name_the_words() -> None:
-    out = certified("own_mechanisms:word", "--epsilon", "1", "--samples", "1000")
+    out = certified("own_noise:word", "--epsilon", "1", "--samples", "1000")
     assert "the output is 'no'" in out or "the output is 'yes'" in out
 
 
 def test_what_a_mechanism_prints_is_not_the_answer() -> None:
-    result = lastbit("audit", "own_mechanisms:loud", "--epsilon", "1", *QUICK, "--json")
+    result = lastbit("audit", "own_noise:loud", "--epsilon", "1", *QUICK, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["verdict"] == "nothing found"
     assert "somebody's words" in result.stderr
@@ -271,34 +271,34 @@ def test_what_a_mechanism_prints_is_not_the_answer() -> None:
     ("arguments", "words"),
     [
         (("nowhere:function", "--epsilon", "1"), "was not found; run lastbit in the folder"),
-        (("own_mechanisms:absent", "--epsilon", "1"), "has no function absent"),
-        (("own_mechanisms:NOT_A_MECHANISM", "--epsilon", "1"), "has no function"),
+        (("own_noise:absent", "--epsilon", "1"), "has no function absent"),
+        (("own_noise:NOT_A_MECHANISM", "--epsilon", "1"), "has no function"),
         (("mechanisms", "--epsilon", "1"), "module:function"),
-        (("own_mechanisms:Curator", "--epsilon", "1"), "name an object of that class"),
-        (("own_mechanisms:uniform", "--epsilon", "1"), "lastbit verify"),
-        (("own_mechanisms:three", "--epsilon", "1"), "function(value, size)"),
-        (("own_mechanisms:raises", "--epsilon", "1"), "raises KeyError"),
-        (("own_mechanisms:quits", "--epsilon", "1"), "raises SystemExit"),
-        (("own_mechanisms:vector", "--epsilon", "1"), "--dimension"),
-        (("own_mechanisms:scalar", "--epsilon", "1"), "return an array"),
-        (("own_mechanisms:plain",), "--epsilon"),
-        (("own_mechanisms:plain", "--epsilon", "-1"), "--epsilon is negative"),
-        (("own_mechanisms:plain", "--epsilon", "one"), "--epsilon"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--delta", "1"), "--delta"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--error", "0"), "--error"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--error", "1"), "--error"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--confidence", "90"), "--confidence"),
+        (("own_noise:Curator", "--epsilon", "1"), "name an object of that class"),
+        (("own_noise:uniform", "--epsilon", "1"), "lastbit verify"),
+        (("own_noise:three", "--epsilon", "1"), "function(value, size)"),
+        (("own_noise:raises", "--epsilon", "1"), "raises KeyError"),
+        (("own_noise:quits", "--epsilon", "1"), "raises SystemExit"),
+        (("own_noise:vector", "--epsilon", "1"), "--dimension"),
+        (("own_noise:scalar", "--epsilon", "1"), "return an array"),
+        (("own_noise:plain",), "--epsilon"),
+        (("own_noise:plain", "--epsilon", "-1"), "--epsilon is negative"),
+        (("own_noise:plain", "--epsilon", "one"), "--epsilon"),
+        (("own_noise:plain", "--epsilon", "1", "--delta", "1"), "--delta"),
+        (("own_noise:plain", "--epsilon", "1", "--error", "0"), "--error"),
+        (("own_noise:plain", "--epsilon", "1", "--error", "1"), "--error"),
+        (("own_noise:plain", "--epsilon", "1", "--confidence", "90"), "--confidence"),
         (
-            ("own_mechanisms:plain", "--epsilon", "1", "--confidence", ".9", "--error", ".1"),
+            ("own_noise:plain", "--epsilon", "1", "--confidence", ".9", "--error", ".1"),
             "one of",
         ),
-        (("own_mechanisms:plain", "--epsilon", "1", "--seconds", "0"), "--seconds"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--seconds", "1e400"), "--seconds"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--samples", "0"), "--samples"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--neighbours", "all"), "--dimension"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--pairs", "absent.json"), "--pairs"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--pairs", "absent.csv"), "--pairs"),
-        (("own_mechanisms:plain", "--epsilon", "1", "--html", "no/page.html"), "--html"),
+        (("own_noise:plain", "--epsilon", "1", "--seconds", "0"), "--seconds"),
+        (("own_noise:plain", "--epsilon", "1", "--seconds", "1e400"), "--seconds"),
+        (("own_noise:plain", "--epsilon", "1", "--samples", "0"), "--samples"),
+        (("own_noise:plain", "--epsilon", "1", "--neighbours", "all"), "--dimension"),
+        (("own_noise:plain", "--epsilon", "1", "--pairs", "absent.json"), "--pairs"),
+        (("own_noise:plain", "--epsilon", "1", "--pairs", "absent.csv"), "--pairs"),
+        (("own_noise:plain", "--epsilon", "1", "--html", "no/page.html"), "--html"),
     ],
 )
 def test_what_cannot_run_ends_with_2_and_a_way_out(arguments: tuple[str, ...], words: str) -> None:
@@ -310,7 +310,7 @@ def test_an_interruption_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(audit, "_by_law", interrupted)
-    assert "interrupted" in refused("audit", "own_mechanisms:plain", "--epsilon", "1")
+    assert "interrupted" in refused("audit", "own_noise:plain", "--epsilon", "1")
 
 
 def test_a_failure_is_cut_and_named() -> None:
@@ -347,7 +347,7 @@ def test_a_size_is_found_by_its_name() -> None:
     release = subject_of("a:b", mechanism).release
     assert release is not None
     assert release(3, size=2) == [6.0, 6.0]
-    assert lastbit("audit", "own_mechanisms:by_name", "--epsilon", "9", *QUICK).exit_code == 0
+    assert lastbit("audit", "own_noise:by_name", "--epsilon", "9", *QUICK).exit_code == 0
 
 
 def test_a_builtin_without_a_signature_takes_the_value() -> None:
@@ -389,12 +389,12 @@ def test_pairs_of_json_and_csv(folder: Path) -> None:
 )
 def test_broken_files_of_pairs(folder: Path, name: str, text: str, words: str) -> None:
     (folder / name).write_text(text)
-    assert words in refused("audit", "own_mechanisms:plain", "--epsilon", "1", "--pairs", name)
+    assert words in refused("audit", "own_noise:plain", "--epsilon", "1", "--pairs", name)
 
 
 def test_pairs_given_are_the_ones_compared(folder: Path) -> None:
     (folder / "far.json").write_text("[[0, 3]]")
-    out = certified("own_mechanisms:laplace", "--epsilon", "2", "--pairs", "far.json")
+    out = certified("own_noise:laplace", "--epsilon", "2", "--pairs", "far.json")
     assert "0  against  3" in out or "3  against  0" in out
     assert "--pairs far.json" in out
 
@@ -482,7 +482,7 @@ def test_words_in_events_are_found_by_their_codes() -> None:
 def test_the_page_shows_the_laws(
     folder: Path, name: str, options: tuple[str, ...], marks: tuple[str, ...]
 ) -> None:
-    result = lastbit("audit", f"own_mechanisms:{name}", *QUICK, *options, "--html", "page.html")
+    result = lastbit("audit", f"own_noise:{name}", *QUICK, *options, "--html", "page.html")
     assert result.exit_code in (0, 1), result.output
     assert "page.html" in result.stdout
     page = (folder / "page.html").read_text("utf-8")

@@ -184,8 +184,8 @@ def test_sums_of_more_than_64_bits(engine, duck):
 @pytest.mark.parametrize("number", [31, 32, 60])
 def test_many_quantiles(engine, duck, number):
     """GROUPING of PostgreSQL takes fewer than 32 columns; more failed in the server's own words."""
-    if engine.name == "spark":
-        pytest.skip("Spark needs more memory to compile so many: it refuses before the charge")
+    if engine.name == "spark" and number != 32:
+        pytest.skip("Spark compiles each for ten seconds: one will do")
     parts = [
         Aggregate(
             name=f"q{i}",

@@ -17,7 +17,7 @@ Json = Any
 JUNK: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1.0, 0.5, 1e300, 10**30, -(10**30), "", "0", "1", "-1", "x",
     "1/2", "2/4", "1.0", " 1", "+1", "1e3", "\u0663", "1/0", "9" * 60, "9" * 4001, "\ud800", "a\0b",
-    [], {}, [[]], [None], ["+"], {"column": "who"}, {"type": "integer", "value": True},
+    "1p9001", [], {}, [[]], [None], ["+"], {"column": "who"}, {"type": "integer", "value": True},
     {"type": "missing", "value": None}, {"first": "0", "last": "1", "bins": 10**12},
     {"first": "0", "last": "5", "bins": -3}, {"first": "0", "last": "5", "bins": 0},
     {"first": "5", "last": "0", "bins": 100}, {"first": "0", "last": "5", "bins": True},

@@ -188,6 +188,7 @@ def test_bad_values() -> None:
     for coordinate in wrong:
         with pytest.raises(LastbitError, match="coordinate"):
             mechanism.law(0, coordinate=coordinate)
-    for distance in ([1], [1, 2, 3], [1, -1], [math.nan, 1], np.array(1)):
+    distances: list[Any] = [[1], [1, 2, 3], [1, -1], [math.nan, 1], np.array(1)]
+    for distance in distances:
         with pytest.raises(LastbitError, match="distance"):
             mechanism.guarantee_at(distance)

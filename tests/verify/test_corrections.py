@@ -179,7 +179,7 @@ def test_31_cauchy_noise_needs_a_smoothing_below_epsilon(constant):
 
 def test_32_tests_of_one_finite_function_take_constant_time():
     """A list of outputs, worked out beforehand, is the best test that there is."""
-    one = {z: Fraction(z + 1, 36) for z in range(8)}
+    one: dict[Any, Fraction] = {z: Fraction(z + 1, 36) for z in range(8)}
     pair = LawPair(one, {7 - z: chance for z, chance in one.items()})
     listed, _ = pair.bad_outputs(epsilon=1)
     told = pair.mapped(lambda z: 0 if z in listed else 1)
