@@ -564,7 +564,7 @@ def _responses(count: int, neighbours: str, epsilon: str) -> str | None:
     }
     try:
         checker.check_coupling(claim, {})
-    except checker.Rejected as problem:
+    except Rejected as problem:
         return str(problem)
     return None
 

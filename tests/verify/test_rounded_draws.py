@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from lastbit.checker import (
+    Rejected,
     coupling as checker,
     dispatch,
     loss_rules,
@@ -275,7 +276,7 @@ def test_bad_calls_are_refused_with_a_remedy():
 
 @pytest.mark.parametrize("name", ["divided_by_a_query", "divided_by_a_draw", "divided_by_zero"])
 def test_the_checker_follows_no_division_that_may_fail(name):
-    with pytest.raises(checker.Rejected, match="divides by something that may be 0"):
+    with pytest.raises(Rejected, match="divides by something that may be 0"):
         checker.followed(getattr(programs, name), ["q1"])
 
 
