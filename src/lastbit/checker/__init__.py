@@ -9,13 +9,14 @@ Numbers are fractions; bounds are rounded the safe way.
 |---|---|---|
 | error-bound | how far float code strays from its real meaning | `error_bound.py` |
 | law, refutation | the exact loss of running code for two inputs | `law.py`, `direction.py` |
-| snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
+| snapping | the loss of the snapping mechanism for all inputs | `snapping.py`, `loss_rules.py` |
+| derivation | the loss of rounded noise by ln u, output by output | `loss_derivation.py` |
 | rounding | the loss of float noise that is truncated and rounded | `rounding.py`, `shape.py` |
 | gaussian | the same of Gaussian noise, with its delta | `gaussian.py`, `tail.py` |
 | polar | the same of Laplace noise in the plane, of a radius and an angle | `polar.py` |
 | coupling | the loss of a program that draws, compares and puts out | `coupling.py` |
 | | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
-| release | what an answer from a table costs | `release.py`, `query.py`, `answer.py`, `having.py` |
+| release | what an answer from a table costs | `release.py`, `shown.py` |
 | marginals | what contingency tables cost, and that they agree | `marginals.py` |
 | composition | what several releases promise together | `composition.py`, `necessary.py` |
 
