@@ -30,7 +30,7 @@ def test_every_page_is_of_a_paper():
         (
             "000",
             7,
-            47,
+            48,
             "Definition 15 Theorem 7 Mechanism 3 Condition 3 Remark 2 Example 2 Figure 2",
         ),
         ("001", 0, 11, "Theorem 2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +16,11 @@ import pytest
 
 from lastbit.errors import NotCertified
 from lastbit.exact import Ball
-from lastbit.laws import DiscreteLaplace
+from lastbit.laws import DiscreteLaplace, DiscreteNormLaplace
 from lastbit.mechanisms import admissible
 from lastbit.privacy import ApproxDP, LawPair
 from lastbit.sensitivity import smooth_sensitivity
-from lastbit.verify import Code, exact_law
+from lastbit.verify import Code, Grid, drawn_law, exact_law, exact_loss, wasserstein
 from lastbit.verify.rounding import rounding_certificate
 from tests.verify.rounding_examples import one_uniform
 
@@ -36,7 +37,7 @@ def test_the_tests_named_exist(file, name):
 def test_every_row_names_a_test():
     rows = re.findall(r"^\| (\d+) \|.*$", PAGE.read_text("utf-8"), re.M)
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert sorted(map(int, rows)) == list(range(1, 33))
+    assert sorted(map(int, rows)) == list(range(1, 41))
     assert all("::test_" in line for line in lines)
 
 
@@ -188,3 +189,119 @@ def test_32_tests_of_one_finite_function_take_constant_time():
     assert 0 < least == told.approximate_delta(epsilon=1)
     assert told.satisfies(ApproxDP(1, least)) and pair.satisfies(ApproxDP(1, least))
     assert not told.satisfies(ApproxDP(1, least * Fraction(99, 100)))
+
+
+def test_33_which_answers_leak():
+    """2**(n+k+h) steps end in n zeros, as the noise does; 2**n k + h steps end in h."""
+    n = 2
+    for k, h in ((k, h) for k in range(6) for h in range(1, 2**n)):
+        assert 2 ** (n + k + h) % 2**n == 0
+        assert (2**n * k + h) % 2**n == h
+    assert 2**n * 3 + 2 == 64 * (3 * Fraction(1, 16) + Fraction(1, 32))  # Figure 1: k = 3, h = 2
+
+
+def counted(code, value, bits):
+    """How often each output comes, over all draws but 0 and both signs."""
+    draws = ((k / 2**bits, sign) for k in range(1, 2**bits) for sign in (1, -1))
+    return Counter(code(value, u, sign) for u, sign in draws)
+
+
+def test_34_the_edge_of_the_region_may_not_cut_a_cell():
+    """Cut to less than the draws' distance, a cell is hit from one value and not from the other."""
+
+    def release(edge):
+        def code(value, u, sign):
+            noisy = value + sign * math.log(u)
+            return 0.5 * round(noisy / 0.5) + 0.0 if abs(noisy) <= edge else math.inf
+
+        return code
+
+    cut, whole = ([counted(release(edge), f, 12) for f in (0.0, 1.0)] for edge in (1.751, 1.75))
+    assert (cut[0][2.0], cut[1][2.0]) == (0, 2)
+    assert whole[0].keys() == whole[1].keys()
+    assert max(abs(math.log(whole[0][o] / whole[1][o])) for o in whole[0]) < 1.02
+    shift = 2 * math.exp(2 * 1.75) * 2.0**-12  # delta_t: whole cells have a core, that one has none
+    assert 0.5 > 2 * shift > 1.751 - 1.75
+
+
+def test_35_answers_must_lie_in_the_region():
+    """From outside, noise that leads into the region is farther out than the region is wide."""
+    low, high, cell, bits = 0.0, 2.0, 0.5, 8
+
+    def code(value, u):
+        noisy = value + one_uniform(u)
+        return cell * round(noisy / cell) if low - 0.25 <= noisy <= high + 0.25 else math.inf
+
+    promised = 2 * math.exp(high - low) * 2.0**-bits  # delta_t of section 5, scale 1
+    assert 2 * promised < cell  # so that R, and the promise, are finite
+    far, near = ({code(f, k / 2**bits) for k in range(1, 2**bits)} for f in (low - 5.5, low - 4.5))
+    assert far == {math.inf} != near
+    inside = [{code(f, k / 2**bits) for k in range(1, 2**bits)} for f in (low, high)]
+    assert inside[0] == inside[1]
+
+
+def test_36_the_rounds_of_condition_3_need_not_end():
+    """The fixed point t = 2 b exp((D + t)/b) delta_0 exists iff 2 exp(D/b) delta_0 <= 1/e."""
+
+    def rounds(width, delta_0):
+        t = 0.0
+        for _ in range(10_000):
+            if t > 50:
+                return None
+            t = 2 * math.exp(width + t) * delta_0
+        return t
+
+    width = 8.0
+    limit = math.exp(-1 - width) / 2
+    found = rounds(width, limit * 0.99)
+    assert found is not None and found < 1
+    assert rounds(width, limit * 1.01) is None
+    with pytest.raises(NotCertified):
+        rounding_certificate(one_uniform, sensitivity=1, cell=1, region=(-4, 4), uniform=Grid(8))
+
+
+def test_37_mass_crosses_the_edge_of_the_region():
+    """A joint law on which nothing moves across the edge needs laws that agree on the region."""
+    points = [Fraction(2 * k + 1, 16) for k in range(8)]
+    ideal, coded = (
+        {y: Fraction(n, 8) for y, n in Counter(map(f, points)).items()}
+        for f in (lambda u: u, lambda u: Fraction(round(4 * u), 4))
+    )
+    assert wasserstein(ideal, coded) == Fraction(1, 16)
+    edge = Fraction(15, 32)
+    shares = [sum(p for y, p in law.items() if y <= edge) for law in (ideal, coded)]
+    assert shares == [Fraction(4, 8), Fraction(3, 8)]
+
+
+def test_38_the_rate_in_the_plane_is_epsilon_over_the_sensitivity():
+    """A radius of density epsilon**2 r exp(-epsilon r) loses epsilon times the sensitivity."""
+    sensitivity, epsilon = 5, Fraction(1)
+
+    def loss(rate: Fraction) -> Ball:
+        law = DiscreteNormLaplace(rate, dimension=2, norm="L2")
+        return (law.probability((0, 0)) / law.probability((sensitivity, 0))).log()
+
+    assert abs(loss(epsilon) - sensitivity * epsilon) < Fraction(1, 10**15)
+    assert abs(loss(epsilon / sensitivity) - epsilon) < Fraction(1, 10**15)
+
+
+def test_39_a_finite_implementation_may_be_exact():
+    """Two fair bits answer a poll with a ratio of exactly 3; noise on a grid has its rate."""
+
+    def poll(truth, u):
+        return truth if u < 0.75 else 1.0 - truth
+
+    one, two = exact_loss(poll, 0.0, 1.0, uniform=Grid(2), signs=None).laws
+    assert {one.probability(x) / two.probability(x) for x in (0.0, 1.0)} == {3, Fraction(1, 3)}
+    noise = DiscreteLaplace(Fraction(10))
+    ratio = (noise.probability(0) / noise.probability(1)).log()
+    assert abs(ratio - Fraction(1, 10)) < Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_40_a_sum_of_two_draws_has_the_holes_of_one(bits):
+    """Of N**2 pairs, 2 N - 1 sums, as far apart as the draws."""
+    size = 2**bits
+    sums = drawn_law(lambda u, v: u + v, Grid(bits), Grid(bits)).probabilities
+    assert len(sums) == 2 * size - 1 < size**2
+    assert {b - a for a, b in pairwise(sorted(sums))} == {1 / size}
