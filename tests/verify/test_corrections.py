@@ -165,7 +165,7 @@ def unclamped(value, u, sign):
     return min(max(float(round(value + sign * ln(u))), -2.0), 2.0)
 
 
-def test_33_inputs_that_are_not_clamped_lose_more_than_any_bound_in_b():
+def test_41_inputs_that_are_not_clamped_lose_more_than_any_bound_in_b():
     """Far from the outputs ln u has few places left, and then none: the loss is infinite."""
     code = Code("tests.verify.test_corrections:unclamped")
     value, eta = 510.70000000000005, Fraction(1, 2**53)
@@ -180,7 +180,7 @@ def test_33_inputs_that_are_not_clamped_lose_more_than_any_bound_in_b():
     assert exact_law(clamped, 709.0) == exact_law(clamped, 710.0)
 
 
-def test_34_the_exponent_of_the_lowest_output_has_a_wrong_sign():
+def test_42_the_exponent_of_the_lowest_output_has_a_wrong_sign():
     """epsilon = 1, B = 64, f(a) = 63: the quotient of the ends, and what is printed of it."""
     eta = Fraction(1, 2**53)
     one, edge, value = 1 + eta, -63 - Fraction(1, 2), 63
@@ -199,7 +199,7 @@ def test_34_the_exponent_of_the_lowest_output_has_a_wrong_sign():
     assert 635 < 12 * 64 + 2 and not 2 * 64 * one**2 <= 1 + (12 * 64 + 2) * eta
 
 
-def test_35_the_printed_ranges_of_the_uniforms_are_empty():
+def test_43_the_printed_ranges_of_the_uniforms_are_empty():
     """At epsilon = 4, where the step is 1/4 and cells lie between; ends as exponents over 4."""
     half, here, there = Fraction(1, 8), Fraction(0.3), Fraction(1.3)
     left, right, between, above = (Fraction(k, 4) for k in (1, 5, 3, 7))
@@ -233,7 +233,7 @@ def test_35_the_printed_ranges_of_the_uniforms_are_empty():
         assert (low > high) == empty and (low < high) != empty
 
 
-def test_36_the_derivation_is_not_that_of_the_definition():
+def test_44_the_derivation_is_not_that_of_the_definition():
     """1/epsilon has a rounding of its own; and the bounds are those of the sum, not of Snap'."""
     epsilon, eta, u = 7.6875, Fraction(1, 2**53), 0.11320596465314436
     exact = Ball.of(u, precision=200).log() / Fraction(epsilon)
@@ -246,7 +246,7 @@ def test_36_the_derivation_is_not_that_of_the_definition():
     assert code(0.25, 0.3, 1) == -1.0 < total * (1 + 2**-50)
 
 
-def test_37_a_range_has_half_its_length_for_each_sign():
+def test_45_a_range_has_half_its_length_for_each_sign():
     code = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=8.0)
     law = exact_law(code, 0.25)
     beside = math.exp(-0.25 - 0.5) - math.exp(-0.25 - 1.5)  # the uniforms of the output -1
