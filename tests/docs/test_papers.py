@@ -34,7 +34,7 @@ def test_every_page_is_of_a_paper():
             "Definition 15 Theorem 7 Mechanism 3 Condition 3 Remark 2 Example 2 Figure 2",
         ),
         ("001", 0, 11, "Theorem 2"),
-        ("002", 0, 22, "Definition 3 Theorem 2 Figure 1"),
+        ("002", 0, 24, "Definition 3 Theorem 2 Figure 1"),
         ("003", 35, 28, "Definition 4 Proposition 9 Remark 5 Figure 2"),
         ("004", 3, 16, "Definition 5 Lemma 1 Proposition 1 Algorithm 2"),
     ],

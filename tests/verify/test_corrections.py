@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import NotCertified
-from lastbit.exact import Ball
+from lastbit.exact import Ball, ln
 from lastbit.laws import DiscreteLaplace, DiscreteNormLaplace
 from lastbit.mechanisms import admissible
 from lastbit.privacy import ApproxDP, LawPair
@@ -37,7 +37,7 @@ def test_the_tests_named_exist(file, name):
 def test_every_row_names_a_test():
     rows = re.findall(r"^\| (\d+) \|.*$", PAGE.read_text("utf-8"), re.M)
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert sorted(map(int, rows)) == list(range(1, 41))
+    assert sorted(map(int, rows)) == list(range(1, 46))
     assert all("::test_" in line for line in lines)
 
 
@@ -152,11 +152,109 @@ def test_30_the_lowest_output_has_one_sign_and_its_edge_is_a_uniform():
     uniforms = [2.0**-k for k in range(1, 60)]
     assert any(code(value, u, 1) == -bound for u in uniforms)
     assert all(code(value, u, -1) > value - step for u in uniforms)
+    # so too in the other cases: the noise is negative for s = 1, where they have s = -1
+    assert all(code(value, u, 1) <= value + step / 2 for u in uniforms)
     b = bound - step  # the largest multiple of the step below B
     edge = math.exp(-b - step / 2 - value)
     assert code(value, edge * (1 - 1e-12), 1) == -bound != code(value, edge * (1 + 1e-12), 1)
     assert float(exact_law(code, value).probability(-bound)) == pytest.approx(edge / 2)
     assert b > 1 > edge
+
+
+def unclamped(value, u, sign):
+    """Definition 3 as printed, at epsilon = 1 and B = 2: the value is not clamped."""
+    return min(max(float(round(value + sign * ln(u))), -2.0), 2.0)
+
+
+def test_41_inputs_that_are_not_clamped_lose_more_than_any_bound_in_b():
+    """Far from the outputs ln u has few places left, and then none: the loss is infinite."""
+    code = Code("tests.verify.test_corrections:unclamped")
+    value, eta = 510.70000000000005, Fraction(1, 2**53)
+    assert Fraction(value + 1) - Fraction(value) == 1
+    near, far = (exact_law(code, x).probability(-1.0) for x in (value, value + 1))
+    excess = Ball.of(near / far, precision=300).log() - 1
+    assert 405 * eta < excess < 406 * eta
+    assert excess > 15 * (12 * 2 + 2) * eta
+    last, none = (exact_law(code, x) for x in (709.0, 710.0))
+    assert last.probability(1.0) > 0 == none.probability(1.0)
+    clamped = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=2.0)
+    assert exact_law(clamped, 709.0) == exact_law(clamped, 710.0)
+
+
+def test_42_the_exponent_of_the_lowest_output_has_a_wrong_sign():
+    """epsilon = 1, B = 64, f(a) = 63: the quotient of the ends, and what is printed of it."""
+    eta = Fraction(1, 2**53)
+    one, edge, value = 1 + eta, -63 - Fraction(1, 2), 63
+
+    def beyond(exponent: Fraction) -> float:
+        return float((exponent - 1) / eta)
+
+    upper, lower = (edge * one - value) / one**2, (edge / one - (value + 1)) * one**2
+    rest = value * (one**2 - one**-2) + one**2
+    assert upper - lower == -edge * (one - 1 / one) + rest
+    assert beyond(upper - lower) == pytest.approx(381)
+    assert beyond(edge * (one - 1 / one) + rest) == pytest.approx(127)
+    # the sum is negative, and its bounds are the other way round
+    upper, lower = (edge / one - value) / one**2, (edge * one - (value + 1)) * one**2
+    assert beyond(upper - lower) == pytest.approx(635)
+    assert 635 < 12 * 64 + 2 and not 2 * 64 * one**2 <= 1 + (12 * 64 + 2) * eta
+
+
+def test_43_the_printed_ranges_of_the_uniforms_are_empty():
+    """At epsilon = 4, where the step is 1/4 and cells lie between; ends as exponents over 4."""
+    half, here, there = Fraction(1, 8), Fraction(0.3), Fraction(1.3)
+    left, right, between, above = (Fraction(k, 4) for k in (1, 5, 3, 7))
+    printed = {
+        "3, u'": (left - there - half, left - there - half),
+        "4, u": (here + half - left, here - half - left),
+        "4, u'": (left - there + half, left - there - half),
+        "6, u": (here + half - above, here - half - above),
+        "6, u'": (there + half - above, there - half - above),
+    }
+    assert all(low >= high for low, high in printed.values())
+    assert printed["4, u"][0] > 0  # a uniform above 1
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=4.0, bound=4.0)
+    for value, output in ((there, left), (here, between), (there, between), (here, above)):
+        away = abs(output - value)
+        length = math.exp(-4 * (away - half)) - math.exp(-4 * (away + half))
+        assert float(exact_law(code, float(value)).probability(float(output))) == pytest.approx(
+            length / 2
+        )
+    # 5, u': around f(a'), but with the ends of f(a)
+    own = 1 - sum(math.exp(4 * (s * (right - there) - half)) for s in (1, -1)) / 2
+    as_printed = 1 - sum(math.exp(4 * (x - half)) for x in (left - there, here - right)) / 2
+    found = float(exact_law(code, 1.3).probability(1.25))
+    assert found == pytest.approx(own)
+    assert as_printed > 1.5 * found
+    # 2: the lower end is the greater one beyond a distance of 1/2 (at epsilon = 1)
+    eta = Fraction(1, 2**53)
+    for distance, empty in ((Fraction(1, 4), False), (Fraction(3, 4), True), (Fraction(30), True)):
+        low = (1 - eta) * Ball.of(-distance * (1 - eta) ** 2, precision=200).exp()
+        high = (1 + eta) * Ball.of(-distance * (1 + eta) ** 2, precision=200).exp()
+        assert (low > high) == empty and (low < high) != empty
+
+
+def test_44_the_derivation_is_not_that_of_the_definition():
+    """1/epsilon has a rounding of its own; and the bounds are those of the sum, not of Snap'."""
+    epsilon, eta, u = 7.6875, Fraction(1, 2**53), 0.11320596465314436
+    exact = Ball.of(u, precision=200).log() / Fraction(epsilon)
+    low, high = exact * (1 + eta) ** 2, exact / (1 + eta) ** 2
+    assert low < Fraction(ln(u) / epsilon) < high
+    product = Fraction(1 / epsilon * ln(u))
+    assert product < low or product > high
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=64.0)
+    total = 0.25 + ln(0.3)
+    assert code(0.25, 0.3, 1) == -1.0 < total * (1 + 2**-50)
+
+
+def test_45_a_range_has_half_its_length_for_each_sign():
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=8.0)
+    law = exact_law(code, 0.25)
+    beside = math.exp(-0.25 - 0.5) - math.exp(-0.25 - 1.5)  # the uniforms of the output -1
+    assert float(law.probability(-1.0)) == pytest.approx(beside / 2)
+    ends = math.exp(-0.75), math.exp(-0.25)  # the output 0: from these on, one for each sign
+    assert float(law.probability(0.0)) == pytest.approx(1 - sum(ends) / 2)
+    assert all(float(law.probability(0.0)) != pytest.approx(1 - end) for end in ends)
 
 
 @pytest.mark.parametrize("constant", [1, 6, 100])
