@@ -61,7 +61,7 @@ def evaluate(expression: Expression, row: Mapping[Any, Any], meaning: Meaning) -
 
     `row` has the columns by their names in lower case, and totals as ("total", name).
 
-    >>> from lastbit.tables.query.expression import call
+    >>> from lastbit.tables.query.rules import call
     >>> evaluate(call(">", ColumnName("n"), Constant(100)), {"n": 120}, EXACT)
     True
     >>> evaluate(call("/", ColumnName("n"), Constant(0)), {"n": 120}, EXACT) is None
