@@ -111,7 +111,7 @@ RECORD = {
 def test_the_truth_stands_beside_the_answer():
     part = beside_the_truth(RECORD, {("a",): (6,), ("b",): (1,)})
     assert isinstance(part, Columns)
-    assert part.headings == ("ward", "n", "95 %", "truth")
+    assert part.headings == ("ward", "n", "noise", "truth")
     assert part.rows == [("a", "5", "± 2", "6")]
 
 

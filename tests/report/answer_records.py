@@ -111,6 +111,52 @@ def simple() -> dict[str, Any]:
     return record(query, rows, sql="SELECT region, COUNT(*) AS n\nFROM visits GROUP BY region")
 
 
+def whole_column(*about: str, share: float | None = 0.9631, **values: Any) -> dict[str, Any]:
+    """What a record says of a column that limits may have bitten."""
+    known = None if share is None else {"value": share, "low": share - 0.015, "high": share + 0.015}
+    beyond = {"beyond": 1024} if "nobody_beyond" in about else {}
+    column = {"limits": ["max_rows"], "share": known, "about": list(about), "of": None}
+    return {**column, **beyond, **values}
+
+
+def with_whole(
+    found: dict[str, Any],
+    columns: dict[str, dict[str, Any]],
+    *,
+    profile: bool = True,
+    wider: float = 1.1,
+) -> dict[str, Any]:
+    """The record with whole intervals, whose upper ends are `wider` times those of the noise."""
+    rows = []
+    for row in found["rows"]:
+        cells = [
+            {**one, "whole_low": one["low"], "whole_high": one["high"] * wider if profile else None}
+            for one in row["cells"]
+        ]
+        rows.append({**row, "cells": cells})
+    bought = {
+        "question": "ab" * 32,
+        "entry": 2,
+        "counts": [5, 3],
+        "edges": "geometric",
+        "noise": {},
+    }
+    whole = {"profile": bought if profile else None, "columns": columns}
+    return {**found, "rows": rows, "whole": whole}
+
+
+def limited(*, profile: bool = True) -> dict[str, Any]:
+    """Counts and means of three regions, of which limits left something out."""
+    if not profile:
+        none = {"n": whole_column(share=None), "cost": whole_column(share=None, of="capped")}
+        return with_whole(simple(), none, profile=False)
+    columns = {
+        "n": whole_column("nobody_beyond", "group_like_table"),
+        "cost": whole_column("nobody_beyond", "group_like_table", share=None, of="capped"),
+    }
+    return with_whole(simple(), columns)
+
+
 def account(spent: str = "3/2", budget: str | None = "3") -> dict[str, Any]:
     nothing = {"delta": "0", "rho": "0"}
     left = None if budget is None else str(Fraction(budget) - Fraction(spent))

@@ -33,17 +33,17 @@ def number(text: str) -> Fraction:
 def test_what_is_shown_holds_what_was_released(value, below, above):
     low, high = value - below, value + above
     shown = shown_cell({"value": value, "standard_error": None, "low": low, "high": high})
-    if shown.interval.startswith("± "):
-        half = number(shown.interval[2:])
+    if shown.noise.startswith("± "):
+        half = number(shown.noise[2:])
         assert value - half <= Fraction(low) and Fraction(high) <= Fraction(value) + half
     else:
-        first, last = map(number, shown.interval.split(" to "))
+        first, last = map(number, shown.noise.split(" to "))
         assert first <= Fraction(low) and Fraction(high) <= last
         assert first <= number(shown.value) <= last or below == 0 or above == 0
 
 
 @pytest.mark.parametrize(
-    ("given_cell", "value", "interval"),
+    ("given_cell", "value", "noise"),
     [
         (cell(1234, 56), "1,234", "± 56"),
         (cell(-3, 56), "-3", "± 56"),
@@ -56,14 +56,14 @@ def test_what_is_shown_holds_what_was_released(value, below, above):
         (cell(10**20, 10**18), "1.00000e+20", "± 1.00e+18"),
     ],
 )
-def test_numbers_have_the_digits_that_mean_something(given_cell, value, interval):
+def test_numbers_have_the_digits_that_mean_something(given_cell, value, noise):
     shown = shown_cell(given_cell)
-    assert (shown.value, shown.interval) == (value, interval)
+    assert (shown.value, shown.noise) == (value, noise)
 
 
 def test_a_wide_table_has_two_columns_for_every_number():
     table = wide_table(simple(), most=2)
-    assert table.headings == ("region", "n", "95 %", "cost", "95 %")
+    assert table.headings == ("region", "n", "noise", "cost", "noise")
     assert table.rows[0] == ("North", "1,000", "± 30", "200.2", "± 2.5")
     assert table.numbers == (1, 2, 3, 4) and table.left_out == 1
 
@@ -92,4 +92,4 @@ def test_mixed_questions_have_no_bars():
     query = Query(table="visits", aggregates=(mean(), histogram()), keys=(by_region(*REGIONS),))
     rows = [((r,), [cell(1.5), cell(1), cell(2), cell(3)]) for r in REGIONS]
     table = table_of(record(query, rows), width=76, most=9)
-    assert table.headings == ("region", "what", "value", "95 %") and len(table.rows) == 12
+    assert table.headings == ("region", "what", "value", "noise") and len(table.rows) == 12

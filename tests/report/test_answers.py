@@ -123,7 +123,7 @@ def test_charts_are_xml_and_have_a_mark_for_every_cell():
     looks = [element.get("class") for element in root.iter()]
     assert looks.count("bar") == 3 and looks.count("dot") == 3
     assert looks.count("whisker") == 3 * 6  # a line and two caps for each of six cells
-    assert root.get("aria-label") == "n, cost, by group, with 95 % intervals"
+    assert root.get("aria-label") == "n, cost, by group, with noise intervals"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_one_row_without_keys_is_shown_large():
     query = Query(table="visits", aggregates=(count(), mean()))
     text = page(record(query, [((), [cell(1234, 60), cell(201.5, 2.25)])]))
     assert text.count('class="big"') == 2 and 'class="chart"' not in text
-    assert "1,234" in words_of(text) and "± 60 (95 %)" in words_of(text)
+    assert "1,234" in words_of(text) and "noise ± 60" in words_of(text)
 
 
 def test_histograms_have_a_bar_for_each_range():

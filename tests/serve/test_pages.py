@@ -120,7 +120,7 @@ class Desk:
             cost={**NOTHING, "epsilon": question.epsilon or "899/1000"},
             guarantee=words,
             facts=(("hint", words), ("price", words)),
-            columns=(("what", "price", "noise", "95 % within"), (words, words, words, "± 99.97")),
+            columns=(("what", "price", "mechanism", "noise"), (words, words, words, "± 99.97")),
             prices=(("at a price of", words), ("ε = 0.1", "± 899"), ("ε = 1", "± 90")),
             left={"epsilon": "1/3"},
         )

@@ -46,6 +46,10 @@ from .tables import check_tables
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."
 _INTERVALS = (
+    "The noise ± holds the number without noise in 95 % of all releases, each by itself. What "
+    "limits on rows, groups and values left out is in the whole interval alone."
+)
+_EARLIER_INTERVALS = (  # until 0.1, which had no whole intervals
     "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
     "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
 )
@@ -85,15 +89,19 @@ def guarantee_of(plan: Json) -> str:
     return f"{price} differential privacy for one {unit} {how}"
 
 
-def notes_of(plan: Json) -> list[str]:
-    """What a reader must know, in the order in which answers say it."""
+def notes_of(plan: Json, *, earlier: bool = False) -> list[str]:
+    """What a reader must know, in the order in which answers say it, or in which 0.1 said it."""
     functions = {recipe["function"] for recipe in plan["recipes"]}
-    notes = [_INTERVALS, *((_BELONGS, _DECLARED) if "marginals" in plan else ())]
+    intervals = _EARLIER_INTERVALS if earlier else _INTERVALS
+    notes = [intervals, *((_BELONGS, _DECLARED) if "marginals" in plan else ())]
     if plan["unit"] is not None:
-        notes.append(
-            f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
-            "are more, all of them count for less."
-        )
+        less = "where there are more, all of them count for less."
+        if not earlier:
+            less = (
+                "of one with more, all count for less. Means and quantiles are of rows so counted."
+            )
+        most = plan["max_rows"]
+        notes.append(f"Each {named(plan['unit'])} counts for at most {most} rows: {less}")
     selections = [part for part in plan["parts"] if part["part"] == "keys"]
     notes += [_threshold_words(part) for part in selections]
     counted = {name for recipe in plan["recipes"] for name in recipe["measures"].values()}
@@ -253,13 +261,13 @@ def _price_problem(plan: Json) -> str | None:
 def _check_words(record: Json, plan: Json, question: ShownQuestion, *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
-    notes = notes_of(plan) + ([_DERIVED] if question.derived else [])
-    if "before" in record:
-        notes = [*notes, CONSISTENT]
-    if not recorded:
-        notes = [UNRECORDED, *notes]
-    before = [note for note in notes if note != _SERVED] if _of_units(plan) else notes
-    require(record["notes"] in (notes, before), "the notes say something else")
+    first = [] if recorded else [UNRECORDED]
+    last = [_DERIVED] if question.derived else []
+    last += [CONSISTENT] if "before" in record else []
+    earlier = notes_of(plan, earlier=True)
+    oldest = [note for note in earlier if note != _SERVED] if _of_units(plan) else earlier
+    accepted = ([*first, *notes, *last] for notes in (notes_of(plan), earlier, oldest))
+    require(record["notes"] in accepted, "the notes say something else")
     sql, version = record["asked"].get("sql"), record["lastbit"]
     require(sql is None or type(sql) is str, "the SQL text is none")
     require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")

@@ -250,7 +250,7 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
         raise _failed("; ".join(problems))
     held, cells = coverage(records, [_truth(folder, question) for question in QUESTIONS])
     facts = (
-        ("intervals", f"{held} of {cells} hold the truth; they are made to hold in 95 %"),
+        ("noise", f"{held} of {cells} intervals hold the truth; they should in 95 % of releases"),
         ("certificates", f"{len(saved)} accepted by the independent checker (lastbit check)"),
         ("ledger", "every entry fits (lastbit ledger verify)"),
         ("report", str(folder / "report.html")),
@@ -275,13 +275,13 @@ def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
         for cell, number in zip(row["cells"], true, strict=True):
             shown = shown_cell(cell)
             # the true number with as many digits as the answer has
-            yield shown.value, shown.interval, shown_cell({**cell, "value": number}).value
+            yield shown.value, shown.noise, shown_cell({**cell, "value": number}).value
 
     if not keys:
         (row,), (true,) = record["rows"], truth.values()
         lines = [(name, *three) for name, three in zip(names, cells(row, true), strict=True)]
-        return Columns(("what", "value", "95 %", "truth"), lines, numbers=(1, 2, 3))
-    headings = (*keys, *(word for name in names for word in (name, "95 %", "truth")))
+        return Columns(("what", "value", "noise", "truth"), lines, numbers=(1, 2, 3))
+    headings = (*keys, *(word for name in names for word in (name, "noise", "truth")))
     groups = ((_group(row), row) for row in record["rows"])
     rows = [
         (*map(str, group), *(word for three in cells(row, truth[group]) for word in three))

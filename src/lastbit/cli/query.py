@@ -54,6 +54,7 @@ from lastbit.report import (
     table_of,
     title_of,
     totals_of,
+    whole_sentences,
 )
 from lastbit.tables import (
     Cost,
@@ -439,6 +440,7 @@ def _answer_page(
             parts.append(f"... and {table.left_out:,} more groups{where}")
     else:
         parts.append(EMPTY)
+    parts += _paragraph(whole_sentences(record), "  ")
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
     if not charged and budget is not None:
@@ -446,11 +448,16 @@ def _answer_page(
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
     parts.append(Facts([*facts, *(budget or ())]))
-    notes = [
-        textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
-        for note in notes_of(record)
-    ]
-    return [*parts, "\n".join(notes)] if notes else parts
+    return [*parts, *_paragraph(notes_of(record), "- ")]
+
+
+def _paragraph(sentences: Sequence[str], mark: str) -> list[Part]:
+    """Sentences below each other, each folded to the width; nothing where there are none."""
+    folded = (
+        textwrap.fill(printable(one, 1000), ROOM, initial_indent=mark, subsequent_indent="  ")
+        for one in sentences
+    )
+    return ["\n".join(folded)] if sentences else []
 
 
 def _marginals_parts(record: Mapping[str, Any]) -> Iterator[Part]:

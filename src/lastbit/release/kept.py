@@ -82,7 +82,7 @@ class Kept:
             said += f", units of {self.limit:,} rows or more left aside (at most {self.beyond:,})"
         paid = price_words(self.answer.record["cost"])
         how = f"paid besides: {paid}" if self.answer.charged else "recorded earlier, no charge"
-        return f"{said}. The ± does not hold the rest ({how})."
+        return f"{said}. The noise ± does not hold the rest ({how})."
 
 
 def rows_query(query: Query | None, card: DataCard) -> Query:

@@ -32,7 +32,7 @@ from lastbit.release.marginal_answer import Marginals
 from lastbit.release.paying import Steps, paid_for
 from lastbit.release.projection import agreeing, whole_tables
 from lastbit.release.reach import MeasureNoise
-from lastbit.release.release import record_of
+from lastbit.release.release import INTERVALS, limit_notes, record_of
 from lastbit.tables import (
     Constant,
     DataCard,
@@ -43,15 +43,10 @@ from lastbit.tables import (
     planned_marginals,
     rehearse_marginals,
     to_json,
-    unit_name,
     weight_one,
 )
 
 _BETA = Fraction(1, 20)
-INTERVALS = (
-    "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
-    "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
-)
 BELONGS = (
     "An interval belongs to the noisy count of its cell; the consistent count has the standard "
     "error beside it. Whole tables agree as well, and are not below 0."
@@ -203,12 +198,7 @@ def marginal_rows(
 
 def _notes(plan: MarginalsPlan) -> list[str]:
     """What a reader must know; public, and the same for all data. The checker knows these words."""
-    notes, card = [INTERVALS, BELONGS, DECLARED], plan.card
-    if card.unit is not None:
-        notes.append(
-            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
-            "more, all of them count for less."
-        )
+    notes = [INTERVALS, BELONGS, DECLARED, *limit_notes(plan.card)]
     if plan.selection is not None:
         picks, all_pairs = plan.selection.picks, len(plan.selection.candidates)
         notes.append(

@@ -227,18 +227,26 @@ SERVED = (
 )
 
 
+INTERVALS = (
+    "The noise ± holds the number without noise in 95 % of all releases, each by itself. What "
+    "limits on rows, groups and values left out is in the whole interval alone."
+)
+
+
+def limit_notes(card: DataCard) -> list[str]:
+    """For how much one unit counts, and what that makes of means and quantiles."""
+    if card.unit is None:
+        return []
+    return [
+        f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: of one with more, "
+        "all count for less. Means and quantiles are of rows so counted."
+    ]
+
+
 def _notes(plan: Plan) -> list[str]:
     """What a reader must know; public, and the same for all data. The checker knows these words."""
-    notes = [
-        "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
-        "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
-    ]
     card, functions = plan.card, {part.function for part in plan.query.aggregates}
-    if card.unit is not None:
-        notes.append(
-            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
-            "more, all of them count for less."
-        )
+    notes = [INTERVALS, *limit_notes(card)]
     part = plan.partition_selection
     if isinstance(part, GaussianSelection) and part.single is not None:
         notes.append(

@@ -15,7 +15,8 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | `plan.py` | the facts of a plan, the same on every screen; the record of an answer, read |
 | `budget.py` | what is spent and what is left of an account |
 | `answer.py` | an answer: its question, promise and page |
-| `cells.py`, `answer_charts.py`, `marginals.py` | its numbers as text; charts; tables of counts |
+| `cells.py`, `whole.py` | its numbers as text, with noise and whole; what the whole rests on |
+| `answer_charts.py`, `marginals.py` | its charts; tables of counts |
 | `claims.py` | what a certificate claims, in words |
 | `certificate.py`, `proofs.py` | its page and LaTeX; its proof |
 | `register.py` | the register of releases of a ledger |

@@ -63,6 +63,7 @@ from lastbit.report.plan import (
 )
 from lastbit.report.register import register_csv as register_csv, register_page as register_page
 from lastbit.report.registry import registry_entry as registry_entry
+from lastbit.report.whole import shown_columns as shown_columns, whole_sentences as whole_sentences
 
 __all__ = [
     "AuditStory",

@@ -19,7 +19,7 @@ from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
-from lastbit.report.cells import AnswerTable, key_words, shown_cell, value_columns
+from lastbit.report.cells import AnswerTable, key_words, value_columns
 from lastbit.report.marginals import marginal_lines, marginal_numbers, tables_of
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered, whole_text
 from lastbit.report.plan import (
@@ -31,6 +31,7 @@ from lastbit.report.plan import (
     title_of,
     unit_word,
 )
+from lastbit.report.whole import NOISE, WHOLE, has_whole, shown_columns, whole_sentences
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -44,8 +45,6 @@ from lastbit.tables import (
     to_json,
 )
 
-INTERVAL = "95 %"
-"""The heading of intervals: ± 12, or 3 to 9."""
 EMPTY = "No group is shown: none was large enough, or none met the condition."
 
 # ---------------------------------------------------------------- tables of text
@@ -53,31 +52,30 @@ EMPTY = "No group is shown: none was large enough, or none met the condition."
 _LONGEST_KEY = 40
 _BAR = 24
 _TERMINAL_ROWS = 40
-_TERMINAL_WIDTH, _NOTEBOOK_WIDTH = 100, 160
+_TERMINAL_WIDTH, _NOTEBOOK_WIDTH = 80, 160
 
 
 def table_of(record: Record, *, width: int, most: int) -> AnswerTable:
     """A line for each group if that fits the width, else a line for each released number."""
     if not any(column["function"] == "histogram" for column in record["columns"]):
         wide = wide_table(record, most=most)
-        if sum(wide.widths) + 2 * len(wide.widths) <= width:
+        if sum(wide.widths) + 2 * (len(wide.widths) - 1) <= width:
             return wide
     return long_table(record, most=most)
 
 
 def wide_table(record: Record, *, most: int) -> AnswerTable:
-    """A line for each group: its keys, then two columns for every number."""
-    keys = _keys(record)
-    values = (heading for column in value_columns(record) for heading in (_name(column), INTERVAL))
-    headings = (*keys, *values)
-    rows = []
-    for row in record["rows"][:most]:
-        shown = [shown_cell(cell) for cell in row["cells"]]
-        numbers = (text for cell in shown for text in (cell.value, cell.interval))
-        rows.append((*(key_words(key, _LONGEST_KEY) for key in row["keys"]), *numbers))
+    """A line for each group: its keys, then for every number itself, its noise and the whole."""
+    keys, headings = _keys(record), _keys(record)
+    rows = [[key_words(key, _LONGEST_KEY) for key in row["keys"]] for row in record["rows"][:most]]
+    for column, cells in shown_columns(record, most):
+        whole = any(cell.whole for cell in cells)
+        headings += [_name(column), NOISE, *([WHOLE] if whole else [])]
+        for row, cell in zip(rows, cells, strict=True):
+            row += [cell.value, cell.noise, *([cell.whole] if whole else [])]
     return AnswerTable(
-        headings=headings,
-        rows=tuple(rows),
+        headings=tuple(headings),
+        rows=tuple(map(tuple, rows)),
         numbers=tuple(range(len(keys), len(headings))),
         left_out=max(len(record["rows"]) - most, 0),
     )
@@ -85,21 +83,24 @@ def wide_table(record: Record, *, most: int) -> AnswerTable:
 
 def long_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each number: the keys of its group, its name, itself; bars for histograms."""
-    keys, columns = _keys(record), value_columns(record)
-    bars = all(column["function"] == "histogram" for column in columns)
+    keys, columns = _keys(record), shown_columns(record, most)
+    bars = all(column["function"] == "histogram" for column, _ in columns)
     counts = [cell["value"] for row in record["rows"] for cell in row["cells"]] if bars else []
     longest = float(max([0, *counts]))
+    whole = any(cell.whole for _, cells in columns for cell in cells)
     rows = []
-    for row in record["rows"][:most]:
+    for place, row in enumerate(record["rows"][:most]):
         group = [key_words(key, _LONGEST_KEY) for key in row["keys"]]
-        for column, cell in zip(columns, row["cells"], strict=True):
-            shown = shown_cell(cell)
+        for (column, cells), cell in zip(columns, row["cells"], strict=True):
+            one = cells[place]
             bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
-            rows.append((*group, _name(column), shown.value, shown.interval, *bar))
+            ends = [one.noise, *([one.whole] if whole else [])]
+            rows.append((*group, _name(column), one.value, *ends, *bar))
+    headings = (*keys, "what", "value", NOISE, *([WHOLE] if whole else []))
     return AnswerTable(
-        headings=(*keys, "what", "value", INTERVAL, *([""] if longest else [])),
+        headings=(*headings, *([""] if longest else [])),
         rows=tuple(rows),
-        numbers=(len(keys) + 1, len(keys) + 2),
+        numbers=tuple(range(len(keys) + 1, len(headings))),
         left_out=max(len(record["rows"]) - most, 0),
     )
 
@@ -125,7 +126,7 @@ def answer_in_terminal(record: Record) -> str:
         table = table_of(record, width=_TERMINAL_WIDTH, most=_TERMINAL_ROWS)
         heading, *rows = table.lines
         lines = [heading, "  ".join("-" * width for width in table.widths), *rows]
-        lines = [*(lines if rows else [EMPTY]), *_below(record), ""]
+        lines = [*(lines if rows else [EMPTY]), *_below(reading), ""]
     notes = (f"- {printable(note, 1000)}" for note in notes_of(reading))
     return "\n".join([*lines, printable(record["guarantee"], 400), *notes])
 
@@ -138,7 +139,7 @@ def answer_in_notebook(record: Record) -> Markup:
     table = table_of(record, width=_NOTEBOOK_WIDTH, most=_TERMINAL_ROWS)
     styles = [
         f"text-align:{'right' if place in table.numbers else 'left'};"
-        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading == INTERVAL else ''}"
+        f"font-variant-numeric:tabular-nums{';opacity:.7' if heading in (NOISE, WHOLE) else ''}"
         for place, heading in enumerate(table.headings)
     ]
     return rendered(
@@ -148,16 +149,19 @@ def answer_in_notebook(record: Record) -> Markup:
         shown=bool(record["rows"]),
         charts=in_notebook(reading) if record["rows"] else [],
         empty=EMPTY,
-        below=[*_below(record), record["guarantee"]],
+        below=[*_below(reading), record["guarantee"]],
         notes=notes_of(reading),
     )
 
 
-def _below(record: Record) -> list[str]:
+def _below(reading: Reading) -> list[str]:
     """What stands between the numbers and the promise."""
+    record = reading.record
     left = len(record["rows"]) - _TERMINAL_ROWS
     more = [f"... and {left:,} more rows"] if left > 0 else []
-    return more + [f"total of {name}: {total}" for name, total in totals_of(record)]
+    totals = [f"total of {name}: {total}" for name, total in totals_of(record)]
+    sentences = whole_sentences(reading)
+    return [*more, *totals, *([""] if sentences else []), *sentences]
 
 
 def _keys(record: Record) -> list[str]:
@@ -355,11 +359,12 @@ def likelihood_factor(epsilon: Fraction) -> str:
 MOST_ROWS = 1000
 _MOST_COLUMNS = 4
 _INTERVALS = (
-    "A confidence interval of 95 % holds the number that would have been released without noise in "
+    "The noise interval (noise ±) holds the number that would have been released without noise in "
     "95 of 100 releases, whatever the data are; its ends are rounded outwards. Each interval by "
     "itself does so: of twenty of them, expect one to miss.",
-    "Intervals are about the noise. They do not cover what contribution bounds, clamping and "
-    "rounding did to the data before, nor how the data were gathered.",
+    "The whole interval adds what limits on rows, on groups and on values may have left out. "
+    "“About” marks an end that rests on an assumption, which stands below the numbers. Without "
+    "a whole interval, what limits did is not known. How the data were gathered is in neither.",
 )
 
 
@@ -428,8 +433,8 @@ def _numbers(reading: Reading, *, most: int) -> dict[str, Any]:
     histograms = any(column["function"] == "histogram" for column in columns)
     single = len(rows) == 1 and not rows[0]["keys"]
     figures = [  # the numbers of an answer without groups, to be shown large
-        (_name(column), (shown := shown_cell(cell)).value, shown.interval)
-        for column, cell in (zip(columns, rows[0]["cells"], strict=True) if single else ())
+        (_name(column), cells[0])
+        for column, cells in (shown_columns(record) if single else ())
         if column["function"] != "histogram"
     ]
     wide = len(columns) <= _MOST_COLUMNS and not histograms
@@ -450,4 +455,6 @@ def _numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "cut": charted(reading),
         "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
+        "whole": whole_sentences(reading),
+        "bands": any(has_whole(cell) for row in rows for cell in row["cells"]),
     }

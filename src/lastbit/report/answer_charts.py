@@ -1,6 +1,7 @@
 """Charts of a released answer: groups as bars or dots, times as lines, ranges as histograms.
 
-Every mark has its interval. Each chart is drawn twice, for a page and for a phone, where one
+Every mark has its noise interval as a thin line or band, and a lighter band for the whole interval
+where that is known. Each chart is drawn twice, for a page and for a phone, where one
 measure has the whole width and names stand above their bars; the style sheet shows one of them. In
 a notebook a chart is a picture of its own, which touches nothing around it.
 
@@ -48,12 +49,14 @@ from lastbit.report.charts import (
 )
 from lastbit.report.page import amount, printable
 from lastbit.report.plan import Reading, Record
+from lastbit.report.whole import has_whole
 from lastbit.tables import Call, ColumnName, GroupKey
 
 MOST_GROUPS, MOST_HISTOGRAMS = 40, 12
 _WIDE, _NARROW, _HALF = 880, 358, 430
 _PANELS_A_ROW = 3
 _ROW, _NARROW_ROW, _TOP, _BOTTOM, _GAP = 26, 42, 46, 30, 34
+_WHOLE = ("whole_low", "whole_high")
 _LETTER = 6.9  # the width of a letter of 12.5 px, about
 _FROM_ZERO = ("count", "count_units", "sum")
 _BARS_TOP, _BARS_HEIGHT = 40, 190
@@ -66,6 +69,7 @@ _ISO = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 # what lines need beyond the look of all charts; style.css says the same of pages
 _LINES = Template(
     "svg polygon.band { fill-opacity: 0.16; stroke: none; }"
+    " svg polygon.whole { fill-opacity: 0.09; }"
     " svg .trend { fill: none; stroke-width: 2; stroke-linejoin: round; }"
     " svg .tone0 { stroke: $bar; } svg .band.tone0, svg .spot.tone0 { fill: $bar; }"
     + "".join(
@@ -142,6 +146,12 @@ def charted(reading: Reading) -> int | None:
     return most if len(record["rows"]) > most else None
 
 
+def _kinds(rows: Sequence[Record]) -> str:
+    """Which intervals are drawn, for those who cannot see them."""
+    known = any(has_whole(cell) for row in rows for cell in row["cells"])
+    return "noise and whole intervals" if known else "noise intervals"
+
+
 def _group(row: Record, most: int) -> str:
     return printable(" · ".join(key_words(key, most) for key in row["keys"]), most)
 
@@ -168,7 +178,7 @@ def _groups(rows: Sequence[Record], columns: Sequence[Record], chosen: list[int]
         for cell, y, label in zip(cells, middles, words, strict=True):
             lines += _mark(cell, frame, y, bars=bars)
             lines.append(text(start + wide, y + 4, "end", label))
-    words_of_all = f"{', '.join(names)}, by group, with 95 % intervals"
+    words_of_all = f"{', '.join(names)}, by group, with {_kinds(rows)}"
     height = _TOP + _ROW * len(rows) + _BOTTOM
     return Drawing(name=words_of_all, width=_WIDE, height=height, lines=lines)
 
@@ -186,7 +196,7 @@ def _narrow_groups(rows: Sequence[Record], column: Record, place: int) -> Drawin
         lines.append(text(0, top + 18, "small", _group(row, letters)))
         lines.append(text(_NARROW, top + 18, "end", label))
         lines += _mark(cell, frame, top + 31, bars=bars)
-    words = f"{name}, by group, with 95 % intervals"
+    words = f"{name}, by group, with {_kinds(rows)}"
     return Drawing(name=words, width=_NARROW, height=frame.floor + _BOTTOM, lines=lines)
 
 
@@ -215,13 +225,16 @@ def _fitting(domain: tuple[float, float], width: float) -> Ticks:
 def _labels(cells: Sequence[Record]) -> list[str]:
     """The numbers with their intervals, where those are short for all of them."""
     words = [shown_cell(cell) for cell in cells]
-    if any(" to " in w.interval for w in words):
+    if any(" to " in w.noise for w in words):
         return [w.value for w in words]
-    return [w.value if w.value == "unknown" else f"{w.value} {w.interval}" for w in words]
+    return [w.value if w.value == "unknown" else f"{w.value} {w.noise}" for w in words]
 
 
 def _mark(cell: Record, frame: Frame, y: float, *, bars: bool) -> Iterator[Markup]:
     value, low_end = cell["value"], frame.across.ends[0]
+    if has_whole(cell):
+        start, end = (frame.x(float(cell[end])) for end in _WHOLE)
+        yield box("zone", start, y - 9, end - start, 18)
     if bars and value is not None:
         start, end = sorted((frame.x(max(0.0, low_end)), frame.x(float(value))))
         yield box("bar", start, y - 7, max(end - start, 0.5), 14)
@@ -235,7 +248,7 @@ def _mark(cell: Record, frame: Frame, y: float, *, bars: bool) -> Iterator[Marku
 
 def _domain(cells: Sequence[Record], *, bars: bool) -> tuple[float, float]:
     """From the least end of an interval to the greatest, 0 included where bars need it."""
-    numbers = (cell[end] for cell in cells for end in ("low", "high", "value"))
+    numbers = (cell.get(end) for cell in cells for end in ("low", "high", "value", *_WHOLE))
     ends = [float(n) for n in numbers if n is not None and math.isfinite(n)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if bars or 0 <= low <= 0.4 * high:
@@ -329,7 +342,7 @@ def _lines(times: _Times, column: Record, place: int, *, narrow: bool) -> Drawin
         if several:
             lines += _legend(series, number, narrow=narrow)
         lines += _line([(moment, cells[place]) for moment, cells in points], frame, number)
-    words = f"{name} over {times.name}, with 95 % intervals"
+    words = f"{name} over {times.name}, with {_kinds([{'cells': cells}])}"
     return Drawing(name=words, width=width, height=top + _BARS_HEIGHT + 50, lines=lines)
 
 
@@ -348,10 +361,11 @@ def _line(points: Sequence[tuple[int, Record]], frame: Frame, number: int) -> It
     Where a number is unknown both have a gap.
     """
     x, y, tone = frame.x, frame.y, f"tone{number}"
-    for piece in _pieces(points, "low", "high"):
-        ahead = [(x(moment), y(float(cell["low"]))) for moment, cell in piece]
-        back = [(x(moment), y(float(cell["high"]))) for moment, cell in reversed(piece)]
-        yield path("polygon", f"band {tone}", [*ahead, *back])
+    for kind, ends in (("whole band", _WHOLE), ("band", ("low", "high"))):
+        for piece in _pieces(points, *ends):
+            ahead = [(x(moment), y(float(cell[ends[0]]))) for moment, cell in piece]
+            back = [(x(moment), y(float(cell[ends[1]]))) for moment, cell in reversed(piece)]
+            yield path("polygon", f"{kind} {tone}", [*ahead, *back])
     for piece in _pieces(points, "value"):
         places = [(x(moment), y(float(cell["value"]))) for moment, cell in piece]
         yield path("polyline", f"trend {tone}", places, dashes=_DASHES[number])
@@ -368,7 +382,7 @@ def _pieces(
     """Stretches in which all of these are known."""
     piece: list[tuple[int, Record]] = []
     for point in (*points, None):
-        if point is not None and all(point[1][field] is not None for field in fields):
+        if point is not None and all(point[1].get(field) is not None for field in fields):
             piece.append(point)
             continue
         if piece:
@@ -417,7 +431,7 @@ def _histograms(
     groups = [
         [_scaled(row["cells"][p], s) for p, s in zip(places, shares, strict=True)] for row in rows
     ]
-    ends = [cell[end] for cells in groups for cell in cells for end in ("low", "high")]
+    ends = [number for cells in groups for cell in cells for number in cell.values()]
     domain = (min([0.0, *ends]), max([1.0, *ends]) * 1.02)
     heights = round_ticks(*domain, most=4)
     left = max(len(label) for _, label in heights) * _LETTER + 12
@@ -433,13 +447,14 @@ def _histograms(
         lines = [text(0, 18, "heading", title), *frame.lines()]
         for (start, end), cell in zip(pairwise(starts), cells, strict=True):
             lines += _range_bar(frame, frame.x(start), frame.x(end), cell)
-        words = f"{title}: rows in each range, with 95 % intervals"
+        words = f"{title}: rows in each range, with {_kinds([row])}"
         height = frame.floor + (58 if across.label else 38)
         yield Drawing(name=words, width=width, height=height, lines=lines)
 
 
 def _scaled(cell: Record, share: float) -> dict[str, float]:
-    return {field: float(cell[field]) * share for field in ("value", "low", "high")}
+    fields = ("value", "low", "high", *(_WHOLE if has_whole(cell) else ()))
+    return {field: float(cell[field]) * share for field in fields}
 
 
 def _scale_words(widths: Sequence[Fraction], to_scale: bool) -> str:
@@ -465,6 +480,9 @@ def _apart(places: Sequence[float], labels: Sequence[str], scale: Scale) -> Tick
 
 def _range_bar(frame: Frame, left: float, right: float, cell: Record) -> Iterator[Markup]:
     gap = min((right - left) * 0.06, 2.0)
+    if has_whole(cell):
+        top, foot = sorted(frame.y(cell[end]) for end in _WHOLE)
+        yield box("zone", left, top, right - left, foot - top)
     top, foot = sorted((frame.y(cell["value"]), frame.y(0.0)))
     yield box("bar", left + gap, top, right - left - 2 * gap, max(foot - top, 0.5))
     middle, cap = (left + right) / 2, min((right - left) * 0.2, 5.0)

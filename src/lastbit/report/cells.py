@@ -1,9 +1,11 @@
 """Released numbers and keys as text.
 
 Numbers have the digits that mean something: a value is rounded to two digits of the half width of
-its interval, and the ends of the interval are rounded outwards, so that what is shown holds at
-least as surely as what was released. Keys are text that a stranger may have written into the data:
-`key_words` makes them fit to be shown, and templates escape them.
+its interval, and the ends of intervals are rounded outwards, so that what is shown holds at least
+as surely as what was released. A number has two intervals: the noise, and the whole, which holds
+what limits may have left out besides (`whole.py` says on which assumptions). Keys are text that a
+stranger may have written into the data: `key_words` makes them fit to be shown, and templates
+escape them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Literal
 
 from lastbit.exact import fixed
 from lastbit.report.page import printable
@@ -21,39 +24,82 @@ _MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cell as text: the value, and how far off it may be (± 12, or 3 to 9)."""
+    """A cell as text: its value, its noise (± 12, or 3 to 9), and the whole interval if known."""
 
     value: str
-    interval: str
+    noise: str
+    whole: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it in a line.
+
+        >>> Shown("18,442", "± 76", "18,366 to about 20,310").words
+        '18,442, noise ± 76, whole 18,366 to about 20,310'
+        """
+        return f"{self.value}, noise {self.noise}" + (f", whole {self.whole}" if self.whole else "")
 
 
-def shown_cell(cell: Record) -> Shown:
-    """A released number for people.
+def shown_cell(cell: Record, *, about: bool = False) -> Shown:
+    """A released number for people; `about`: its whole interval rests on an assumption.
 
     >>> shown_cell({"value": 1234.56, "low": 1200.1, "high": 1269.02, "standard_error": 17})
-    Shown(value='1,235', interval='± 35')
+    Shown(value='1,235', noise='± 35', whole='')
     >>> shown_cell({"value": 2.0, "low": 1.0, "high": 6.0, "standard_error": None})
-    Shown(value='2', interval='1 to 6')
+    Shown(value='2', noise='1 to 6', whole='')
     >>> shown_cell({"value": None, "low": 0.0, "high": 9.5, "standard_error": None})
-    Shown(value='unknown', interval='0.0 to 9.5')
+    Shown(value='unknown', noise='0.0 to 9.5', whole='')
     """
+    whole = _whole_words(cell, about=about)
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
         if value is None:
-            return Shown("unknown", "unknown")
-        return Shown(fixed(Fraction(value), 3, "near"), "no interval")
-    places, half = 0, float(high - low) / 2
-    if any(number is not None and number != int(number) for number in (value, low, high)):
-        places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
+            return Shown("unknown", "unknown", whole)
+        return Shown(fixed(Fraction(value), 3, "near"), "no interval", whole)
+    places = _places(value, low, high)
     below, above = Fraction(low), Fraction(high)
     ends = f"{fixed(below, places, 'down')} to {fixed(above, places, 'up')}"
     if value is None:
-        return Shown("unknown", ends)
+        return Shown("unknown", ends, whole)
     middle, unit = Fraction(value), 10**places
     halves = [math.ceil(side * unit) for side in (middle - below, above - middle)]
-    interval = f"± {fixed(Fraction(max(halves), unit), places, 'up', huge=3)}"
+    noise = f"± {fixed(Fraction(max(halves), unit), places, 'up', huge=3)}"
     near = abs(halves[0] - halves[1]) <= 1
-    return Shown(fixed(middle, places, "near"), interval if near else ends)
+    return Shown(fixed(middle, places, "near"), noise if near else ends, whole)
+
+
+def _places(value: Any, low: Any, high: Any) -> int:
+    """How many decimals mean something: none of whole numbers, else two digits of the half."""
+    half = float(high - low) / 2
+    if all(number is None or number == int(number) for number in (value, low, high)):
+        return 0
+    return min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
+
+
+def _whole_words(cell: Record, *, about: bool) -> str:
+    """The whole interval; an end beyond that of the noise is "about" if it rests on an assumption.
+
+    >>> ends = {"low": 18366, "high": 18518, "whole_low": 18366, "whole_high": 20310}
+    >>> _whole_words(ends, about=True), _whole_words({**ends, "whole_high": None}, about=True)
+    ('18,366 to about 20,310', '18,366 or more')
+    """
+    low, high = cell.get("whole_low"), cell.get("whole_high")
+    if low is None and high is None:
+        return ""
+    known = [cell["low"] if low is None else low, cell["high"] if high is None else high]
+    places = 3 if None in known else _places(None, *known)
+
+    def words(end: str, side: Literal["down", "up"]) -> str:
+        number = fixed(Fraction(cell[f"whole_{end}"]), places, side)
+        return f"about {number}" if about and cell[f"whole_{end}"] != cell[end] else number
+
+    if low is None:
+        return f"{words('high', 'up')} or less"
+    lower = words("low", "down")
+    if high is None:
+        return f"{lower} or more"
+    upper = words("high", "up")
+    return f"{lower} to {upper.removeprefix('about ') if lower.startswith('about') else upper}"
 
 
 def key_words(key: Record, most: int = 200) -> str:

@@ -165,10 +165,10 @@ def long_table(tables: Sequence[Table], *, most: int) -> AnswerTable:
                 for name, key in zip(names, row["keys"], strict=True)
             )
             count = fixed(Fraction(row["consistent"]), 1, "near")
-            numbers = (f"{row['whole']:,}", count, _error([row]), shown.value, shown.interval)
+            numbers = (f"{row['whole']:,}", count, _error([row]), shown.value, shown.noise)
             lines.append((keys, *numbers))
     return AnswerTable(
-        headings=("cell", "whole", "consistent", "standard error", "noisy", "± 95 % of noisy"),
+        headings=("cell", "rows", "consistent", "standard error", "noisy", "noise"),
         rows=tuple(lines[:most]),
         numbers=(1, 2, 3, 4, 5),
         left_out=max(len(lines) - most, 0),
@@ -229,4 +229,6 @@ def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "cut": None,
         "table": long_table(tables, most=most),
         "totals": [("rows", f"{total:,}")],
+        "whole": [],
+        "bands": False,
     }

@@ -135,7 +135,7 @@ class PlanFacts:
     def table(self) -> list[tuple[str, str, str, str]]:
         """Headings, and a row for each mechanism."""
         rows = ((row.what, row.price, row.noise, row.error) for row in self.rows)
-        return [("what", "price", "noise", "95 % within"), *rows]
+        return [("what", "price", "mechanism", "noise"), *rows]
 
     def __str__(self) -> str:
         widths = [max(map(len, cells)) for cells in zip(*self.table, strict=True)]
@@ -281,8 +281,9 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
     ]
 
 
-_FOR_LESS = "all of them count for less."
-BIAS = "That is bias, which the ± does not show."
+_AT_MOST = " counts for at most "
+_EARLIER = "all of them count for less."  # how 0.1 ended that note; it knew no whole intervals
+BIAS = "That is bias, which the noise ± does not show."
 TUNING = (
     "`lastbit card tune`, or lb.suggest_max_rows in Python, estimates the share of rows that count."
 )
@@ -308,12 +309,12 @@ def notes_of(answer: Record | Reading) -> list[str]:
     reading = answer if isinstance(answer, Reading) else read_record(answer)
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
-    if plan.unit is not None:
-        share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
-        missing = f"Rows without a {unit_name(plan.unit)} are left out."
-        for place, note in enumerate([*notes]):
-            if note.endswith(_FOR_LESS):  # it is said of at most one
-                notes[place + 1 : place + 1] = [*share, missing]
+    known = bool({"kept", "whole"} & set(record)) or query.per_unit is not None
+    for place, note in enumerate([*notes]):
+        if plan.unit is not None and _AT_MOST in note:  # it is said of at most one
+            unsaid = not known and (note.endswith(_EARLIER) or plan.marginals is not None)
+            missing = f"Rows without a {unit_name(plan.unit)} are left out."
+            notes[place + 1 : place + 1] = [*([BIAS, TUNING] if unsaid else []), missing]
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)

@@ -1,0 +1,140 @@
+"""What limits did to an answer: which numbers have a whole interval, and what that rests on.
+
+The noise interval of a number holds the number without noise. The whole interval holds the true
+number of the table: it also covers what max_rows, max_groups and bounds left out. A record has the
+ends, shares of what counted, and codes; the sentences are made here, once for every screen.
+
+| in the record | said |
+|---|---|
+| `whole_low`, `whole_high` of a cell | the whole interval; "about" if by an assumption |
+| no end that limits move is known | once: what would buy it |
+| `share` of a column | which share of the rows counted, and at least how much |
+| `about` of a column | each assumption, in a sentence |
+| `of` of a column | what a mean or a quantile is of |
+
+Checked  tests/report/test_whole.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lastbit.errors import InvalidParameter
+from lastbit.report.cells import Shown, shown_cell, value_columns
+from lastbit.report.page import MALFORMED, listed, printable
+from lastbit.report.plan import Reading, Record, many, read_record, unit_word
+
+NOISE, WHOLE = "noise", "whole"
+"""Headings: ± 12, or 3 to 9; and 3 to about 20."""
+UNKNOWN = "the whole is unknown without a profile; lastbit card profile buys one."
+_UNBOUNDED = "the whole is unknown: nothing on record bounds what was left out."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited:
+    """What a record says of a column of which limits may have left something out."""
+
+    share: tuple[Fraction, Fraction] | None
+    """Of the rows that counted, about and at least; None if unknown."""
+    about: tuple[str, ...]
+    beyond: int | None
+    of: str | None
+
+
+def limited_columns(record: Record) -> dict[str, Limited]:
+    """By name, the columns of which limits may have left something out."""
+    try:
+        return {
+            str(name): Limited(
+                share=None
+                if one["share"] is None
+                else (Fraction(one["share"]["value"]), Fraction(one["share"]["low"])),
+                about=tuple(map(str, one["about"])),
+                beyond=None if one.get("beyond") is None else int(one["beyond"]),
+                of=None if one["of"] is None else str(one["of"]),
+            )
+            for name, one in (record.get("whole") or {"columns": {}})["columns"].items()
+        }
+    except MALFORMED as error:
+        raise InvalidParameter(
+            "record", problem="is not an answer's", remedy="pass what save() wrote"
+        ) from error
+
+
+def _limits_on(column: Record, limited: Mapping[str, Limited]) -> Limited | None:
+    """Of a column, or of the histogram that it is a range of."""
+    return limited.get(column["name"], limited.get(column.get("aggregate", "")))
+
+
+def has_whole(cell: Record) -> bool:
+    """Whether both ends of the whole interval are known."""
+    return cell.get("whole_low") is not None and cell.get("whole_high") is not None
+
+
+def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record, list[Shown]]]:
+    """Every released column with its cells as text, those of the first `most` rows.
+
+    Where the whole is known of no cell of a column, it is empty in all of them.
+    """
+    limited = limited_columns(record)
+    columns = []
+    for place, column in enumerate(value_columns(record)):
+        cells = [row["cells"][place] for row in record["rows"]]
+        one = _limits_on(column, limited)
+        about = one is not None and bool(one.about)
+        shown = [shown_cell(cell, about=about) for cell in cells[:most]]
+        if not any(map(has_whole, cells)):
+            shown = [Shown(one.value, one.noise) for one in shown]
+        columns.append((column, shown))
+    return columns
+
+
+def whole_sentences(answer: Record | Reading) -> list[str]:
+    """What stands below the numbers: what counted, what the whole rests on, what is unknown."""
+    reading = answer if isinstance(answer, Reading) else read_record(answer)
+    record, limited = reading.record, limited_columns(reading.record)
+    said: dict[str, dict[str, None]] = {}  # by sentence the columns that it is about, each once
+    names: dict[str, None] = {}
+    for place, column in enumerate(value_columns(record) if limited else ()):
+        name = printable(column.get("aggregate", column["name"]), 60)
+        names[name] = None
+        one = _limits_on(column, limited)
+        cells = [row["cells"][place] for row in record["rows"]]
+        for sentence in () if one is None else _sentences(one, cells, reading):
+            said.setdefault(sentence, {})[name] = None
+    return [
+        f"{sentence[0].upper()}{sentence[1:]}"
+        if len(about) == len(names)
+        else f"{listed(list(about))}: {sentence}"
+        for sentence, about in said.items()
+    ]
+
+
+def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Iterator[str]:
+    """Of one column, each beginning with a small letter."""
+    unit = unit_word(reading.plan.unit)
+    if one.share is not None:
+        value, low = (100 * share for share in one.share)
+        near = min(round(value), 99) if value < 100 else 100  # 100 says that nothing was lost
+        yield f"about {near} %, at least {math.floor(low)} % of rows counted."
+    if one.of is not None:
+        yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
+    for code in one.about:
+        yield f"the whole assumes that {_assumption(code, one.beyond, unit)}."
+    if cells and not any(map(has_whole, cells)):
+        yield UNKNOWN if reading.record["whole"]["profile"] is None else _UNBOUNDED
+
+
+def _assumption(code: str, beyond: int | None, unit: str) -> str:
+    match code:
+        case "nobody_beyond" if beyond is not None:
+            return f"no {unit} has more than {many(beyond, 'row')}"
+        case "group_like_table":
+            return "no group loses a larger share of its rows than the table"
+        case "within_bounds":
+            return "all values lie within the declared bounds"
+    # one that is not known here is said by its code: no interval stands without what it rests on
+    return printable(code, 60).replace("_", " ")

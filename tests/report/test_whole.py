@@ -1,0 +1,219 @@
+"""Noise and whole: the same words on every screen, outwards rounded, with what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from lastbit.cli.output import Columns
+from lastbit.cli.query import ROOM, _answer_page
+from lastbit.errors import InvalidParameter
+from lastbit.report.answer import (
+    answer_in_notebook,
+    answer_in_terminal,
+    answer_parts,
+    long_table,
+    page,
+    wide_table,
+)
+from lastbit.report.answer_charts import drawings
+from lastbit.report.cells import shown_cell
+from lastbit.report.plan import BIAS, TUNING, notes_of, read_record
+from lastbit.report.whole import UNKNOWN, whole_sentences
+from lastbit.tables.query.query import Query
+from tests.report.answer_records import (
+    HOSTILE,
+    REGIONS,
+    by_region,
+    cell,
+    count,
+    histogram,
+    limited,
+    mean,
+    record,
+    simple,
+    whole_column,
+    with_whole,
+)
+from tests.report.test_answer_tables import number
+
+CELL = {"value": 18442, "standard_error": 38.0, "low": 18366, "high": 18518}
+ONCE = f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}"
+
+
+def in_command(found: dict[str, Any]) -> str:
+    """What `lastbit query` prints of it, without the layout of the console."""
+    lines: list[str] = []
+    for part in _answer_page(found, [], charged=True):
+        rows = [part.headings, *part.rows] if isinstance(part, Columns) else []
+        lines += [" ".join(map(str, row)) for row in rows] or [str(part).replace("\n  ", " ")]
+    return "\n".join(lines)
+
+
+SCREENS: list[Callable[[dict[str, Any]], str]] = [
+    answer_in_terminal,
+    answer_in_notebook,
+    page,
+    in_command,
+]
+
+
+@pytest.mark.parametrize(
+    ("ends", "about", "whole"),
+    [
+        ({}, True, ""),
+        ({"whole_low": None, "whole_high": None}, True, ""),
+        ({"whole_low": 18366, "whole_high": 20310}, True, "18,366 to about 20,310"),
+        ({"whole_low": 18366, "whole_high": 20310}, False, "18,366 to 20,310"),
+        ({"whole_low": 17000, "whole_high": 20310}, True, "about 17,000 to 20,310"),
+        ({"whole_low": 17000, "whole_high": 18518}, True, "about 17,000 to 18,518"),
+        ({"whole_low": 18366, "whole_high": None}, True, "18,366 or more"),
+        ({"whole_low": None, "whole_high": 20310}, True, "about 20,310 or less"),
+        ({"whole_low": 18366.04, "whole_high": 18367.125}, False, "18,366.04 to 18,367.13"),
+    ],
+)
+def test_one_function_says_the_whole(ends, about, whole):
+    assert shown_cell(CELL | ends, about=about).whole == whole
+
+
+def test_a_number_is_said_in_a_line():
+    shown = shown_cell({**CELL, "whole_low": 18366, "whole_high": 20310}, about=True)
+    assert shown.words == "18,442, noise ± 76, whole 18,366 to about 20,310"
+    assert shown_cell(CELL).words == "18,442, noise ± 76"
+
+
+ends = st.floats(-1e12, 1e12, allow_nan=False) | st.integers(-(10**12), 10**12)
+
+
+@given(low=ends, width=st.floats(0, 1e12), about=st.booleans(), noise=st.floats(0, 1e6))
+def test_what_is_shown_holds_the_whole(low, width, about, noise):
+    high = low + width
+    inner = {"value": None, "standard_error": None, "low": low, "high": low + noise}
+    words = shown_cell({**inner, "whole_low": low, "whole_high": high}, about=about).whole
+    first, last = map(number, words.replace("about ", "").split(" to "))
+    assert first <= Fraction(low) and Fraction(high) <= last
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_screen_has_the_whole_and_what_it_rests_on(screen):
+    text = screen(limited())
+    assert "970 to about 1,133" in text and "± 30" in text
+    for sentence in (
+        "n: about 96 %, at least 94 % of rows counted.",
+        "cost: each patient counts for at most 20 rows.",
+        "The whole assumes that no patient has more than 1,024 rows.",
+        "The whole assumes that no group loses a larger share of its rows than the table.",
+    ):
+        assert text.count(sentence) == 1
+    assert ONCE not in text and BIAS not in text and TUNING not in text
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_an_unknown_whole_is_said_once_and_not_in_every_cell(screen):
+    text = screen(limited(profile=False))
+    assert text.count(ONCE) == 1 and "or more" not in text and "> whole<" not in text
+    assert "% of rows counted" not in text and "assumes" not in text
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_without_limits_there_is_noise_alone(screen):
+    text = screen(simple())
+    assert "noise" in text and "about 1," not in text and ONCE not in text
+
+
+def test_tables_have_a_column_for_the_whole_where_it_is_known():
+    known = {"n": whole_column("nobody_beyond"), "cost": whole_column(share=None)}
+    found = with_whole(simple(), known)
+    for row in found["rows"]:
+        row["cells"][1]["whole_high"] = None
+    table = wide_table(found, most=9)
+    assert table.headings == ("region", "n", "noise", "whole", "cost", "noise")
+    assert table.rows[0][3] == "970 to about 1,133"
+    turned = long_table(found, most=9)
+    assert turned.headings == ("region", "what", "value", "noise", "whole")
+    assert turned.rows[1][-1] == "" and turned.numbers == (2, 3, 4)
+    assert "cost: the whole is unknown: nothing on record bounds" in whole_sentences(found)[-1]
+
+
+@pytest.mark.parametrize("parts", [(count(),), (count(), mean())])
+def test_twenty_rows_fit_eighty_columns(parts):
+    keys = [f"region {i}" for i in range(20)]
+    query = Query(table="visits", aggregates=parts, keys=(by_region(*keys),))
+    cells = [cell(18_442, 76), cell(200.25, 2.5)][: len(parts)]
+    about = {name: whole_column("nobody_beyond") for name in ("n", "cost")}
+    found = with_whole(record(query, [((key,), cells) for key in keys]), about)
+    numbers = answer_in_terminal(found).split("\n\n")[0].splitlines()
+    assert len(numbers) == 22 and max(map(len, numbers)) <= 80
+    (table,) = (part for part in _answer_page(found, [], charged=True) if isinstance(part, Columns))
+    columns = zip(table.headings, *table.rows, strict=True)
+    assert sum(max(map(len, cells)) + 2 for cells in columns) <= ROOM + 2
+
+
+def test_large_numbers_have_both_intervals():
+    query = Query(table="visits", aggregates=(count(),))
+    found = with_whole(record(query, [((), [dict(CELL)])]), {"n": whole_column("within_bounds")})
+    ((_, shown),) = answer_parts(found)["figures"]
+    assert shown.words.endswith("whole 18,366 to about 20,370")
+    assert "All values lie within" not in page(found)
+    assert "The whole assumes that all values lie within the declared bounds." in page(found)
+
+
+def histograms() -> dict[str, Any]:
+    query = Query(table="visits", aggregates=(histogram(),), keys=(by_region(*REGIONS),))
+    rows = [((r,), [cell(10), cell(20), cell(3)]) for r in REGIONS]
+    return with_whole(record(query, rows), {"ages": whole_column("nobody_beyond")})
+
+
+def months() -> dict[str, Any]:
+    keys = [f"2026-0{month}" for month in range(1, 5)]
+    query = Query(table="visits", aggregates=(count(),), keys=(by_region(*keys),))
+    rows = [((key,), [cell(100 + i, 5)]) for i, key in enumerate(keys)]
+    return with_whole(record(query, rows), {"n": whole_column("nobody_beyond")})
+
+
+@pytest.mark.parametrize(("made", "marks"), [(limited, 6), (histograms, 9), (months, 1)])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_charts_have_a_lighter_band_inside_the_frame(made, marks, narrow):
+    charts = drawings(read_record(made()), narrow=narrow)
+    text = "".join(str(line) for one in charts for line in one.lines)
+    assert text.count('class="zone"') + text.count('class="whole band') == marks
+    assert all("noise and whole intervals" in one.name for one in charts)
+    bare = drawings(read_record({**simple(), "whole": None}), narrow=narrow)
+    assert all("whole" not in one.name for one in bare)
+
+
+def test_ranges_of_a_histogram_are_one_column():
+    (assumed, share) = sorted(whole_sentences(histograms()), reverse=True)
+    assert assumed.startswith("The whole assumes") and share.startswith("About 96 %")
+
+
+def test_answers_of_earlier_versions_say_what_they_do_not_show():
+    found = simple()
+    found["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
+    assert {BIAS, TUNING} <= set(notes_of(found))
+    found["notes"] = ["Each patient counts for at most 20 rows: of one with more, all count."]
+    assert not {BIAS, TUNING} & set(notes_of(found))
+
+
+def test_hostile_names_are_fit_to_print():
+    columns = {"n": whole_column(HOSTILE), "cost": whole_column("a\x1b[31m")}
+    text = page(with_whole(simple(), columns))
+    assert HOSTILE not in text and "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "wrong", [[], "x", 3, {}, {"columns": []}, {"columns": {"n": []}}, {"columns": {"n": {}}}]
+)
+def test_a_malformed_whole_is_refused(wrong):
+    if wrong:
+        with pytest.raises(InvalidParameter, match="pass what save"):
+            answer_in_terminal({**simple(), "whole": wrong})
+
+
+def test_a_share_below_all_is_never_said_to_be_all():
+    found = with_whole(simple(), {"n": whole_column(share=0.9999)})
+    assert whole_sentences(found)[0].startswith("n: about 99 %, at least 98 %")
