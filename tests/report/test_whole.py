@@ -180,7 +180,7 @@ def months() -> dict[str, Any]:
 def test_charts_have_a_lighter_band_inside_the_frame(made, marks, narrow):
     charts = drawings(read_record(made()), narrow=narrow)
     text = "".join(str(line) for one in charts for line in one.lines)
-    assert text.count('class="zone"') + text.count('class="whole band') == marks
+    assert text.count('class="whole"') + text.count('class="whole band') == marks
     assert all("noise and whole intervals" in one.name for one in charts)
     bare = drawings(read_record({**simple(), "whole": None}), narrow=narrow)
     assert all("whole" not in one.name for one in bare)

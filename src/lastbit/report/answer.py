@@ -31,7 +31,7 @@ from lastbit.report.plan import (
     title_of,
     unit_word,
 )
-from lastbit.report.whole import NOISE, WHOLE, has_whole, shown_columns, whole_sentences
+from lastbit.report.whole import NOISE, WHOLE, band_words, shown_columns, whole_sentences
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -126,7 +126,9 @@ def answer_in_terminal(record: Record) -> str:
         table = table_of(record, width=_TERMINAL_WIDTH, most=_TERMINAL_ROWS)
         heading, *rows = table.lines
         lines = [heading, "  ".join("-" * width for width in table.widths), *rows]
-        lines = [*(lines if rows else [EMPTY]), *_below(reading), ""]
+        lines = [*(lines if rows else [EMPTY]), *_below(record), ""]
+        sentences = whole_sentences(reading)
+        lines += [*sentences, ""] if sentences else []
     notes = (f"- {printable(note, 1000)}" for note in notes_of(reading))
     return "\n".join([*lines, printable(record["guarantee"], 400), *notes])
 
@@ -149,19 +151,21 @@ def answer_in_notebook(record: Record) -> Markup:
         shown=bool(record["rows"]),
         charts=in_notebook(reading) if record["rows"] else [],
         empty=EMPTY,
-        below=[*_below(reading), record["guarantee"]],
+        below=[
+            *_below(record),
+            *band_words(record),
+            *whole_sentences(reading),
+            record["guarantee"],
+        ],
         notes=notes_of(reading),
     )
 
 
-def _below(reading: Reading) -> list[str]:
-    """What stands between the numbers and the promise."""
-    record = reading.record
+def _below(record: Record) -> list[str]:
+    """What stands right below the numbers."""
     left = len(record["rows"]) - _TERMINAL_ROWS
     more = [f"... and {left:,} more rows"] if left > 0 else []
-    totals = [f"total of {name}: {total}" for name, total in totals_of(record)]
-    sentences = whole_sentences(reading)
-    return [*more, *totals, *([""] if sentences else []), *sentences]
+    return more + [f"total of {name}: {total}" for name, total in totals_of(record)]
 
 
 def _keys(record: Record) -> list[str]:
@@ -456,5 +460,5 @@ def _numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
         "whole": whole_sentences(reading),
-        "bands": any(has_whole(cell) for row in rows for cell in row["cells"]),
+        "bands": band_words(record),
     }

@@ -49,7 +49,7 @@ from lastbit.report.charts import (
 )
 from lastbit.report.page import amount, printable
 from lastbit.report.plan import Reading, Record
-from lastbit.report.whole import has_whole
+from lastbit.report.whole import band_words, has_whole
 from lastbit.tables import Call, ColumnName, GroupKey
 
 MOST_GROUPS, MOST_HISTOGRAMS = 40, 12
@@ -148,8 +148,7 @@ def charted(reading: Reading) -> int | None:
 
 def _kinds(rows: Sequence[Record]) -> str:
     """Which intervals are drawn, for those who cannot see them."""
-    known = any(has_whole(cell) for row in rows for cell in row["cells"])
-    return "noise and whole intervals" if known else "noise intervals"
+    return "noise and whole intervals" if band_words({"rows": rows}) else "noise intervals"
 
 
 def _group(row: Record, most: int) -> str:
@@ -234,7 +233,7 @@ def _mark(cell: Record, frame: Frame, y: float, *, bars: bool) -> Iterator[Marku
     value, low_end = cell["value"], frame.across.ends[0]
     if has_whole(cell):
         start, end = (frame.x(float(cell[end])) for end in _WHOLE)
-        yield box("zone", start, y - 9, end - start, 18)
+        yield box("whole", start, y - 9, end - start, 18)
     if bars and value is not None:
         start, end = sorted((frame.x(max(0.0, low_end)), frame.x(float(value))))
         yield box("bar", start, y - 7, max(end - start, 0.5), 14)
@@ -482,7 +481,7 @@ def _range_bar(frame: Frame, left: float, right: float, cell: Record) -> Iterato
     gap = min((right - left) * 0.06, 2.0)
     if has_whole(cell):
         top, foot = sorted(frame.y(cell[end]) for end in _WHOLE)
-        yield box("zone", left, top, right - left, foot - top)
+        yield box("whole", left + gap, top, right - left - 2 * gap, foot - top)
     top, foot = sorted((frame.y(cell["value"]), frame.y(0.0)))
     yield box("bar", left + gap, top, right - left - 2 * gap, max(foot - top, 0.5))
     middle, cap = (left + right) / 2, min((right - left) * 0.2, 5.0)

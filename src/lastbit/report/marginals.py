@@ -230,5 +230,5 @@ def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "table": long_table(tables, most=most),
         "totals": [("rows", f"{total:,}")],
         "whole": [],
-        "bands": False,
+        "bands": [],
     }

@@ -74,6 +74,12 @@ def has_whole(cell: Record) -> bool:
     return cell.get("whole_low") is not None and cell.get("whole_high") is not None
 
 
+def band_words(record: Record) -> list[str]:
+    """How charts show the two intervals, where there are two."""
+    known = any(has_whole(cell) for row in record["rows"] for cell in row["cells"])
+    return ["Charts show the noise (±) dark, and the whole as a light band."] if known else []
+
+
 def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record, list[Shown]]]:
     """Every released column with its cells as text, those of the first `most` rows.
 
