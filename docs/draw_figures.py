@@ -154,8 +154,8 @@ def poll_figure(
     )
     return _drawn(
         "What privacy costs a poll",
-        "Half the width of the 95 % interval for a share of 1/2, if each answer is "
-        "perturbed before it is given.",
+        "Half the width of an interval that holds in 95 % of polls, for a share of 1/2; each answer "
+        "is perturbed before it is given.",
         "Half the width costs four times the people at any ε; a small ε multiplies them "
         "by about 4/ε².",
         across=_logarithmic((10, 10**7), "people asked"),
@@ -187,7 +187,7 @@ def count_figure(max_rows: Sequence[int] = (1, 5, 20, 100)) -> Markup:
         "19 of 20 noisy counts of rows are no further off than this, if one person counts for at",
         "most max_rows rows. Half the price, or twice the rows, is twice the error.",
         across=_logarithmic((0.01, 1), "ε of the count"),
-        up=_logarithmic((1, float(top)), "± of the count, 95 %"),
+        up=_logarithmic((1, float(top)), "noise ± of the count"),
         curves=tuple(curves),
         width=530,
     )

@@ -422,7 +422,7 @@ def _rank(part: Json, proof: _Proof) -> Loss:
 
 
 def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins: int) -> None:
-    """The ends and the shift: public, and as wide as the interval's 95 % ask (Theorem 3)."""
+    """The ends and the shift: public, and as wide as 95 % of releases ask (Theorem 3)."""
     ends = [ratio(end) for end in part["ends"]]
     require(len(ends) == 2 and all(e.denominator == 1 and e >= 0 for e in ends), "ends are odd")
     wide, role = max(ends), part["role"]

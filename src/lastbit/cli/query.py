@@ -110,7 +110,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
-@flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
+@flag("--no-intervals", "Quantiles without noise intervals: all of the price buys their values.")
 @token_option
 @json_option
 def query(
@@ -139,7 +139,7 @@ def query(
     """Ask a table in SQL: a private answer with error bars.
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
-    with its 95 % interval. The price is for the whole answer; it is written into the ledger of the
+    with its noise (±), and the whole interval where that is known. The price is for the whole answer; it is written into the ledger of the
     card before a row is read, and the answer before it is shown. The same question to the same data
     is answered again at no charge. What is refused charges nothing; what fails or is interrupted
     while the data are read stays charged, and to ask the same again is free.

@@ -141,7 +141,7 @@ def _page(
     parts: list[Part] = [Heading(f"Tuning of {printable(card.name, 40)}", verdict or "no charge")]
     if rows is not None:
         best = [option.max_rows for option in rows.options].index(rows.max_rows)
-        head = ("max_rows", "rows kept (95 %)", "rows lost, about", "count ±")
+        head = ("max_rows", "rows kept", "rows lost, about", "count ±")
         table = [option_row(option) for option in rows.options]
         parts += [Columns(head, table, numbers=range(4), best=best), *limit_words(rows)]
     if bounds:
@@ -149,7 +149,8 @@ def _page(
             (printable(one.column, 30), one.line.removeprefix("bounds = "), str(one.share))
             for one in bounds
         ]
-        parts.append(Columns(("column", "bounds", "values within (95 %)"), listed))
+        parts.append(Columns(("column", "bounds", "values within"), listed))
+        parts += [] if rows is not None else ["Ranges in brackets hold in 95 % of releases."]
     facts = [(_heading(section), line) for section, line in lines.items()]
     numbers = [str(a.record["entry"]["sequence"]) for a in answers if a.record.get("entry")]
     facts += [("ledger", f"entry {', '.join(numbers)}")] if numbers else []

@@ -158,7 +158,7 @@ class Exponential(ByRate):
     1
     >>> pick.law([0, 1]).probability(1)
     Ball(0.73105857863000487925 ± 1.16e-21)
-    >>> pick.accuracy("0.05", candidates=100)    # in 95 % no worse than the best by more
+    >>> pick.accuracy("0.05", candidates=100)    # 95 % of draws lose no more
     7.539558829301031
     """
 

@@ -16,7 +16,7 @@ the whole answer, show.
 | `release.py` | `released`; the columns, rows and certificate of an answer |
 | `made_up_rows.py` | rows made up from a card alone, and answers about them |
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
-| `intervals.py` | noisy integers to numbers with standard errors and 95 % confidence intervals |
+| `intervals.py` | noisy integers to numbers with standard errors and noise intervals |
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
 | `marginals.py` | contingency tables: the question, its release, its record |
 | `projection.py` | noisy tables made to agree, exactly |

@@ -167,7 +167,7 @@ class Row:
         return [*object.__dir__(self), *self.names]
 
     def cell(self, name: str) -> Cell:
-        """The released number of this column with its standard error and its 95 % interval."""
+        """The released number of this column with its error and its noise and whole intervals."""
         place = _place(name, self.names) - len(self.keys)
         if place < 0:
             raise InvalidParameter(
@@ -193,8 +193,8 @@ class Answer:
     """The released numbers of one query; what it shows is public.
 
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
-    its standard error and the ends of its 95 % confidence interval. `to_polars()`, `to_pandas()`
-    and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
+    its standard error and the ends of its noise interval, which holds the number without noise in
+    95 % of releases. `to_polars()`, `to_pandas()` and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
 
     >>> import duckdb
     >>> from lastbit.release import table

@@ -7,14 +7,14 @@ Theorem  free of charge: it is a function of released numbers and of constants o
 Theorem  the interval holds the formula over the true (bounded, noiseless) aggregates in at least
          95 % of all releases. Let the parts be made of j measures. Each entry is within
          accuracy(1/(20 j)) of its noisy integer except with probability 1/(20 j), so all are at
-         once in 95 % (union bound); then each part is in the interval that its definition gives
+         once in 95 % of releases (union bound); then each part is in the interval that its definition gives
          over that box, and the formula in what interval arithmetic gives over these, every end
          rounded outwards. True counts are not negative, true means lie within their bounds: so
          intervals are cut there. A quotient whose divisor may be 0 has none
          - a total over d rows: its noise has d times the variance of one entry, so by Chebyshev it
            is within sqrt(20 j d v) of its noisy value, and by the union bound within
            d accuracy(1/(20 j d)): the lesser of the two
-         - a mean, variance or quantile has an interval of 95 % of its own, which serves where it is
+         - a mean, variance or quantile has a noise interval of its own, which serves where it is
            the only part of a formula. That of a quantile, minimum or maximum cannot be split:
            beside other parts there is none
          - a share of all rows, N/COUNT(*) with N a sum of values within [low, high] or a count,
@@ -118,7 +118,7 @@ class _Maker:
 
 
 class _Intervals:
-    """Where the true parts of one formula lie, at a common 95 %."""
+    """Where the true parts of one formula lie, all at once in 95 % of releases."""
 
     def __init__(self, maker: _Maker, expression: Expression, names: list[str]) -> None:
         self.maker = maker
@@ -197,7 +197,7 @@ class _Share:
     reach: Reach
 
     def interval(self, noisy: Noisy, place: int) -> Interval:
-        """Where it lies in one row, at 95 %."""
+        """Where it lies in one row, in 95 % of releases."""
         top, rows = noisy.entries[self.values][place], noisy.entries[self.rows][place]
         ends = quotient_interval(top, rows, self.bounds, self.reach)
         low, high = sorted(end * self.unit for end in ends)

@@ -65,7 +65,7 @@ _Ratio: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One released number: value, standard error and the ends of the 95 % interval."""
+    """One released number: value, standard error and the ends of its noise interval."""
 
     value: float | int | None
     standard_error: float | None

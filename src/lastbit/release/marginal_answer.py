@@ -21,8 +21,8 @@ class MarginalCell:
     """One cell of a table.
 
     `count` is the consistent number of rows, with its `standard_error`; `whole` the same as a whole
-    number from 0 up; `noisy` what the mechanism gave. `low` and `high` are the ends of the 95 %
-    confidence interval that belongs to `noisy`.
+    number from 0 up; `noisy` what the mechanism gave. `low` and `high` are the ends of the noise
+    interval that belongs to `noisy`.
     """
 
     keys: tuple[Any, ...]

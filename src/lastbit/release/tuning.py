@@ -93,7 +93,7 @@ class MaxRowsSuggestion:
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""
-        head = ("max_rows", "rows kept (95 %)", "lost, about", "count ±")
+        head = ("max_rows", "rows kept", "lost, about", "count ±")
         rows = [head, *(option_row(option) for option in self.options)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows]

@@ -1,6 +1,6 @@
 """The price of a wanted accuracy, and what accuracy other prices buy; nothing is read.
 
-Law      the error of a column is the half-width of its 95 % interval before it is rounded to whole
+Law      the error of a column is the half-width of its noise interval before it is rounded to whole
          rows: of counts, histograms and sums. It is a number of the plan, known before anything is
          read. The error of a mean, a variance or a quantile depends on the data, and is not
          promised
