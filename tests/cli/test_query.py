@@ -66,11 +66,11 @@ def test_an_answer_has_error_bars_a_price_and_a_budget():
     page = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "1")
     lines = page.splitlines()
     assert lines[0].startswith("n, cost by region") and lines[0].endswith("ε = 1")
-    assert lines[2].split() == ["region", "n", "95", "%", "cost", "95", "%"]
+    assert lines[2].split() == ["region", "n", "noise", "cost", "noise"]
     assert [line.split()[0] for line in lines[3:6]] == ["North", "East", "South"]
     assert all(line.count("±") + line.count(" to ") == 2 for line in lines[3:6])
     assert "epsilon = 1 differential privacy for one patient more or less" in page
-    assert "1 spent, 1 left of 2" in page and "- Intervals hold" in page
+    assert "1 spent, 1 left of 2" in page and "- The noise ± holds" in page
     assert spent() == Cost(epsilon=Fraction(1))
 
 

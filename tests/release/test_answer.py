@@ -170,7 +170,7 @@ def test_huge_counts_and_other_keys() -> None:
 
 def test_a_table_for_people() -> None:
     lines = str(ANSWER).splitlines()
-    assert lines[0].split() == ["region", "day", "n", "95", "%", "n_low", "95", "%"]
+    assert lines[0].split() == ["region", "day", "n", "noise", "n_low", "noise"]
     assert lines[2].split()[2:] == ["1,234", "±", "34", "2.50", "2.00", "to", "3.25"]
     assert "\x1b" not in str(ANSWER) and lines[3].split()[-4:] == ["unknown", "0", "to", "16"]
     assert lines[-2:] == [

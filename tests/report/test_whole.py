@@ -24,7 +24,7 @@ from lastbit.report.answer_charts import drawings
 from lastbit.report.cells import shown_cell
 from lastbit.report.plan import BIAS, TUNING, notes_of, read_record
 from lastbit.report.whole import UNKNOWN, whole_sentences
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.query import Aggregate, Query
 from tests.report.answer_records import (
     HOSTILE,
     REGIONS,
@@ -191,12 +191,13 @@ def test_ranges_of_a_histogram_are_one_column():
     assert assumed.startswith("The whole assumes") and share.startswith("About 96 %")
 
 
-def test_answers_of_earlier_versions_say_what_they_do_not_show():
-    found = simple()
-    found["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
-    assert {BIAS, TUNING} <= set(notes_of(found))
-    found["notes"] = ["Each patient counts for at most 20 rows: of one with more, all count."]
-    assert not {BIAS, TUNING} & set(notes_of(found))
+def test_answers_without_whole_intervals_say_what_they_do_not_show():
+    said = {"notes": ["Each patient counts for at most 20 rows: all of them count for less."]}
+    assert {BIAS, TUNING} <= set(notes_of(simple() | said))
+    assert not {BIAS, TUNING} & set(notes_of(limited() | said))
+    people = Aggregate(name="n", function="count_units", nullable=False)
+    query = Query(table="visits", aggregates=(people,))
+    assert not {BIAS, TUNING} & set(notes_of(record(query, [((), [cell(9)])]) | said))
 
 
 def test_hostile_names_are_fit_to_print():

@@ -282,7 +282,6 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
 
 
 _AT_MOST = " counts for at most "
-_EARLIER = "all of them count for less."  # how 0.1 ended that note; it knew no whole intervals
 BIAS = "That is bias, which the noise ± does not show."
 TUNING = (
     "`lastbit card tune`, or lb.suggest_max_rows in Python, estimates the share of rows that count."
@@ -309,12 +308,13 @@ def notes_of(answer: Record | Reading) -> list[str]:
     reading = answer if isinstance(answer, Reading) else read_record(answer)
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
+    # of a unit each counts once; of an answer with whole intervals these say what was left out
     known = bool({"kept", "whole"} & set(record)) or query.per_unit is not None
+    known |= plan.marginals is None and all(one.kind == "units" for one in plan.measures)
     for place, note in enumerate([*notes]):
         if plan.unit is not None and _AT_MOST in note:  # it is said of at most one
-            unsaid = not known and (note.endswith(_EARLIER) or plan.marginals is not None)
             missing = f"Rows without a {unit_name(plan.unit)} are left out."
-            notes[place + 1 : place + 1] = [*([BIAS, TUNING] if unsaid else []), missing]
+            notes[place + 1 : place + 1] = [*([] if known else [BIAS, TUNING]), missing]
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)
