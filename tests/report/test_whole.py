@@ -80,12 +80,6 @@ def test_one_function_says_the_whole(ends, about, whole):
     assert shown_cell(CELL | ends, about=about).whole == whole
 
 
-def test_a_number_is_said_in_a_line():
-    shown = shown_cell({**CELL, "whole_low": 18366, "whole_high": 20310}, about=True)
-    assert shown.words == "18,442, noise ± 76, whole 18,366 to about 20,310"
-    assert shown_cell(CELL).words == "18,442, noise ± 76"
-
-
 ends = st.floats(-1e12, 1e12, allow_nan=False) | st.integers(-(10**12), 10**12)
 
 
@@ -136,7 +130,7 @@ def test_tables_have_a_column_for_the_whole_where_it_is_known():
     turned = long_table(found, most=9)
     assert turned.headings == ("region", "what", "value", "noise", "whole")
     assert turned.rows[1][-1] == "" and turned.numbers == (2, 3, 4)
-    assert "cost: the whole is unknown: nothing on record bounds" in whole_sentences(found)[-1]
+    assert "cost: the whole is unknown: the profile does not bound" in whole_sentences(found)[-1]
 
 
 @pytest.mark.parametrize("parts", [(count(),), (count(), mean())])
@@ -157,7 +151,7 @@ def test_large_numbers_have_both_intervals():
     query = Query(table="visits", aggregates=(count(),))
     found = with_whole(record(query, [((), [dict(CELL)])]), {"n": whole_column("within_bounds")})
     ((_, shown),) = answer_parts(found)["figures"]
-    assert shown.words.endswith("whole 18,366 to about 20,370")
+    assert (shown.noise, shown.whole) == ("± 76", "18,366 to about 20,370")
     assert "All values lie within" not in page(found)
     assert "The whole assumes that all values lie within the declared bounds." in page(found)
 
@@ -213,6 +207,25 @@ def test_a_malformed_whole_is_refused(wrong):
     if wrong:
         with pytest.raises(InvalidParameter, match="pass what save"):
             answer_in_terminal({**simple(), "whole": wrong})
+
+
+def test_groups_of_a_unit_are_not_rows():
+    one = whole_column("nobody_beyond", limits=["max_groups"])
+    found = with_whole(simple(), {"n": one})
+    assert whole_sentences(found)[:2] == [
+        "n: about 96 %, at least 94 % of the groups of each patient counted.",
+        "n: the whole assumes that no patient is in more than 1,024 groups.",
+    ]
+    unknown = with_whole(simple(), {"n": whole_column(share=None, limits=["max_groups"])})
+    for row in unknown["rows"]:
+        row["cells"][0]["whole_high"] = None  # a profile of rows bounds no groups
+    assert whole_sentences(unknown) == [f"n: {UNKNOWN}"]
+
+
+def test_a_whole_that_is_the_noise_has_no_column():
+    found = with_whole(simple(), {"cost": whole_column("within_bounds", share=None)}, wider=1)
+    assert "whole" not in wide_table(found, most=9).headings
+    assert whole_sentences(found)[0].startswith("cost: the whole assumes that all values lie")
 
 
 def test_a_share_below_all_is_never_said_to_be_all():

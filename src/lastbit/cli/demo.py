@@ -277,16 +277,12 @@ def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
             # the true number with as many digits as the answer has
             yield shown.value, shown.noise, shown_cell({**cell, "value": number}).value
 
+    groups = [(_group(row), list(cells(row, truth[_group(row)]))) for row in record["rows"]]
     if not keys:
-        (row,), (true,) = record["rows"], truth.values()
-        lines = [(name, *three) for name, three in zip(names, cells(row, true), strict=True)]
+        lines = [(name, *three) for name, three in zip(names, groups[0][1], strict=True)]
         return Columns(("what", "value", "noise", "truth"), lines, numbers=(1, 2, 3))
     headings = (*keys, *(word for name in names for word in (name, "noise", "truth")))
-    groups = ((_group(row), row) for row in record["rows"])
-    rows = [
-        (*map(str, group), *(word for three in cells(row, truth[group]) for word in three))
-        for group, row in groups
-    ]
+    rows = [(*map(str, group), *sum(threes, ())) for group, threes in groups]
     return Columns(headings, rows, numbers=range(len(keys), len(headings)))
 
 

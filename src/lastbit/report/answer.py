@@ -19,7 +19,7 @@ from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.budget import budget_parts
-from lastbit.report.cells import AnswerTable, key_words, value_columns
+from lastbit.report.cells import AnswerTable, answer_table, key_words, value_columns
 from lastbit.report.marginals import marginal_lines, marginal_numbers, tables_of
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered, whole_text
 from lastbit.report.plan import (
@@ -66,19 +66,14 @@ def table_of(record: Record, *, width: int, most: int) -> AnswerTable:
 
 def wide_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each group: its keys, then for every number itself, its noise and the whole."""
-    keys, headings = _keys(record), _keys(record)
+    headings = _keys(record)
+    words, left_out = len(headings), max(len(record["rows"]) - most, 0)
     rows = [[key_words(key, _LONGEST_KEY) for key in row["keys"]] for row in record["rows"][:most]]
     for column, cells in shown_columns(record, most):
-        whole = any(cell.whole for cell in cells)
-        headings += [_name(column), NOISE, *([WHOLE] if whole else [])]
+        headings += [_name(column), NOISE, WHOLE]
         for row, cell in zip(rows, cells, strict=True):
-            row += [cell.value, cell.noise, *([cell.whole] if whole else [])]
-    return AnswerTable(
-        headings=tuple(headings),
-        rows=tuple(map(tuple, rows)),
-        numbers=tuple(range(len(keys), len(headings))),
-        left_out=max(len(record["rows"]) - most, 0),
-    )
+            row += [cell.value, cell.noise, cell.whole]
+    return answer_table(headings, rows, words=words, left_out=left_out)
 
 
 def long_table(record: Record, *, most: int) -> AnswerTable:
@@ -87,22 +82,16 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
     bars = all(column["function"] == "histogram" for column, _ in columns)
     counts = [cell["value"] for row in record["rows"] for cell in row["cells"]] if bars else []
     longest = float(max([0, *counts]))
-    whole = any(cell.whole for _, cells in columns for cell in cells)
     rows = []
     for place, row in enumerate(record["rows"][:most]):
         group = [key_words(key, _LONGEST_KEY) for key in row["keys"]]
         for (column, cells), cell in zip(columns, row["cells"], strict=True):
             one = cells[place]
-            bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
-            ends = [one.noise, *([one.whole] if whole else [])]
-            rows.append((*group, _name(column), one.value, *ends, *bar))
-    headings = (*keys, "what", "value", NOISE, *([WHOLE] if whole else []))
-    return AnswerTable(
-        headings=(*headings, *([""] if longest else [])),
-        rows=tuple(rows),
-        numbers=tuple(range(len(keys) + 1, len(headings))),
-        left_out=max(len(record["rows"]) - most, 0),
-    )
+            bar = "█" * max(round(_BAR * float(cell["value"]) / longest), 0) if longest else ""
+            rows.append((*group, _name(column), one.value, one.noise, one.whole, bar))
+    left_out = max(len(record["rows"]) - most, 0)
+    headings = (*keys, "what", "value", NOISE, WHOLE, "")
+    return answer_table(headings, rows, words=len(keys) + 1, left_out=left_out)
 
 
 def totals_of(record: Record) -> list[tuple[str, str]]:
@@ -127,8 +116,8 @@ def answer_in_terminal(record: Record) -> str:
         heading, *rows = table.lines
         lines = [heading, "  ".join("-" * width for width in table.widths), *rows]
         lines = [*(lines if rows else [EMPTY]), *_below(record), ""]
-        sentences = whole_sentences(reading)
-        lines += [*sentences, ""] if sentences else []
+    sentences = whole_sentences(reading)
+    lines += [*sentences, ""] if sentences else []
     notes = (f"- {printable(note, 1000)}" for note in notes_of(reading))
     return "\n".join([*lines, printable(record["guarantee"], 400), *notes])
 
@@ -366,9 +355,9 @@ _INTERVALS = (
     "The noise interval (noise ±) holds the number that would have been released without noise in "
     "95 of 100 releases, whatever the data are; its ends are rounded outwards. Each interval by "
     "itself does so: of twenty of them, expect one to miss.",
-    "The whole interval adds what limits on rows, on groups and on values may have left out. "
-    "“About” marks an end that rests on an assumption, which stands below the numbers. Without "
-    "a whole interval, what limits did is not known. How the data were gathered is in neither.",
+    "The whole interval holds the number of the whole table, with what limits on rows, on groups "
+    "and on values left out, in 92.5 of 100 releases at least. “About” marks an end that rests on "
+    "an assumption, which stands below the numbers. How the data were gathered is in neither.",
 )
 
 

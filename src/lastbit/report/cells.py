@@ -11,6 +11,7 @@ escape them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -29,15 +30,6 @@ class Shown:
     value: str
     noise: str
     whole: str = ""
-
-    @property
-    def words(self) -> str:
-        """All of it in a line.
-
-        >>> Shown("18,442", "± 76", "18,366 to about 20,310").words
-        '18,442, noise ± 76, whole 18,366 to about 20,310'
-        """
-        return f"{self.value}, noise {self.noise}" + (f", whole {self.whole}" if self.whole else "")
 
 
 def shown_cell(cell: Record, *, about: bool = False) -> Shown:
@@ -142,3 +134,13 @@ class AnswerTable:
             ).rstrip()
             for row in (self.headings, *self.rows)
         ]
+
+
+def answer_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int, left_out: int = 0
+) -> AnswerTable:
+    """A table whose first columns are words, then numbers; without columns that are empty."""
+    columns = [cells for cells in zip(headings, *rows, strict=True) if any(cells[1:]) or not rows]
+    names, *lines = zip(*columns, strict=True)
+    numbers = tuple(place for place, name in enumerate(names) if name and place >= words)
+    return AnswerTable(headings=names, rows=tuple(lines), numbers=numbers, left_out=left_out)

@@ -18,10 +18,11 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 
 from lastbit.exact import fixed, rounded_up
-from lastbit.report.cells import AnswerTable, key_words, shown_cell
+from lastbit.report.cells import AnswerTable, answer_table, key_words
 from lastbit.report.charts import box, drawing, element, text
 from lastbit.report.page import grouped, printable
 from lastbit.report.plan import Reading, Record, read_record
+from lastbit.report.whole import NOISE, WHOLE, shown_columns, whole_sentences
 from lastbit.tables import values_to_json
 
 _LABELS, _CELL, _ROW, _TOP = 92, 51, 30, 64
@@ -154,25 +155,23 @@ def marginal_charts(tables: Sequence[Table]) -> list[Markup]:
 # ---------------------------------------------------------------- words
 
 
-def long_table(tables: Sequence[Table], *, most: int) -> AnswerTable:
-    """A line for every cell of every table."""
-    lines = []
+def long_table(record: Record, tables: Sequence[Table], *, most: int) -> AnswerTable:
+    """A line for every cell of every table; the noise and the whole are those of `noisy`."""
+    rows_in_order = [row for _, _, rows in tables for row in rows]
+    ((_, noisy),) = shown_columns({**record, "rows": rows_in_order})
+    cells, lines = iter(noisy), []
     for names, _, rows in tables:
         for row in rows:
-            shown = shown_cell(row["cells"][0])
+            shown = next(cells)
             keys = ", ".join(
                 f"{printable(name, 40)} = {key_words(key, 40)}"
                 for name, key in zip(names, row["keys"], strict=True)
             )
             count = fixed(Fraction(row["consistent"]), 1, "near")
             numbers = (f"{row['whole']:,}", count, _error([row]), shown.value, shown.noise)
-            lines.append((keys, *numbers))
-    return AnswerTable(
-        headings=("cell", "rows", "consistent", "standard error", "noisy", "noise"),
-        rows=tuple(lines[:most]),
-        numbers=(1, 2, 3, 4, 5),
-        left_out=max(len(lines) - most, 0),
-    )
+            lines.append((keys, *numbers, shown.whole))
+    headings = ("cell", "rows", "consistent", "standard error", "noisy", NOISE, WHOLE)
+    return answer_table(headings, lines[:most], words=1, left_out=max(len(lines) - most, 0))
 
 
 def cross_table(
@@ -227,8 +226,8 @@ def marginal_numbers(reading: Reading, *, most: int) -> dict[str, Any]:
         "figures": [],
         "charts": marginal_charts(tables),
         "cut": None,
-        "table": long_table(tables, most=most),
+        "table": long_table(reading.record, tables, most=most),
         "totals": [("rows", f"{total:,}")],
-        "whole": [],
+        "whole": whole_sentences(reading),
         "bands": [],
     }

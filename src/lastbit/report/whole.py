@@ -18,7 +18,7 @@ Checked  tests/report/test_whole.py
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,25 +30,27 @@ from lastbit.report.plan import Reading, Record, many, read_record, unit_word
 NOISE, WHOLE = "noise", "whole"
 """Headings: ± 12, or 3 to 9; and 3 to about 20."""
 UNKNOWN = "the whole is unknown without a profile; lastbit card profile buys one."
-_UNBOUNDED = "the whole is unknown: nothing on record bounds what was left out."
+_UNBOUNDED = "the whole is unknown: the profile does not bound what was left out."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limited:
     """What a record says of a column of which limits may have left something out."""
 
+    limits: tuple[str, ...]
     share: tuple[Fraction, Fraction] | None
-    """Of the rows that counted, about and at least; None if unknown."""
+    """Of what counted, about and at least; None if unknown."""
     about: tuple[str, ...]
     beyond: int | None
     of: str | None
 
 
 def limited_columns(record: Record) -> dict[str, Limited]:
-    """By name, the columns of which limits may have left something out."""
+    """By name, the columns (a histogram is one) of which limits may have left something out."""
     try:
         return {
             str(name): Limited(
+                limits=tuple(map(str, one["limits"])),
                 share=None
                 if one["share"] is None
                 else (Fraction(one["share"]["value"]), Fraction(one["share"]["low"])),
@@ -64,14 +66,14 @@ def limited_columns(record: Record) -> dict[str, Limited]:
         ) from error
 
 
-def _limits_on(column: Record, limited: Mapping[str, Limited]) -> Limited | None:
-    """Of a column, or of the histogram that it is a range of."""
-    return limited.get(column["name"], limited.get(column.get("aggregate", "")))
+def _name(column: Record) -> str:
+    return str(column.get("aggregate", column["name"]))
 
 
 def has_whole(cell: Record) -> bool:
-    """Whether both ends of the whole interval are known."""
-    return cell.get("whole_low") is not None and cell.get("whole_high") is not None
+    """Whether the whole interval is known, and another than that of the noise."""
+    ends = cell.get("whole_low"), cell.get("whole_high")
+    return None not in ends and ends != (cell["low"], cell["high"])
 
 
 def band_words(record: Record) -> list[str]:
@@ -83,13 +85,13 @@ def band_words(record: Record) -> list[str]:
 def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record, list[Shown]]]:
     """Every released column with its cells as text, those of the first `most` rows.
 
-    Where the whole is known of no cell of a column, it is empty in all of them.
+    Where no cell of a column has a whole interval of its own, it is empty in all of them.
     """
     limited = limited_columns(record)
     columns = []
     for place, column in enumerate(value_columns(record)):
         cells = [row["cells"][place] for row in record["rows"]]
-        one = _limits_on(column, limited)
+        one = limited.get(_name(column))
         about = one is not None and bool(one.about)
         shown = [shown_cell(cell, about=about) for cell in cells[:most]]
         if not any(map(has_whole, cells)):
@@ -105,12 +107,11 @@ def whole_sentences(answer: Record | Reading) -> list[str]:
     said: dict[str, dict[str, None]] = {}  # by sentence the columns that it is about, each once
     names: dict[str, None] = {}
     for place, column in enumerate(value_columns(record) if limited else ()):
-        name = printable(column.get("aggregate", column["name"]), 60)
-        names[name] = None
-        one = _limits_on(column, limited)
+        names[_name(column)] = None
+        one = limited.get(_name(column))
         cells = [row["cells"][place] for row in record["rows"]]
         for sentence in () if one is None else _sentences(one, cells, reading):
-            said.setdefault(sentence, {})[name] = None
+            said.setdefault(sentence, {})[printable(_name(column), 60)] = None
     return [
         f"{sentence[0].upper()}{sentence[1:]}"
         if len(about) == len(names)
@@ -122,24 +123,31 @@ def whole_sentences(answer: Record | Reading) -> list[str]:
 def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Iterator[str]:
     """Of one column, each beginning with a small letter."""
     unit = unit_word(reading.plan.unit)
+    groups = "max_groups" in one.limits and "max_rows" not in one.limits
     if one.share is not None:
         value, low = (100 * share for share in one.share)
         near = min(round(value), 99) if value < 100 else 100  # 100 says that nothing was lost
-        yield f"about {near} %, at least {math.floor(low)} % of rows counted."
+        what = f"the groups of each {unit}" if groups else "rows"
+        yield f"about {near} %, at least {math.floor(low)} % of {what} counted."
     if one.of is not None:
         yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
     for code in one.about:
-        yield f"the whole assumes that {_assumption(code, one.beyond, unit)}."
-    if cells and not any(map(has_whole, cells)):
-        yield UNKNOWN if reading.record["whole"]["profile"] is None else _UNBOUNDED
+        yield f"the whole assumes that {_assumption(code, one.beyond, unit, groups=groups)}."
+    with_noise = [cell for cell in cells if cell["low"] is not None and cell["high"] is not None]
+    if any(None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise):
+        profile = reading.record["whole"].get("groups" if groups else "profile")
+        yield UNKNOWN if profile is None else _UNBOUNDED
 
 
-def _assumption(code: str, beyond: int | None, unit: str) -> str:
+def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> str:
     match code:
         case "nobody_beyond" if beyond is not None:
-            return f"no {unit} has more than {many(beyond, 'row')}"
+            having = "is in more than" if groups else "has more than"
+            return f"no {unit} {having} {many(beyond, 'group' if groups else 'row')}"
         case "group_like_table":
             return "no group loses a larger share of its rows than the table"
+        case "values_alike":
+            return "a sum loses no larger share than its rows"
         case "within_bounds":
             return "all values lie within the declared bounds"
     # one that is not known here is said by its code: no interval stands without what it rests on
