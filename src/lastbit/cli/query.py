@@ -139,10 +139,11 @@ def query(
     """Ask a table in SQL: a private answer with error bars.
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
-    with its noise (±), and the whole interval where that is known. The price is for the whole answer; it is written into the ledger of the
-    card before a row is read, and the answer before it is shown. The same question to the same data
-    is answered again at no charge. What is refused charges nothing; what fails or is interrupted
-    while the data are read stays charged, and to ask the same again is free.
+    with its noise (±), and the whole interval where that is known. The price is for the whole
+    answer; it is written into the ledger of the card before a row is read, and the answer before it
+    is shown. The same question to the same data is answered again at no charge. What is refused
+    charges nothing; what fails or is interrupted while the data are read stays charged, and to ask
+    the same again is free.
 
     With --marginals the answer is all tables of one and of two of these columns, which agree: rows
     and columns of two-way tables add up to one-way tables. Their keys must be declared or public;

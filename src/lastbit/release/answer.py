@@ -194,7 +194,8 @@ class Answer:
 
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
     its standard error and the ends of its noise interval, which holds the number without noise in
-    95 % of releases. `to_polars()`, `to_pandas()` and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
+    95 % of releases. `to_polars()`, `to_pandas()` and `to_arrow()` need those libraries;
+    `__arrow_c_stream__`, which all of them read, does not.
 
     >>> import duckdb
     >>> from lastbit.release import table

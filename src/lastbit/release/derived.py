@@ -7,7 +7,7 @@ Theorem  free of charge: it is a function of released numbers and of constants o
 Theorem  the interval holds the formula over the true (bounded, noiseless) aggregates in at least
          95 % of all releases. Let the parts be made of j measures. Each entry is within
          accuracy(1/(20 j)) of its noisy integer except with probability 1/(20 j), so all are at
-         once in 95 % of releases (union bound); then each part is in the interval that its definition gives
+         once in 95 % of releases; then each part is in the interval that its definition gives
          over that box, and the formula in what interval arithmetic gives over these, every end
          rounded outwards. True counts are not negative, true means lie within their bounds: so
          intervals are cut there. A quotient whose divisor may be 0 has none
