@@ -108,6 +108,11 @@ class Noise:
             return -self.scale * math.log(2 * chance)
         return math.sqrt(self.variance) * NormalDist().inv_cdf(1 - chance)
 
+    @property
+    def spread(self) -> float:
+        """The variance of one noise."""
+        return 2 * self.scale**2 if self.scale else self.variance
+
     def least_clear(self, counts: Sequence[int]) -> float:
         """Above this a count is hardly noise alone.
 

@@ -23,10 +23,9 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -34,8 +33,9 @@ from lastbit.exact import Number, exact_text, positive, probability, rational, w
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import errors_of
-from lastbit.release.kept import Kept, kept_of, rows_query
+from lastbit.release.kept import Kept, kept_of
 from lastbit.release.private_table import Table
+from lastbit.release.profile import each_unit_once, rows_query, value_edges
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import (
     CANDIDATES,
@@ -49,7 +49,6 @@ from lastbit.tables import Aggregate, DataCard, Query, count, histogram, planned
 
 _CHANCE = 1 / 20
 _PLANNED = 64
-_FAR = MappingProxyType({"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62})
 _NEAR = 4
 _EQUAL = 64
 
@@ -240,13 +239,7 @@ def suggest_bounds(
         raise InvalidParameter("table", problem="is asked something already", remedy=remedy)
     wanted = probability(rational(share, "share"), "share", zero=False)
     # one unit counts for one row in all
-    card = replace(
-        table.card,
-        max_rows=1,
-        max_groups=None if table.card.unit is None else 1,
-        max_groups_assumed=False,
-    )
-    rows = replace(table.rows, base=card)
+    rows = replace(table.rows, base=each_unit_once(table.card))
     kind = rows.card.column(column).type
     # CSV columns of no type are cast to numbers by being aggregated
     if kind not in ("integer", "number") and column.lower() not in table.untyped:
@@ -269,17 +262,7 @@ def _edges(kind: str, between: tuple[Number, Number] | None) -> tuple[Fraction, 
         if not low < high:
             raise InvalidParameter("between", problem="does not rise", remedy="pass low, high")
         return tuple(low + (high - low) * Fraction(k, _EQUAL) for k in range(_EQUAL + 1))
-    sizes = sorted(_sizes(-10 if kind == "number" else 0))
-    far = _FAR[kind]
-    return (-far, *(-size for size in reversed(sizes)), Fraction(0), *sizes, far)
-
-
-def _sizes(least: int) -> Iterator[Fraction]:
-    for octave in range(least, 40):
-        yield Fraction(2) ** octave
-        if least < 0 or octave > 0:
-            yield Fraction(3) * Fraction(2) ** (octave - 1)
-    yield Fraction(2) ** 40
+    return value_edges(kind)
 
 
 def bounds_of(
