@@ -246,6 +246,9 @@ def answered(
     said["engine"] = program.engine
 
     def settled() -> Entry:
+        from lastbit.release.whole import profile_of  # which is made of this file
+
+        said["profile"] = profile_of(plan, books=books, data=entry.fingerprint)
         with uncollected():
             return answer(
                 program,
