@@ -49,7 +49,7 @@ class Kept:
 
     share: Share
     limit: int
-    """The share is of the rows of units with fewer than this number of rows."""
+    """The share is of all rows, if nobody has as many."""
     beyond: int
     """At most this number of units have as many rows or more."""
     answer: Answer
@@ -61,9 +61,8 @@ class Kept:
     def words(self) -> str:
         """What to say beside the answer."""
         of = "the rows of the whole table" if self.whole else "the rows asked about"
-        said = f"With this max_rows about {self.share} of {of} count"
-        if self.beyond:
-            said += f", units of {self.limit:,} rows or more left aside (at most {self.beyond:,})"
+        said = f"With this max_rows {self.share.at_least} of {of} count"
+        said += f", unless somebody has more than {self.limit - 1:,} rows" if self.beyond else ""
         paid = price_words(self.answer.record["cost"])
         how = f"paid besides: {paid}" if self.answer.charged else "recorded earlier, no charge"
         return f"{said}. The ± does not hold the rest ({how})."

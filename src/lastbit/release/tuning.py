@@ -59,7 +59,7 @@ class Option:
 
     max_rows: int
     share: Share
-    """Of the rows of units below the limit."""
+    """Of all rows, if nobody has `limit` rows."""
     lost: float
     """About how many rows of a group are lost by it."""
     error: float
@@ -73,7 +73,7 @@ class MaxRowsSuggestion:
     max_rows: int
     options: tuple[Option, ...]
     limit: int
-    """Shares are those of units with fewer than this number of rows."""
+    """That nobody has as many rows is assumed, unless it is publicly known."""
     beyond: int
     """At most this number of units have as many rows or more, with what the intervals say."""
     price: Fraction
@@ -92,7 +92,7 @@ class MaxRowsSuggestion:
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""
-        head = ("max_rows", "rows kept (95 %)", "lost, about", "count ±")
+        head = ("max_rows", "rows that count", "lost, about", "count ±")
         rows = [head, *(option_row(option) for option in self.options)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows]
@@ -102,13 +102,13 @@ class MaxRowsSuggestion:
 def option_row(option: Option) -> tuple[str, str, str, str]:
     """An option as texts: max_rows, share, rows lost, the ± of a count."""
     lost, error = f"{round(option.lost):,}", f"± {-(-option.error // 1):,.0f}"
-    return f"{option.max_rows:,}", str(option.share), lost, error
+    return f"{option.max_rows:,}", option.share.at_least, lost, error
 
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    words = f"Shares are of the rows of units with fewer than {found.limit:,} rows; at most"
-    return [f"{words} {found.beyond:,} units have more. All of it holds in 95 % of releases."]
+    unless = f"unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
+    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases, {unless}.']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +171,8 @@ def suggest_max_rows(
             lost=(total - rows.rows(most)) / among,
             error=each * most,
         )
-        # and the one that loses nothing below the limit
-        for most in sorted({*(most for most in CANDIDATES if most < rows.limit), rows.limit - 1})
+        for most in CANDIDATES
+        if most < rows.limit
     )
     best = min(options, key=lambda option: option.lost + option.error)
     return MaxRowsSuggestion(

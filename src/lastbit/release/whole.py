@@ -88,7 +88,7 @@ def groups_in_play(plan: AnyPlan) -> bool:
     """Whether a unit may be in more groups than max_groups lets it be counted in."""
     most, groups = plan.card.max_groups, plan.groups
     limited = most is not None and (groups is None or groups > most)
-    return plan.card.unit is not None and bool(plan.query.keys) and limited
+    return rows_in_play(plan) and bool(plan.query.keys) and limited
 
 
 def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | None:
@@ -108,6 +108,18 @@ def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | N
     except QueryRefused:  # larger than questions may be, so on no record
         pass
     return recorded_profile(wanted, card, books=books, data=data)
+
+
+def shown_with_profile(record: Json, plan: AnyPlan, *, books: Ledger) -> dict[str, Any] | None:
+    """A recorded answer with the whole intervals of a profile that was bought later, if one was."""
+    whole, entry = record.get("whole"), record.get("entry")
+    if whole is None or entry is None or whole["profile"] is not None:
+        return None
+    profile = profile_of(plan, books=books, data=books.entry(entry["sequence"]).fingerprint)
+    if profile is None:
+        return None
+    rows, newer = with_whole(plan, record["columns"], record["rows"], profile)
+    return {**record, "rows": rows, "whole": newer}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
