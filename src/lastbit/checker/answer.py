@@ -42,6 +42,7 @@ from .query import constant_of
 from .release import HASH, same
 from .shown import ShownQuestion, shown_question
 from .tables import check_tables
+from .whole import check_ends, check_whole
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."
@@ -179,7 +180,6 @@ _PARTS = frozenset(
     | {"certificate", "entry", "lastbit"}
 )
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
-_CELL = frozenset({"value", "standard_error", "low", "high"})
 
 
 def check_answer(record: Json, certificate: Json) -> None:
@@ -187,7 +187,8 @@ def check_answer(record: Json, certificate: Json) -> None:
     tables = certificate["kind"] == "marginals"
     require(tables or certificate["kind"] == "release", "the certificate is not of a release")
     require(set(record) >= _PARTS, "the answer lacks a part")
-    require(set(record) <= _PARTS | {"before", "totals"}, "the answer has a part too many")
+    more = {"before", "totals", "whole"}
+    require(set(record) <= _PARTS | more, "the answer has a part too many")
     claim, body = certificate["claim"], certificate["body"]
     plan, question = body["plan"], shown_question(body["query"])
     require(record["table"] == claim["table"], "the answer is from another table")
@@ -210,16 +211,22 @@ def check_answer(record: Json, certificate: Json) -> None:
                 raise Rejected("the entry of the ledger is malformed")
     _check_columns(record["columns"], question)
     if tables:
-        require(set(record) == _PARTS, "the answer has a part too many")
+        require(set(record) - {"whole"} == _PARTS, "the answer has a part too many")
         check_tables(record["rows"], body)
-        sealed = {"columns": record["columns"], "rows": record["rows"]}
+        for row in record["rows"]:
+            check_ends(row["cells"][0], whole="whole" in record)
+        sealed = _sealed(record, record["rows"])
+        if "whole" in record:
+            check_whole(record, question, plan, body["query"])
         require(digest(sealed) == claim["rows"], "the rows are not those that were released")
         return
     before = record.get("before", record["rows"])
     for rows in (before, record["rows"]):
-        _check_rows(rows, record["columns"], question)
-    sealed = {"columns": record["columns"], "rows": before}
+        _check_rows(rows, record["columns"], question, whole="whole" in record)
+    sealed = _sealed(record, before)
     require(digest(sealed) == claim["rows"], "the rows are not those that were released")
+    if "whole" in record:
+        check_whole(record, question, plan, body["query"])
     check_values(question, before)
     check_shown(question, before)
     if "before" in record:
@@ -305,7 +312,13 @@ def _check_columns(columns: Any, question: ShownQuestion) -> None:
     require(len(names) == len(columns), "two columns have one name")
 
 
-def _check_rows(rows: Any, columns: list[Any], question: ShownQuestion) -> None:
+def _sealed(record: Json, rows: Any) -> dict[str, Any]:
+    """What the certificate has the digest of."""
+    whole = {"whole": record["whole"]} if "whole" in record else {}
+    return {"columns": record["columns"], "rows": rows, **whole}
+
+
+def _check_rows(rows: Any, columns: list[Any], question: ShownQuestion, *, whole: bool) -> None:
     require(isinstance(rows, list), "there are no rows")
     require(question.limit is None or len(rows) <= question.limit, "there are too many rows")
     cells = len(columns) - len(question.names)
@@ -324,7 +337,7 @@ def _check_rows(rows: Any, columns: list[Any], question: ShownQuestion) -> None:
         seen.add(keys)
         require(len(row["cells"]) == cells, "a row has another number of cells")
         for cell in (*row["cells"], *row.get("parts", ())):
-            require(set(cell) == _CELL, "a cell is malformed")
+            check_ends(cell, whole=whole)
             for value in cell.values():
                 finite = type(value) is int or (type(value) is float and isfinite(value))
                 require(value is None or finite, "a cell holds no number")
@@ -354,8 +367,12 @@ def _check_consistent(record: Json, question: ShownQuestion) -> None:
             require(same(old, new), "a number was changed that is not a count")
             continue
         for cell, other, count in zip(old, new, counts, strict=True):
-            ends = {"low": min(max(cell["low"], 0), count), "high": max(cell["high"], count)}
-            told = {**cell, "value": count, **ends}
+            told = {**cell, "value": count}
+            for low, high in (("low", "high"), ("whole_low", "whole_high")):
+                if cell.get(low) is not None:
+                    told[low] = min(max(cell[low], 0), count)
+                if cell.get(high) is not None:
+                    told[high] = max(cell[high], count)
             require(same(other, told), "a count is not the nearest consistent one")
     whole = record["asked"]["query"]["having"] is None and question.limit is None
     expected = totals if whole else [None] * len(totals)

@@ -141,7 +141,7 @@ def _page(
     parts: list[Part] = [Heading(f"Tuning of {printable(card.name, 40)}", verdict or "no charge")]
     if rows is not None:
         best = [option.max_rows for option in rows.options].index(rows.max_rows)
-        head = ("max_rows", "rows kept", "rows lost, about", "count ±")
+        head = ("max_rows", "rows that count", "rows lost, about", "count ±")
         table = [option_row(option) for option in rows.options]
         parts += [Columns(head, table, numbers=range(4), best=best), *limit_words(rows)]
     if bounds:

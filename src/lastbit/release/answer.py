@@ -42,18 +42,19 @@ if TYPE_CHECKING:  # which imports this file
     from lastbit.release.kept import Kept
 
 _SUFFIXES = (("", "value"), ("_se", "standard_error"), ("_low", "low"), ("_high", "high"))
+_WHOLE = (("_whole_low", "whole_low"), ("_whole_high", "whole_high"))
 _LARGEST = 1 << 63
 
 
 def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Names and rows: the keys, then four columns for every released one."""
-    columns = record["columns"]
+    """Names and rows: the keys, then four columns for every released one, or six with whole ends."""
+    columns, suffixes = record["columns"], _suffixes(record)
     taken = {column["name"].lower() for column in columns}
     names = [column["name"] for column in columns if column["role"] == "key"]
     for column in columns:
         if column["role"] == "value":
             names.append(column["name"])
-            for suffix, _ in _SUFFIXES[1:]:  # names that no other column has
+            for suffix, _ in suffixes[1:]:  # names that no other column has
                 free = column["name"] + suffix
                 while free.lower() in taken:
                     free += "_"
@@ -61,10 +62,15 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
                 names.append(free)
     rows = [
         [key_value(key) for key in row["keys"]]
-        + [cell[field] for cell in row["cells"] for _, field in _SUFFIXES]
+        + [cell[field] for cell in row["cells"] for _, field in suffixes]
         for row in record["rows"]
     ]
     return names, rows
+
+
+def _suffixes(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What is exported of a cell: whole ends where the record has them."""
+    return (*_SUFFIXES, *(_WHOLE if "whole" in record else ()))
 
 
 def key_value(data: Any) -> Any:
@@ -74,9 +80,20 @@ def key_value(data: Any) -> Any:
     return constant.value
 
 
-def _row(row: dict[str, Any], names: tuple[str, ...]) -> Row:
-    cells = tuple(Cell(**cell) for cell in row["cells"])
+def _row(row: dict[str, Any], names: tuple[str, ...], record: dict[str, Any]) -> Row:
+    # without limits a number of the whole table is the number; old records say nothing of it
+    known = "whole" not in record and "unit" in record["plan"] and _is_unlimited(record["plan"])
+    cells = tuple(
+        Cell(**cell, **({"whole_low": cell["low"], "whole_high": cell["high"]} if known else {}))
+        for cell in row["cells"]
+    )
     return Row(tuple(map(key_value, row["keys"])), cells, names)
+
+
+def _is_unlimited(plan: dict[str, Any]) -> bool:
+    """Whether each row is a unit, and all that is released is counts."""
+    counts = ("count", "histogram", "count_distinct")
+    return plan["unit"] is None and all(one["function"] in counts for one in plan["recipes"])
 
 
 def csv_lines(record: dict[str, Any]) -> str:
@@ -109,7 +126,7 @@ def _kinds(record: dict[str, Any]) -> list[str]:
         else:
             whole = column["function"] in ("count", "count_units", "count_distinct", "histogram")
             number = "integer" if whole else "number"
-            kinds += [number, "number", number, number]
+            kinds += [number, "number", *[number] * (len(_suffixes(record)) - 2)]
     return kinds
 
 
@@ -193,9 +210,10 @@ class Answer:
     """The released numbers of one query; what it shows is public.
 
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
-    its standard error and the ends of its noise interval, which holds the number without noise in
-    95 % of releases. `to_polars()`, `to_pandas()` and `to_arrow()` need those libraries;
-    `__arrow_c_stream__`, which all of them read, does not.
+    its standard error and the ends of the interval of its noise, which holds in 95 % of releases;
+    and, where limits can have left something out, `n_whole_low` and `n_whole_high`: where the
+    number of the whole table lies (`whole.py`), missing where that is not known. `to_polars()`, `to_pandas()`
+    and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
 
     >>> import duckdb
     >>> from lastbit.release import table
@@ -242,7 +260,7 @@ class Answer:
     def __iter__(self) -> Iterator[Row]:
         names = self.keys + self.columns
         for row in self._seen["rows"]:
-            yield _row(row, names)
+            yield _row(row, names, self._seen)
 
     def __len__(self) -> int:
         return len(self._seen["rows"])
@@ -260,8 +278,8 @@ class Answer:
             name = names[_place(which, names)]
             return [row[name] for row in self]
         if isinstance(which, slice):
-            return tuple(_row(row, names) for row in self._seen["rows"][which])
-        return _row(self._seen["rows"][which], names)  # out of range as a list says it
+            return tuple(_row(row, names, self._seen) for row in self._seen["rows"][which])
+        return _row(self._seen["rows"][which], names, self._seen)  # out of range as a list says it
 
     @property
     def value(self) -> Any:
@@ -427,8 +445,11 @@ def consistent(record: dict[str, Any]) -> dict[str, Any]:
             counts, cells = [], []
         for cell, count in zip(cells, counts, strict=True):
             cell["value"] = count
-            cell["low"] = min(max(cell["low"], 0), count)
-            cell["high"] = max(cell["high"], count)
+            for low, high in (("low", "high"), ("whole_low", "whole_high")):
+                if cell.get(low) is not None:
+                    cell[low] = min(max(cell[low], 0), count)
+                if cell.get(high) is not None:
+                    cell[high] = max(cell[high], count)
         totals.append(total if whole else None)
     note = "Counts were made whole, not negative and adding up to their total after the noise."
     made = {"rows": rows, "before": record["rows"], "totals": totals}

@@ -23,17 +23,19 @@ def certificate_of(
     *,
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
+    whole: Mapping[str, Any] | None = None,
     head: str | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The certificate of a release by this plan, sealed.
 
-    `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
+    `columns`, `rows` and, where there is one, `whole` are those of the record; the certificate has
+    their digest. `head` is the
     hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
     `engine` is what is said of the engine (`engine_record`), where that is known already.
     """
     engine = engine_record(plan.card) if engine is None else engine
-    kind, claim, body = _claimed(plan, engine, columns=columns, rows=rows, head=head)
+    kind, claim, body = _claimed(plan, engine, columns=columns, rows=rows, whole=whole, head=head)
     return certificate(kind, claim, beliefs(kind, claim), body)
 
 
@@ -77,16 +79,18 @@ def _claimed(
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
     head: str | None,
+    whole: Mapping[str, Any] | None = None,
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The kind, the claim and the body of the certificate of a release by this plan."""
     card, written = plan.card, plan.to_json()
     moves = {m.name: sensitivity_of(m, card, groups=plan.groups) for m in plan.measures}
+    sealed = {"columns": list(columns), "rows": list(rows)}
     claim = {
         "table": card.name,
         "unit": card.unit,
         "neighbours": card.neighbours.relation,
         "query": written["query"],
-        "rows": digest({"columns": list(columns), "rows": list(rows)}),
+        "rows": digest(sealed if whole is None else {**sealed, "whole": whole}),
         **written["cost"],
         **({"private": written["private"]} if "private" in written else {}),
         **({} if plan.query.per_unit is None else {"per_unit": True}),

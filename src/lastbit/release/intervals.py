@@ -65,15 +65,21 @@ _Ratio: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One released number: value, standard error and the ends of its noise interval."""
+    """One released number: value, standard error, the ends of its noise and whole intervals.
+
+    The noise interval holds the number with limits and without noise in 95 % of releases, the whole
+    interval that of the whole table (`whole.py`); None: unknown.
+    """
 
     value: float | int | None
     standard_error: float | None
     low: float | int | None
     high: float | int | None
+    whole_low: float | int | None = None
+    whole_high: float | int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Plain JSON, without the whole interval: that is added to a whole record."""
         return {  # written out: `dataclasses.asdict` takes ten times as long, for every cell
             "value": self.value,
             "standard_error": self.standard_error,

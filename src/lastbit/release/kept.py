@@ -21,31 +21,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from lastbit.errors import BudgetExceeded
 from lastbit.exact import Number, positive
-from lastbit.kernel import question_of
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.believing import record_problem
-from lastbit.release.paying import MOST_LOOKED_AT, opened_ledger
+from lastbit.release.profile import profile_beside, rows_query
 from lastbit.release.release import released
-from lastbit.release.rows_per_unit import EDGES, RowsPerUnit, Share
+from lastbit.release.rows_per_unit import RowsPerUnit, Share
 from lastbit.report import price as price_words
-from lastbit.tables import (
-    Aggregate,
-    ColumnName,
-    Constant,
-    DataCard,
-    Expression,
-    GroupKey,
-    PerUnit,
-    Query,
-    UnitColumn,
-    all_of,
-    call,
-    counted_card,
-    planned,
-)
+from lastbit.tables import DataCard, Query, planned
 
 PART = Fraction(1, 20)
 """What `kept=True` pays besides, as a part of the price of the answer."""
@@ -65,7 +49,7 @@ class Kept:
 
     share: Share
     limit: int
-    """The share is of the rows of units with fewer than this number of rows."""
+    """The share is of all rows, if nobody has as many."""
     beyond: int
     """At most this number of units have as many rows or more."""
     answer: Answer
@@ -77,53 +61,11 @@ class Kept:
     def words(self) -> str:
         """What to say beside the answer."""
         of = "the rows of the whole table" if self.whole else "the rows asked about"
-        said = f"With this max_rows about {self.share} of {of} count"
-        if self.beyond:
-            said += f", units of {self.limit:,} rows or more left aside (at most {self.beyond:,})"
+        said = f"With this max_rows {self.share.at_least} of {of} count"
+        said += f", unless somebody has more than {self.limit - 1:,} rows" if self.beyond else ""
         paid = price_words(self.answer.record["cost"])
         how = f"paid besides: {paid}" if self.answer.charged else "recorded earlier, no charge"
         return f"{said}. The noise ± does not hold the rest ({how})."
-
-
-def rows_query(query: Query | None, card: DataCard) -> Query:
-    """The question how many rows units have: those that `query` looks at, or all."""
-    if card.unit is None:
-        problem = "has no meaning where each row is a unit: all rows count"
-        raise InvalidParameter("kept", problem=problem, remedy="leave it out")
-    if query is not None and query.per_unit is not None:
-        problem = "has no meaning for rows of a sub-query"
-        raise InvalidParameter("kept", problem=problem, remedy="leave it out")
-    tests = (
-        [] if query is None else [test for key in query.keys if (test := _declared_key_test(key))]
-    )
-    where = [] if query is None or query.where is None else [query.where]
-    return Query(
-        table=card.name,
-        aggregates=(
-            Aggregate(
-                name="units",
-                function="histogram",
-                expression=ColumnName("n"),
-                edges=tuple(map(Fraction, EDGES)),
-            ),
-        ),
-        per_unit=PerUnit(
-            columns=(UnitColumn(name="n", function="count", nullable=False),),
-            where=all_of([*where, *tests]),
-            joins=() if query is None else query.joins,
-        ),
-    )
-
-
-def _declared_key_test(key: GroupKey) -> Expression | None:
-    """That a row has one of the declared keys: others are gone before rows are weighed."""
-    if key.values is None:
-        return None
-    present = [Constant(value) for value in key.values if value is not None]
-    tests = [call("in", key.expression, *present)] if present else []
-    if None in key.values:
-        tests.append(call("is_missing", key.expression))
-    return tests[0] if len(tests) == 1 else call("or", *tests)
 
 
 def with_kept(
@@ -143,7 +85,10 @@ def with_kept(
     check_kept(kept, query, card)
     if card.unit is None or query.per_unit is not None:
         return answer
-    share = _share_on_record(answer, query, card, ledger)
+    share = None
+    profile = profile_beside(answer, query, card, ledger)
+    if profile is not None and profile.rows_answer is not None:
+        share = kept_of(profile.rows_answer, card.max_rows, whole=profile.whole_table)
     if kept is not False and (share is None or share.whole):
         asked = rows_query(query, card)
         currency = "rho" if answer.cost.rho else "epsilon"
@@ -182,37 +127,3 @@ def kept_of(answer: Answer, max_rows: int, *, whole: bool = False) -> Kept:
         answer=answer,
         whole=whole,
     )
-
-
-def _share_on_record(
-    answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
-) -> Kept | None:
-    """A histogram of rows per unit in the ledger of the answer, on the data of the answer."""
-    entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
-    if entry is None or books is None:
-        return None
-    entries = books.entries(card.account_name, last=MOST_LOOKED_AT)
-    sequence = entry["sequence"]
-    data = next((one.fingerprint for one in entries if one.sequence == sequence), None)
-    if data is None:
-        return None
-    every = rows_query(None, card)
-    try:
-        asked = [rows_query(query, card)]
-    except QueryRefused:  # larger than questions may be, so on no record
-        asked = []
-    if not query.joins and every not in asked:
-        asked.append(every)
-    for one in asked:
-        paid = {entry.hash for entry in entries if entry.query == one.digest}
-        for known in reversed(entries):
-            if known.reservation not in paid or known.fingerprint != data or not known.result:
-                continue
-            record = dict(books.entry(known.sequence).record or {})
-            if record_problem(record) is not None:
-                continue
-            question = question_of(record["asked"], counted_card(one, card), data)
-            if record["question"] == question and record["asked"]["query"] == one.to_json():
-                counts = Answer(record, answer.spared, charged=False)
-                return kept_of(counts, card.max_rows, whole=one is every)
-    return None

@@ -30,6 +30,7 @@ from lastbit.release.intervals import Cell
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.marginal_answer import Marginals
 from lastbit.release.paying import Steps, paid_for
+from lastbit.release.profile import Profile
 from lastbit.release.projection import agreeing, whole_tables
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import INTERVALS, limit_notes, record_of
@@ -154,12 +155,13 @@ def marginals_record(
     notes: tuple[str, ...] = (),
     head: str | None = None,
     engine: Mapping[str, Any] | None = None,
+    profile: Profile | None = None,
 ) -> dict[str, Any]:
     """The record of noisy tables, with those that agree beside them."""
     columns, rows = marginal_columns(plan), list(marginal_rows(plan, noisy))
     said = [*notes, *_notes(plan)]
     asked: Any = {"question": question, "sql": sql, "head": head, "engine": engine}
-    return record_of(plan, columns, rows, notes=said, **asked)
+    return record_of(plan, columns, rows, notes=said, profile=profile, **asked)
 
 
 def marginal_rows(

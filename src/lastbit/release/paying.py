@@ -238,14 +238,20 @@ def answered(
     spared = spared_by(card, books.path)
     entry = paid.entry
     if paid.recorded is not None or entry is None:
+        from lastbit.release.whole import shown_with_profile  # which is made of this file
+
         wait()
-        return Answer(paid.recorded or {}, spared, charged=False, shown=paid.shown)
+        shown = paid.shown or shown_with_profile(paid.recorded or {}, plan, books=books)
+        return Answer(paid.recorded or {}, spared, charged=False, shown=shown)
     program = program_of(plan, session, paid.program)
     sql = entry.words if paid.sql is None else paid.sql
     said: dict[str, Any] = {"question": entry.question, "sql": sql, "head": entry.hash}
     said["engine"] = program.engine
 
     def settled() -> Entry:
+        from lastbit.release.whole import profile_of  # which is made of this file
+
+        said["profile"] = profile_of(plan, books=books, data=entry.fingerprint)
         with uncollected():
             return answer(
                 program,

@@ -204,6 +204,13 @@ def _renamed(expression: Expression, places: Mapping[str, str]) -> Expression:
     return expression
 
 
+def _renamed_whole(whole: Json, old: Query, new: Query, parts: list[int]) -> dict[str, Any]:
+    """What whole intervals rest on, by the names of the new question."""
+    pairs = zip(new.aggregates, parts, strict=True)
+    columns = {part.name: whole["columns"][old.aggregates[place].name] for part, place in pairs}
+    return {**whole, "columns": columns}
+
+
 def _view(
     record: Json, plan: Plan, old: Query, keys: list[int], parts: list[int], *, sql: str | None
 ) -> dict[str, Any]:
@@ -235,4 +242,5 @@ def _view(
         "columns": columns,
         "rows": [rows[i] for i in left],
         "notes": [*record["notes"], NOTE],
+        **({"whole": _renamed_whole(record["whole"], old, query, parts)} if "whole" in record else {}),
     }

@@ -21,7 +21,9 @@ from lastbit.release.formulas import shown_rows
 from lastbit.release.intervals import Column, columns_of
 from lastbit.release.made_up_rows import without_source
 from lastbit.release.paying import Steps, paid_for
+from lastbit.release.profile import Profile
 from lastbit.release.rehearsal import rehearsed
+from lastbit.release.whole import with_whole
 from lastbit.tables import (
     DataCard,
     GaussianSelection,
@@ -124,6 +126,7 @@ def _record(
     notes: tuple[str, ...] = (),
     head: str | None = None,
     engine: Mapping[str, Any] | None = None,
+    profile: Profile | None = None,
 ) -> dict[str, Any]:
     columns = _columns(plan, noisy)
     rows = _rows(plan.query, noisy, columns)
@@ -137,6 +140,7 @@ def _record(
         notes=said,
         head=head,
         engine=engine,
+        profile=profile,
     )
 
 
@@ -150,10 +154,16 @@ def record_of(
     notes: Sequence[str],
     head: str | None,
     engine: Mapping[str, Any] | None = None,
+    profile: Profile | None = None,
 ) -> dict[str, Any]:
     """What is recorded of an answer, not settled yet: the checker has had the last word on it."""
     import lastbit  # late: the package imports this room
 
+    rows, whole = with_whole(plan, columns, rows, profile)
+    more = {} if whole is None else {"whole": whole}
+    sealed = certificate_of(
+        plan, columns=columns, rows=rows, whole=whole, head=head, engine=engine
+    )
     return {
         "lastbit": lastbit.__version__,
         "table": plan.card.name,
@@ -165,7 +175,8 @@ def record_of(
         "guarantee": plan.guarantee,
         "plan": plan.to_json(),
         "notes": list(notes),
-        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head, engine=engine),
+        **more,
+        "certificate": sealed,
         "entry": None,
     }
 

@@ -23,10 +23,9 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -34,8 +33,9 @@ from lastbit.exact import Number, exact_text, positive, probability, rational, w
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import errors_of
-from lastbit.release.kept import Kept, kept_of, rows_query
+from lastbit.release.kept import Kept, kept_of
 from lastbit.release.private_table import Table
+from lastbit.release.profile import each_unit_once, rows_query, value_edges
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import (
     CANDIDATES,
@@ -49,7 +49,6 @@ from lastbit.tables import Aggregate, DataCard, Query, count, histogram, planned
 
 _CHANCE = 1 / 20
 _PLANNED = 64
-_FAR = MappingProxyType({"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62})
 _NEAR = 4
 _EQUAL = 64
 
@@ -60,7 +59,7 @@ class Option:
 
     max_rows: int
     share: Share
-    """Of the rows of units below the limit."""
+    """Of all rows, if nobody has `limit` rows."""
     lost: float
     """About how many rows of a group are lost by it."""
     error: float
@@ -74,7 +73,7 @@ class MaxRowsSuggestion:
     max_rows: int
     options: tuple[Option, ...]
     limit: int
-    """Shares are those of units with fewer than this number of rows."""
+    """That nobody has as many rows is assumed, unless it is publicly known."""
     beyond: int
     """At most this number of units have as many rows or more, with what the intervals say."""
     price: Fraction
@@ -93,7 +92,7 @@ class MaxRowsSuggestion:
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""
-        head = ("max_rows", "rows kept", "lost, about", "count ±")
+        head = ("max_rows", "rows that count", "lost, about", "count ±")
         rows = [head, *(option_row(option) for option in self.options)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows]
@@ -103,13 +102,13 @@ class MaxRowsSuggestion:
 def option_row(option: Option) -> tuple[str, str, str, str]:
     """An option as texts: max_rows, share, rows lost, the ± of a count."""
     lost, error = f"{round(option.lost):,}", f"± {-(-option.error // 1):,.0f}"
-    return f"{option.max_rows:,}", str(option.share), lost, error
+    return f"{option.max_rows:,}", option.share.at_least, lost, error
 
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    words = f"Shares are of the rows of units with fewer than {found.limit:,} rows; at most"
-    return [f"{words} {found.beyond:,} units have more. All of it holds in 95 % of releases."]
+    unless = f"unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
+    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases, {unless}.']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +171,8 @@ def suggest_max_rows(
             lost=(total - rows.rows(most)) / among,
             error=each * most,
         )
-        # and the one that loses nothing below the limit
-        for most in sorted({*(most for most in CANDIDATES if most < rows.limit), rows.limit - 1})
+        for most in CANDIDATES
+        if most < rows.limit
     )
     best = min(options, key=lambda option: option.lost + option.error)
     return MaxRowsSuggestion(
@@ -240,13 +239,7 @@ def suggest_bounds(
         raise InvalidParameter("table", problem="is asked something already", remedy=remedy)
     wanted = probability(rational(share, "share"), "share", zero=False)
     # one unit counts for one row in all
-    card = replace(
-        table.card,
-        max_rows=1,
-        max_groups=None if table.card.unit is None else 1,
-        max_groups_assumed=False,
-    )
-    rows = replace(table.rows, base=card)
+    rows = replace(table.rows, base=each_unit_once(table.card))
     kind = rows.card.column(column).type
     # CSV columns of no type are cast to numbers by being aggregated
     if kind not in ("integer", "number") and column.lower() not in table.untyped:
@@ -269,17 +262,7 @@ def _edges(kind: str, between: tuple[Number, Number] | None) -> tuple[Fraction, 
         if not low < high:
             raise InvalidParameter("between", problem="does not rise", remedy="pass low, high")
         return tuple(low + (high - low) * Fraction(k, _EQUAL) for k in range(_EQUAL + 1))
-    sizes = sorted(_sizes(-10 if kind == "number" else 0))
-    far = _FAR[kind]
-    return (-far, *(-size for size in reversed(sizes)), Fraction(0), *sizes, far)
-
-
-def _sizes(least: int) -> Iterator[Fraction]:
-    for octave in range(least, 40):
-        yield Fraction(2) ** octave
-        if least < 0 or octave > 0:
-            yield Fraction(3) * Fraction(2) ** (octave - 1)
-    yield Fraction(2) ** 40
+    return value_edges(kind)
 
 
 def bounds_of(
