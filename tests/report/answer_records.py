@@ -148,11 +148,12 @@ def with_whole(
 def limited(*, profile: bool = True) -> dict[str, Any]:
     """Counts and means of three regions, of which limits left something out."""
     if not profile:
-        none = {"n": whole_column(share=None), "cost": whole_column(share=None, of="capped")}
+        mean_of = whole_column("within_bounds", share=None, of="limited_rows")
+        none = {"n": whole_column(share=None), "cost": mean_of}
         return with_whole(simple(), none, profile=False)
     columns = {
         "n": whole_column("nobody_beyond", "group_like_table"),
-        "cost": whole_column("nobody_beyond", "group_like_table", share=None, of="capped"),
+        "cost": whole_column("nobody_beyond", "group_like_table", share=None, of="limited_rows"),
     }
     return with_whole(simple(), columns)
 

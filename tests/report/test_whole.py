@@ -225,7 +225,9 @@ def test_groups_of_a_unit_are_not_rows():
 def test_a_whole_that_is_the_noise_has_no_column():
     found = with_whole(simple(), {"cost": whole_column("within_bounds", share=None)}, wider=1)
     assert "whole" not in wide_table(found, most=9).headings
-    assert whole_sentences(found)[0].startswith("cost: the whole assumes that all values lie")
+    assert whole_sentences(found) == [
+        "cost: nothing was left out if all values lie within the declared bounds."
+    ]
 
 
 def test_a_share_below_all_is_never_said_to_be_all():

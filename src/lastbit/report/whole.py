@@ -131,10 +131,14 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         yield f"about {near} %, at least {math.floor(low)} % of {what} counted."
     if one.of is not None:
         yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
-    for code in one.about:
-        yield f"the whole assumes that {_assumption(code, one.beyond, unit, groups=groups)}."
-    with_noise = [cell for cell in cells if cell["low"] is not None and cell["high"] is not None]
-    if any(None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise):
+    with_noise = [cell for cell in cells if None not in (cell["low"], cell["high"])]
+    unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
+    for code in () if all(unknown) else one.about:
+        rests = (
+            "the whole assumes that" if any(map(has_whole, cells)) else "nothing was left out if"
+        )
+        yield f"{rests} {_assumption(code, one.beyond, unit, groups=groups)}."
+    if any(unknown):
         profile = reading.record["whole"].get("groups" if groups else "profile")
         yield UNKNOWN if profile is None else _UNBOUNDED
 
