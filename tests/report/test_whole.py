@@ -129,7 +129,7 @@ def test_tables_have_a_column_for_the_whole_where_it_is_known():
     assert table.rows[0][3] == "970 to about 1,133"
     turned = long_table(found, most=9)
     assert turned.headings == ("region", "what", "value", "noise", "whole")
-    assert turned.rows[1][-1] == "" and turned.numbers == (2, 3, 4)
+    assert turned.rows[1][-1] == "unknown" and turned.numbers == (2, 3, 4)
     assert "cost: the whole is unknown: the profile does not bound" in whole_sentences(found)[-1]
 
 

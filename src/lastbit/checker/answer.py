@@ -244,7 +244,14 @@ def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
     asked, spent = plan["asked"]["delta"], ratio(plan["cost"]["delta"])
     if asked is not None and spent < ratio(asked):
         yield f"Of the delta = {plain(ratio(asked))} that was asked for, {plain(spent)} was spent."
-    if found is certificate or certificate["kind"] != "release":
+    if found is certificate:
+        return
+    for name in ("profile", "groups") if "whole" in found else ():
+        if found["whole"][name] is not None:
+            entry = found["whole"][name]["entry"]
+            where = "is on no ledger" if entry is None else f"should be entry {entry} of the ledger"
+            yield f"Whole intervals follow from a profile that {where}, which was not looked at."
+    if certificate["kind"] != "release":
         return
     yield from remarks_on_shown(question, found.get("before", found["rows"]))
     try:

@@ -31,7 +31,14 @@ from lastbit.report.plan import (
     title_of,
     unit_word,
 )
-from lastbit.report.whole import NOISE, WHOLE, band_words, shown_columns, whole_sentences
+from lastbit.report.whole import (
+    NOISE,
+    WHOLE,
+    band_words,
+    plain_whole,
+    shown_columns,
+    whole_sentences,
+)
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -82,13 +89,14 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
     bars = all(column["function"] == "histogram" for column, _ in columns)
     counts = [cell["value"] for row in record["rows"] for cell in row["cells"]] if bars else []
     longest = float(max([0, *counts]))
-    rows = []
+    rows, some = [], any(cell.whole for _, cells in columns for cell in cells)
     for place, row in enumerate(record["rows"][:most]):
         group = [key_words(key, _LONGEST_KEY) for key in row["keys"]]
         for (column, cells), cell in zip(columns, row["cells"], strict=True):
             one = cells[place]
             bar = "█" * max(round(_BAR * float(cell["value"]) / longest), 0) if longest else ""
-            rows.append((*group, _name(column), one.value, one.noise, one.whole, bar))
+            whole = one.whole or (plain_whole(cell) if some else "")
+            rows.append((*group, _name(column), one.value, one.noise, whole, bar))
     left_out = max(len(record["rows"]) - most, 0)
     headings = (*keys, "what", "value", NOISE, WHOLE, "")
     return answer_table(headings, rows, words=len(keys) + 1, left_out=left_out)

@@ -76,6 +76,11 @@ def has_whole(cell: Record) -> bool:
     return None not in ends and ends != (cell["low"], cell["high"])
 
 
+def plain_whole(cell: Record) -> str:
+    """What stands for a whole interval beside others, where a number has none of its own."""
+    return "unknown" if None in (cell["whole_low"], cell["whole_high"]) else "as noise"
+
+
 def band_words(record: Record) -> list[str]:
     """How charts show the two intervals, where there are two."""
     known = any(has_whole(cell) for row in record["rows"] for cell in row["cells"])
