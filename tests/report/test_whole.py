@@ -71,8 +71,7 @@ SCREENS: list[Callable[[dict[str, Any]], str]] = [
         ({"whole_low": 18366, "whole_high": 20310}, False, "18,366 to 20,310"),
         ({"whole_low": 17000, "whole_high": 20310}, True, "about 17,000 to 20,310"),
         ({"whole_low": 17000, "whole_high": 18518}, True, "about 17,000 to 18,518"),
-        ({"whole_low": 18366, "whole_high": None}, True, "18,366 or more"),
-        ({"whole_low": None, "whole_high": 20310}, True, "about 20,310 or less"),
+        ({"whole_low": 18366, "whole_high": None}, True, ""),
         ({"whole_low": 18366.04, "whole_high": 18367.125}, False, "18,366.04 to 18,367.13"),
     ],
 )

@@ -149,8 +149,7 @@ def _page(
             (printable(one.column, 30), one.line.removeprefix("bounds = "), str(one.share))
             for one in bounds
         ]
-        parts.append(Columns(("column", "bounds", "values within"), listed))
-        parts += [] if rows is not None else ["Ranges in brackets hold in 95 % of releases."]
+        parts.append(Columns(("column", "bounds", "values within, in 95 % of releases"), listed))
     facts = [(_heading(section), line) for section, line in lines.items()]
     numbers = [str(a.record["entry"]["sequence"]) for a in answers if a.record.get("entry")]
     facts += [("ledger", f"entry {', '.join(numbers)}")] if numbers else []

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from lastbit.exact import fixed
 from lastbit.report.page import printable
@@ -73,25 +73,16 @@ def _whole_words(cell: Record, *, about: bool) -> str:
 
     >>> ends = {"low": 18366, "high": 18518, "whole_low": 18366, "whole_high": 20310}
     >>> _whole_words(ends, about=True), _whole_words({**ends, "whole_high": None}, about=True)
-    ('18,366 to about 20,310', '18,366 or more')
+    ('18,366 to about 20,310', '')
     """
     low, high = cell.get("whole_low"), cell.get("whole_high")
-    if low is None and high is None:
+    if low is None or high is None:
         return ""
-    known = [cell["low"] if low is None else low, cell["high"] if high is None else high]
-    places = 3 if None in known else _places(None, *known)
-
-    def words(end: str, side: Literal["down", "up"]) -> str:
-        number = fixed(Fraction(cell[f"whole_{end}"]), places, side)
-        return f"about {number}" if about and cell[f"whole_{end}"] != cell[end] else number
-
-    if low is None:
-        return f"{words('high', 'up')} or less"
-    lower = words("low", "down")
-    if high is None:
-        return f"{lower} or more"
-    upper = words("high", "up")
-    return f"{lower} to {upper.removeprefix('about ') if lower.startswith('about') else upper}"
+    places = _places(None, low, high)
+    lower, upper = fixed(Fraction(low), places, "down"), fixed(Fraction(high), places, "up")
+    if about and low != cell["low"]:
+        return f"about {lower} to {upper}"
+    return f"{lower} to about {upper}" if about and high != cell["high"] else f"{lower} to {upper}"
 
 
 def key_words(key: Record, most: int = 200) -> str:

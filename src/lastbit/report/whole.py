@@ -2,15 +2,8 @@
 
 The noise interval of a number holds the number without noise. The whole interval holds the true
 number of the table: it also covers what max_rows, max_groups and bounds left out. A record has the
-ends, shares of what counted, and codes; the sentences are made here, once for every screen.
-
-| in the record | said |
-|---|---|
-| `whole_low`, `whole_high` of a cell | the whole interval; "about" if by an assumption |
-| no end that limits move is known | once: what would buy it |
-| `share` of a column | which share of the rows counted, and at least how much |
-| `about` of a column | each assumption, in a sentence |
-| `of` of a column | what a mean or a quantile is of |
+ends, and of every column the share of rows that counted, codes of assumptions (`about`) and what a
+mean is of (`of`). The sentences are made here, once for every screen; what is unknown is said once.
 
 Checked  tests/report/test_whole.py
 """
@@ -19,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
@@ -90,7 +83,7 @@ def band_words(record: Record) -> list[str]:
 def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record, list[Shown]]]:
     """Every released column with its cells as text, those of the first `most` rows.
 
-    Where no cell of a column has a whole interval of its own, it is empty in all of them.
+    Where no cell of a column has a whole interval of its own, all are empty.
     """
     limited = limited_columns(record)
     columns = []
@@ -98,10 +91,16 @@ def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record,
         cells = [row["cells"][place] for row in record["rows"]]
         one = limited.get(_name(column))
         about = one is not None and bool(one.about)
-        shown = [shown_cell(cell, about=about) for cell in cells[:most]]
-        if not any(map(has_whole, cells)):
-            shown = [Shown(one.value, one.noise) for one in shown]
-        columns.append((column, shown))
+        shown, known = (
+            [shown_cell(cell, about=about) for cell in cells[:most]],
+            any(map(has_whole, cells)),
+        )
+        columns.append(
+            (
+                column,
+                [replace(cell, whole=(cell.whole or "unknown") if known else "") for cell in shown],
+            )
+        )
     return columns
 
 
