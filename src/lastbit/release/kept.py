@@ -17,6 +17,7 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -112,9 +113,15 @@ def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
 
 
 def _with_note(answer: Answer, words: str) -> Answer:
-    seen = answer.record if answer.shown is None else answer.shown
+    noted = with_notes(answer, [words])
     # "kept" tells the report that the share is known; it is on no record
-    return replace(answer, shown={**seen, "notes": [*seen["notes"], words], "kept": words})
+    return replace(noted, shown={**(noted.shown or {}), "kept": words})
+
+
+def with_notes(answer: Answer, words: Sequence[str]) -> Answer:
+    """The answer with further notes beside it, which are on no record."""
+    seen = answer.record if answer.shown is None else answer.shown
+    return replace(answer, shown={**seen, "notes": [*seen["notes"], *words]}) if words else answer
 
 
 def kept_of(answer: Answer, max_rows: int, *, whole: bool = False) -> Kept:

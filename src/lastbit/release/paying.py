@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -191,7 +191,7 @@ def reserved(
     """
     with books.connection():
         card, program = plan.card, program_of(plan, session, program)
-        data = _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
+        data = current_data(card, books, session)
         neighbours = neighbours_of(card)
         # later than the source, which opens no account if it is not there
         books.account(card.account_name, card.budget, neighbours)
@@ -349,7 +349,7 @@ def _paid_for(
         words = f"the card of {card.name} does not name {person} among its users"
         raise NotAllowed(f"{words}; let a steward add the name under [access]")
     steps.columns(plan)
-    program = _checked_first(plan) if _is_missing(ledger, card) else None
+    program = _checked_first(plan) if is_missing(ledger, card) else None
     books = opened_ledger(ledger, card, connections)
     with open_session(card, units_beside=None if books is None else books.path) as session:
         if books is None:
@@ -373,7 +373,29 @@ def _paid_for(
         return answered(plan, paid, books=books, who=label, session=session)
 
 
-def _is_missing(ledger: Any, card: DataCard) -> bool:
+def check_payable(
+    plans: Sequence[Plan], card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
+) -> None:
+    """Refuse, before the first of several charges, what budget or allowance do not allow in all."""
+    books = None if is_missing(ledger, card) else opened_ledger(ledger, card)
+    account = Account(name=card.account_name, budget=card.budget)
+    allowance = None
+    if books is not None:
+        known = (one for one in books.accounts() if one.name == card.account_name)
+        account = next(known, account)
+        if books.principals():
+            allowance = next(iter(books.allowances(account.name, books.user)), None)
+    for plan in plans:
+        account = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+        allowance = None if allowance is None else allowance.charged(plan.cost)
+
+
+def current_data(card: DataCard, books: Ledger, session: Session | None = None) -> str:
+    """The fingerprint by which the ledger knows the data: as accepted, or else as they are."""
+    return _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
+
+
+def is_missing(ledger: Any, card: DataCard) -> bool:
     """Whether the ledger is a file that is not there yet."""
     place = card.ledger if ledger is None else ledger
     if not isinstance(place, str | os.PathLike) or is_address(place):
@@ -413,7 +435,7 @@ def unrecorded(
 
 def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
     """Let the data be asked about as they are now; a steward's decision, which is recorded."""
-    if _is_missing(None, card):
+    if is_missing(None, card):
         sealed(partial(fingerprint, card), words=_UNREAD)
     books = opened_ledger(None, card)
     if books is None:

@@ -11,11 +11,20 @@ from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.kept import check_kept, with_kept
+from lastbit.release.choosing import buy_profile, prepare_plan, prepare_release
+from lastbit.release.kept import check_kept, with_kept, with_notes
 from lastbit.release.marginals import MarginalsQuestion
+from lastbit.release.profile import (
+    Profile,
+    ProfileQuestion,
+    groups_question,
+    quoted_name,
+    rows_question,
+    values_question,
+)
 from lastbit.release.question import Question, texts_by_name
 from lastbit.release.release import released
-from lastbit.release.within import Within, explanation_within, planned_within
+from lastbit.release.within import Within, explanation_of
 from lastbit.tables import Plan, PrivateTable, SelectedRows, all_of, marginals_query
 
 
@@ -82,9 +91,76 @@ class Table(Question):
         )
         return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
 
-    def plan(self, *, within: Within | None = None, **price: Any) -> Plan:
-        """The mechanisms and the price, by what `explain` takes; nothing is read."""
-        return planned_within(self.query, self.card, within, **price)
+    def profile(
+        self,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        columns: Iterable[str] = (),
+        keys: Iterable[Iterable[str]] = (),
+        ledger: str | Path | Ledger | None = None,
+        who: str | None = None,
+        fresh: bool = False,
+    ) -> Profile:
+        """How many rows and groups units have, and how large values are; by it limits are chosen.
+
+        `columns` are those whose values are looked at, `keys` lists of keys to group by:
+        [["region"], ["region", "year"]]. The price is shared out equally among the histograms,
+        each a recorded answer. What the ledger has of these data is free, unless `fresh`.
+
+        >>> import duckdb
+        >>> import lastbit as lb
+        >>> rows = duckdb.sql("SELECT range // 5 AS patient FROM range(50_000)")
+        >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.limit
+        6
+        """
+        return buy_profile(
+            self.profile_questions(columns, keys),
+            self.card,
+            {"epsilon": epsilon, "rho": rho},
+            ledger=ledger,
+            who=who,
+            fresh=fresh,
+        )
+
+    def profile_questions(
+        self, columns: Iterable[str] = (), keys: Iterable[Iterable[str]] = ()
+    ) -> list[ProfileQuestion]:
+        """The histograms that `profile` asks for."""
+        if not self.is_new:
+            problem, remedy = "is asked something already", "call profile on the table itself"
+            raise InvalidParameter("table", problem=problem, remedy=remedy)
+        questions = [] if self.card.unit is None else [rows_question(self.card)]
+        for listed in _lists(keys, "keys"):
+            texts = _texts(listed, "keys")
+            grouped = self.group_by(*texts)
+            if self.card.unit is None or not texts:
+                problem = "has no meaning where each row is a unit" if texts else "are none"
+                raise InvalidParameter("keys", problem=problem, remedy="leave it out")
+            found = tuple(key.expression for key in grouped.keys)
+            questions.append(groups_question(grouped.card, found))
+        for column in _texts(columns, "columns"):
+            asked = self._with_number_types(quoted_name(column), aggregated=True)
+            questions.append(values_question(asked.card, column))
+        digests = {one.query.digest for one in questions}
+        if not questions or len(digests) < len(questions):
+            problem = "has nothing to count" if not questions else "has one histogram twice"
+            raise InvalidParameter("profile", problem=problem, remedy="name each column once")
+        return questions
+
+    def plan(
+        self,
+        *,
+        within: Within | None = None,
+        ledger: str | Path | Ledger | None = None,
+        profile: Profile | None = None,
+        **price: Any,
+    ) -> Plan:
+        """The mechanisms and the price, by what `explain` takes; nothing is read.
+
+        Where limits are left out it is by a profile on record, or else by guesses that it states.
+        """
+        return prepare_plan(self, _price(**price), within, ledger=ledger, profile=profile).plan
 
     def explain(
         self,
@@ -94,6 +170,8 @@ class Table(Question):
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
         within: Within | None = None,
+        ledger: str | Path | Ledger | None = None,
+        profile: Profile | None = None,
     ) -> str:
         """What the answer would cost, how it would be made and how far off; nothing is read.
 
@@ -101,7 +179,8 @@ class Table(Question):
         stands what other prices buy.
         """
         price = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
-        return explanation_within(self.query, self.card, within, price)
+        ready = prepare_plan(self, price, within, ledger=ledger, profile=profile)
+        return explanation_of(ready.plan, ready.question.card, price)
 
     def release(
         self,
@@ -116,6 +195,7 @@ class Table(Question):
         fresh: bool = False,
         consistent: bool = False,
         kept: bool | Number = False,
+        profile: Profile | None = None,
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
@@ -123,25 +203,51 @@ class Table(Question):
         by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
+        Limits that are left out (max_rows, max_groups, bounds) are chosen by a profile: one that is
+        handed over, or on record, or bought now for a twentieth of the price, which is its own
+        recorded answer.
         `kept` buys, as a second recorded answer, the share of rows that max_rows lets count: at
         this price besides, or with True at a twentieth of the price. It stands in the notes and in
         `answer.kept`; where the ledger has it already it does so unasked, at no charge.
         """
-        query = self.query
-        check_kept(kept, query, self.card)
+        check_kept(kept, self.draft.query, self.card)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
-        plan = planned_within(query, self.card, within, **asked)
+        ready = prepare_release(
+            self, asked, within, ledger=ledger, who=who, fresh=fresh, profile=profile
+        )
+        query, card = ready.plan.query, ready.question.card
         answer = released(
             query,
-            self.card,
-            plan,
+            card,
+            ready.plan,
             ledger=ledger,
             who=who,
             sql=self.sql_text,
             fresh=fresh,
             consistent=consistent,
         )
-        return with_kept(answer, query, self.card, kept=kept, ledger=ledger, who=who)
+        shared = with_kept(answer, query, card, kept=kept, ledger=ledger, who=who)
+        return with_notes(shared, ready.notes)
+
+
+def _price(
+    *, epsilon: Any = None, delta: Any = None, rho: Any = None, weights: Any = None
+) -> dict[str, Any]:
+    return {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+
+
+def _lists(given: Any, name: str) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        remedy = 'pass [["region"], ["region", "year"]]' if name == "keys" else 'pass ["cost"]'
+        raise WrongType(name, problem="are not a list", remedy=remedy)
+    return list(given)
+
+
+def _texts(given: Any, name: str) -> list[str]:
+    listed = _lists(given, name)
+    if not all(isinstance(one, str) for one in listed):
+        raise WrongType(name, problem="are not names", remedy='pass, say, ["cost"]')
+    return listed
 
 
 def as_private(other: Table) -> PrivateTable:

@@ -26,7 +26,7 @@ Checked  tests/release/test_profile.py
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -116,6 +116,12 @@ class ProfileQuestion:
     column: str | None = None
     whole_table: bool = True
 
+    def is_in(self, profile: Profile) -> bool:
+        """Whether a profile has this histogram."""
+        if self.column is not None:
+            return self.column in profile.values
+        return profile.rows is not None if self.keys is None else self.keys in profile.groups
+
     def profile(self, answer: Answer) -> Profile:
         """What an answer to it says."""
         if self.column is not None:
@@ -185,7 +191,8 @@ def _declared_key_test(key: GroupKey) -> Expression | None:
 def each_unit_once(card: DataCard) -> DataCard:
     """The card by which all rows of a unit count for one row together."""
     groups = None if card.unit is None else 1
-    return replace(card, max_rows=1, max_groups=groups, max_groups_assumed=False)
+    once: dict[str, Any] = {"max_rows": 1, "max_groups": groups, "max_rows_open": False}
+    return replace(card, **once, max_groups_assumed=False)
 
 
 def value_edges(kind: str) -> tuple[Fraction, ...]:
@@ -203,13 +210,13 @@ def value_edges(kind: str) -> tuple[Fraction, ...]:
 
 def rows_question(card: DataCard, query: Query | None = None) -> ProfileQuestion:
     """Rows per unit: of the table, or of what a question looks at."""
-    whole = query is None
-    return ProfileQuestion(query=rows_query(query, card), card=card, whole_table=whole)
+    once, whole = each_unit_once(card), query is None
+    return ProfileQuestion(query=rows_query(query, card), card=once, whole_table=whole)
 
 
 def groups_question(card: DataCard, keys: Keys) -> ProfileQuestion:
     """Groups per unit."""
-    return ProfileQuestion(query=groups_query(keys, card), card=card, keys=keys)
+    return ProfileQuestion(query=groups_query(keys, card), card=each_unit_once(card), keys=keys)
 
 
 def values_question(card: DataCard, column: str) -> ProfileQuestion:
@@ -220,13 +227,14 @@ def values_question(card: DataCard, column: str) -> ProfileQuestion:
         raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy="name a number")
     once = each_unit_once(card)
     counted = aggregate_of(
-        "values", histogram(_quoted(declared.name), value_edges(declared.type)), rows_of(once)
+        "values", histogram(quoted_name(declared.name), value_edges(declared.type)), rows_of(once)
     )
     query = Query(table=card.name, aggregates=(counted,))
     return ProfileQuestion(query=query, card=once, column=declared.name.lower())
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """A column's name as SQL has it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -237,21 +245,32 @@ def recorded_profile(
     questions: Iterable[ProfileQuestion], card: DataCard, *, books: Ledger, data: str
 ) -> Profile | None:
     """What of these histograms the ledger has of these data; None: nothing. No charge."""
-    answers = recorded_answers(list(questions), card, books=books, data=data)
-    found: Profile | None = None
-    for question, answer in answers:
-        more = question.profile(answer)
-        found = more if found is None else found.with_more(more)
-    return found
+    return next(iter(recorded_profiles(list(questions), card, books=books, data=data)), None)
 
 
-def recorded_answers(
+def recorded_profiles(
     questions: Sequence[ProfileQuestion], card: DataCard, *, books: Ledger, data: str
-) -> list[tuple[ProfileQuestion, Answer]]:
-    """The best recorded answer to each of these questions that has one, in their order."""
+) -> list[Profile]:
+    """The same, the one with the least noise first: several where histograms were bought again."""
+    answers = _recorded_answers(questions, card, books=books, data=data)
+    profiles = []
+    for place in range(max(map(len, answers.values()), default=0)):
+        profile = Profile()
+        for question in questions:
+            known = answers[question.query.digest]
+            if known:
+                profile = profile.with_more(question.profile(known[min(place, len(known) - 1)]))
+        profiles.append(profile)
+    return profiles
+
+
+def _recorded_answers(
+    questions: Sequence[ProfileQuestion], card: DataCard, *, books: Ledger, data: str
+) -> dict[str, list[Answer]]:
+    """All recorded answers to each of these questions, by its digest, the least noise first."""
     wanted = {question.query.digest: question for question in questions}
-    asked: dict[Hashable, ProfileQuestion] = {}
-    best: dict[str, tuple[float, Answer]] = {}
+    asked: dict[str | None, ProfileQuestion] = {}
+    found: dict[str, list[Answer]] = {digest: [] for digest in wanted}
     spared = spared_by(card, books.path)
     for entry in books.entries(card.account_name):  # one pass, and no answers are read
         if entry.query in wanted:
@@ -262,11 +281,10 @@ def recorded_answers(
         record = _record_of(entry, question, books=books, data=data)
         if record is None:
             continue
-        spread, digest = noise_of(record["plan"]).spread, question.query.digest
-        if digest not in best or spread < best[digest][0]:
-            best[digest] = spread, Answer(record, spared, charged=False)
-    pairs = ((question, best.get(question.query.digest)) for question in questions)
-    return [(question, one[1]) for question, one in pairs if one is not None]
+        found[question.query.digest].append(Answer(record, spared, charged=False))
+    for answers in found.values():
+        answers.sort(key=lambda answer: noise_of(answer.record["plan"]).spread)  # stable
+    return found
 
 
 def _record_of(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self, cast, get_args
 
 from lastbit.errors import InvalidParameter, QueryRefused
@@ -48,6 +49,8 @@ from lastbit.tables import (
     with_column,
 )
 
+NUMBERS = ("integer", "number")
+STAND_IN = (Fraction(0), Fraction(1))
 _OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 
 
@@ -252,7 +255,7 @@ class Question:
         for text in texts:
             after = after._with_number_types(text, aggregated=True)
         with after._type_remedies(" ".join(text for text in texts if isinstance(text, str))):
-            columns_asked(every, after.rows)  # refuses early
+            replace(after, keys=(), asked=tuple(every), filters=(), order=()).draft  # noqa: B018  refuses early
         asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(after, asked=asked)
@@ -261,7 +264,7 @@ class Question:
         """Only the released rows for which the condition is true."""
         self._check_open("having")
         after = replace(self, filters=(*self.filters, condition))
-        after.query  # noqa: B018  refuses early
+        after.draft  # noqa: B018  refuses early
         return after
 
     def order_by(self, *names: str, descending: bool = False) -> Self:
@@ -271,7 +274,7 @@ class Question:
         if not all(isinstance(name, str) for name in names) or not isinstance(descending, bool):
             raise QueryRefused("order_by", problem="is given no names", remedy="name columns")
         after = replace(self, order=(*self.order, *more))
-        after.query  # noqa: B018  refuses early
+        after.draft  # noqa: B018  refuses early
         return after
 
     def limit(self, most: int) -> Self:
@@ -289,7 +292,7 @@ class Question:
         rows, left = rows_of(_with_numeric(self.rows, numbers).card), self.untyped - numbers
         after = replace(self, rows=rows, untyped=left, sql_text=text)
         with after._type_remedies(text):
-            after.query  # noqa: B018  refuses early
+            after.draft  # noqa: B018  refuses early
         return after
 
     @property
@@ -297,6 +300,43 @@ class Question:
         """The question as a value."""
         query = self._steps_query() if self.sql_text is None else parsed(self.sql_text, self.card)
         return query if self.intervals else query.without_intervals()
+
+    @property
+    def draft(self) -> Self:
+        """The question with stand-ins for bounds that are left out; itself where none are.
+
+        Refused is what could not be asked with bounds either, and what no profile has bounds for:
+        columns of a sub-query.
+        """
+        try:
+            self.query  # noqa: B018
+            return self
+        except QueryRefused as error:
+            missing = error
+        columns = self.card.columns.values()
+        without = [one.name for one in columns if one.bounds is None and one.type in NUMBERS]
+        stood_in = self.with_bounds(dict.fromkeys(without, STAND_IN))
+        try:
+            inner = stood_in.query.per_unit
+        except QueryRefused:
+            raise missing from None
+        if inner is not None:
+            raise missing
+        return stood_in
+
+    def with_bounds(self, bounds: Mapping[str, tuple[Fraction, Fraction]]) -> Self:
+        """The same question, these columns having these bounds where they are aggregated."""
+        columns = {
+            name: replace(one, bounds=bounds[one.name], bounds_chosen=True)
+            if one.name in bounds
+            else one
+            for name, one in self.card.columns.items()
+        }
+        return self.by_card(replace(self.card, columns=columns))
+
+    def by_card(self, card: DataCard) -> Self:
+        """The same question by another card of the table."""
+        return replace(self, rows=replace(self.rows, base=card))
 
     def _steps_query(self) -> Query:
         if not self.asked:

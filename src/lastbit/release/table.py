@@ -317,10 +317,6 @@ def table(
         problem = "is not declared: which column names the privacy unit?"
         remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
         raise InvalidParameter("unit", problem=problem, remedy=remedy)
-    if unit is not None and max_rows is None:
-        raise InvalidParameter(
-            "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
-        )
     relations = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
     related = relations[0]
     if not isinstance(related, Neighbours):
@@ -349,8 +345,9 @@ def table(
         source=place,
         unit=unit,
         max_rows=rows,
-        max_groups=rows if unit is not None and groups is None else groups,
-        max_groups_assumed=unit is not None and groups is None,
+        max_groups=max_rows if unit is not None and groups is None else groups,
+        max_groups_assumed=unit is not None and groups is None and max_rows is not None,
+        max_rows_open=unit is not None and max_rows is None,
         columns=described,
         neighbours=related,
         budget=budget,

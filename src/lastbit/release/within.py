@@ -138,8 +138,13 @@ def explanation_within(
     query: Query, card: DataCard, within: Within | None, price: Mapping[str, Any]
 ) -> str:
     """The plan of `planned_within` in words, with what other prices buy."""
-    text = planned_within(query, card, within, **price).explain()
-    rows = price_rows(query, card, delta=price["delta"], weights=price["weights"])
+    return explanation_of(planned_within(query, card, within, **price), card, price)
+
+
+def explanation_of(plan: Plan, card: DataCard, price: Mapping[str, Any]) -> str:
+    """A plan in words, with what other prices buy."""
+    text = plan.explain()
+    rows = price_rows(plan.query, card, delta=price["delta"], weights=price["weights"])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

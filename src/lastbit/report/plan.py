@@ -151,7 +151,8 @@ class PlanFacts:
 def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
     """The words for a plan that was just made."""
     facts = plan_facts(plan.written, plan.query, plan.guarantee)
-    return replace(facts, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
+    limits = (*facts.limits, *(plan.chosen if isinstance(plan, Plan) else ()))
+    return replace(facts, limits=limits, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
 
 
 def plan_facts(

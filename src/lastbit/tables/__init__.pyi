@@ -80,6 +80,7 @@ from lastbit.tables.plan.cost import (
     rounded_up as rounded_up,
 )
 from lastbit.tables.plan.declared_prices import (
+    admitted as admitted,
     check_admitted as check_admitted,
     check_budget as check_budget,
     suggested as suggested,
@@ -106,6 +107,7 @@ from lastbit.tables.plan.parts import (
     TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
+from lastbit.tables.plan.price import asked_price as asked_price
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
     sensitivity_of as sensitivity_of,

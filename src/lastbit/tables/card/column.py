@@ -47,6 +47,8 @@ class Column:
     step: Fraction | None
     keys: tuple[Value, ...] | None
     nullable: bool
+    bounds_chosen: bool
+    """Whether bounds come from a profile, for aggregates alone: no list of keys follows."""
 
     def __init__(
         self,
@@ -57,12 +59,14 @@ class Column:
         step: Number | None = None,
         keys: Iterable[Value] | None = None,
         nullable: bool = True,
+        bounds_chosen: bool = False,
     ) -> None:
         fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
         if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
             problem, remedy = "are not a list", 'write ["north", "south"]'
             raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
         fields |= {"keys": None if keys is None else tuple(keys), "nullable": nullable}
+        fields |= {"bounds_chosen": bounds_chosen}
         for field_name, value in fields.items():
             object.__setattr__(self, field_name, value)
         self._check()

@@ -148,6 +148,8 @@ class DataCard:
     max_groups: int | None = None
     max_groups_assumed: bool = False
     """Whether max_groups was not declared: then undeclared keys are looked for with fewer."""
+    max_rows_open: bool = False
+    """Whether max_rows was not declared: a profile chooses it before anything is planned."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None

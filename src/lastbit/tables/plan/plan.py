@@ -80,6 +80,8 @@ class Plan:
     composition: Composition
     conversion: AnyConversion | None
     cost: Cost
+    chosen: tuple[str, ...] = ()
+    """What a profile has chosen, or will, in sentences: of limits that nobody has declared."""
 
     @property
     def partition_selection(self) -> Selection | None:
@@ -165,6 +167,7 @@ def planned(
     >>> plan.cost.epsilon, plan.guarantee
     (Fraction(1, 2), 'epsilon = 0.5 differential privacy for one row more or less')
     """
+    check_declared(card)
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     joined = [card.private[join.table] for join in query.all_joins if join.table in card.private]
@@ -210,6 +213,14 @@ def planned(
         problem = "pays for Gaussian noise alone in this account, and ranks are found without it"
         raise refused("rho", problem, "pass {epsilon}", epsilon="")
     return plan
+
+
+def check_declared(card: DataCard) -> None:
+    """Refuse a card whose max_rows is still to be chosen: nothing is guessed."""
+    if card.max_rows_open:
+        problem = "is left out, and no profile of the table has chosen it"
+        remedy = "declare it, or buy a profile: lastbit card profile, or table.profile(epsilon=...)"
+        raise refused("max_rows", problem, remedy)
 
 
 def _check(

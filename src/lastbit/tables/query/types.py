@@ -449,7 +449,7 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return (False, True)
             if column is None or column.keys is not None:
                 return None if column is None else column.keys
-            if column.type == "integer" and column.bounds is not None:
+            if column.type == "integer" and column.bounds is not None and not column.bounds_chosen:
                 return _whole_numbers(*column.bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):

@@ -1,0 +1,329 @@
+"""Limits that nobody has declared, chosen from a profile: max_rows, max_groups, bounds.
+
+Law      of the public candidates those are taken for which the error of this question at this price
+         is least: noise, by the plan that it would have, and bias, by the profile. The error of a
+         column is relative to its size. With max_rows = M it is
+             h G/T + (T - T_M)/T                           of a count,
+             h G/T size(b)/typ + (T - T_M)/T + c(b)/typ    of a sum or mean within bounds b,
+         where T rows are there, T_M of them count, in G groups; h is the ± of a count, or of a sum
+         of values from 0 to 1; typ is the mean of abs(values), c(b) the mean distance of values
+         from b. The sum of it over the columns is made least. With max_groups = g a count of units
+         has the error h G/P + (P - P_g)/P: P pairs of units and groups are there, P_g count
+Theorem  what is chosen is a function of the profile, the question, the card and the price: it is
+         post-processing of released answers, and costs nothing. Whatever is chosen, the answer is
+         as private as its price says: weights, choices and clamps hold for any limit
+Differs  T, P and the values are estimates by the profile's counts, so the limits are good ones and
+         not the best. Where a profile is of the whole table and a question looks at a part of it,
+         units have no more rows there: noise is larger than it need be, and bias smaller
+Checked  tests/release/test_limits.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from lastbit.errors import QueryRefused
+from lastbit.exact import exact_text
+from lastbit.release.intervals import errors_of
+from lastbit.release.profile import (
+    Keys,
+    Profile,
+    ProfileQuestion,
+    Values,
+    groups_question,
+    rows_question,
+    values_question,
+)
+from lastbit.release.question import NUMBERS, STAND_IN, Question
+from lastbit.release.rows_per_unit import CANDIDATES, RowsPerUnit
+from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
+
+Bounds = tuple[Fraction, Fraction]
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
+_SUMMED = ("sum", "mean", "variance", "std")
+_SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
+_LARGEST = Fraction(2) ** 40
+_NEAR = 4
+_GUESS = 10
+
+
+# ---------------------------------------------------------------- what is left out
+
+
+def open_columns(question: Question) -> tuple[str, ...]:
+    """The columns whose bounds the question needs, and nobody has declared."""
+    draft = question.draft
+    if draft is question:
+        return ()
+    parts = (part.expression for part in draft.query.aggregates if part.expression is not None)
+    named = {one.name for part in parts for one in columns_in(part) if one.table is None}
+    columns = [question.card.column(name) for name in sorted(named)]
+    without = [one.name for one in columns if one.bounds is None and one.type in NUMBERS]
+    return tuple(name for name in without if _is_needed(question, name, without))
+
+
+def _is_needed(question: Question, column: str, without: Sequence[str]) -> bool:
+    others = {name: STAND_IN for name in without if name != column}
+    try:
+        question.with_bounds(others).query  # noqa: B018
+    except QueryRefused:
+        return True
+    return False
+
+
+def open_questions(question: Question) -> tuple[ProfileQuestion, ...]:
+    """The histograms from which the limits of this question are chosen; none: all is declared."""
+    card, query = question.card, question.draft.query
+    wanted: list[ProfileQuestion] = []
+    if card.max_rows_open:
+        # rows that meet in a join are no rows of the table: the question has its own histogram
+        wanted.append(rows_question(card, query if query.joins else None))
+    keys = _keys_to_count(query, card)
+    if keys is not None:
+        wanted.append(groups_question(card, keys))
+    return (*wanted, *(values_question(card, column) for column in open_columns(question)))
+
+
+def _keys_to_count(query: Query, card: DataCard) -> Keys | None:
+    """The keys by which units are counted, where max_groups is left out."""
+    by_unit = any(part.function == "count_units" for part in query.aggregates)
+    if card.unit is None or not by_unit or not query.keys or query.joins or query.per_unit:
+        return None
+    if card.max_groups is not None or not (card.max_rows_open or query.groups is None):
+        return None
+    return tuple(key.expression for key in query.keys)
+
+
+# ---------------------------------------------------------------- choosing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """One max_rows with the bounds that are best beside it, and the error of both."""
+
+    error: float
+    max_rows: int
+    bounds: Mapping[str, Bounds]
+
+
+def with_limits(
+    question: AnyQuestion, profile: Profile, price: Mapping[str, Any]
+) -> tuple[AnyQuestion, tuple[str, ...]]:
+    """The question with all limits, those that were left out chosen by a profile; and its words."""
+    columns, card = open_columns(question), question.card
+    groups = _best_groups(question, profile, price)
+    choices = [
+        _choice(question, profile, price, columns, most, groups)
+        for most in _candidates(profile.rows, card)
+    ]
+    best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
+    chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
+    return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
+
+
+def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
+    """The question with stated guesses for limits that were left out, before there is a profile."""
+    steps = {name: question.card.column(name).step or 1 for name in open_columns(question)}
+    bounds = {name: (Fraction(0), 100 * max(step, Fraction(1))) for name, step in steps.items()}
+    guessed = _with_numbers(question, _GUESS, _GUESS).with_bounds(bounds)
+    return guessed, tuple(_words(question.card, guessed.card, bounds, "a guess, for the errors"))
+
+
+def _with_numbers(question: AnyQuestion, most: int, groups: int | None) -> AnyQuestion:
+    """The question by its card with these limits in place of those that were left out."""
+    card, query = question.card, question.draft.query
+    if card.unit is None:
+        return question
+    needs_groups = _keys_to_count(query, card) is not None
+    if card.max_rows_open:
+        assumed = card.max_groups is None and not needs_groups and query.groups is None
+        own = groups if needs_groups else most if assumed else card.max_groups
+        numbers: dict[str, Any] = {"max_rows": most, "max_rows_open": False, "max_groups": own}
+        return question.by_card(replace(card, **numbers, max_groups_assumed=assumed))
+    return question.by_card(replace(card, max_groups=groups)) if needs_groups else question
+
+
+def _words(
+    open_card: DataCard, card: DataCard, bounds: Mapping[str, Bounds], how: str
+) -> Iterator[str]:
+    unit = unit_name(card.unit or "row")
+    if open_card.max_rows_open:
+        rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
+        yield f"Each {unit} counts for at most {rows}: {how}."
+    if card.max_groups != open_card.max_groups and not card.max_groups_assumed:
+        groups = "1 group" if card.max_groups == 1 else f"{card.max_groups:,} groups"
+        yield f"Each {unit} is counted in at most {groups}: {how}."
+    for column, (low, high) in bounds.items():
+        ends = f"{exact_text(low)} to {exact_text(high)}"
+        yield f"Values of {unit_name(column)} count as {ends}, the nearer end beyond: {how}."
+
+
+def _candidates(rows: RowsPerUnit | None, card: DataCard) -> list[int]:
+    if not card.max_rows_open:
+        return [card.max_rows]
+    if rows is None:
+        return [1]
+    # and the one that loses nothing below the limit
+    return sorted({*(most for most in CANDIDATES if most < rows.limit), max(rows.limit - 1, 1)})
+
+
+def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any]) -> int | None:
+    """The max_groups for which counts of units are least off; None: all groups."""
+    query, card = question.draft.query, question.card
+    keys = _keys_to_count(query, card)
+    if keys is None:
+        return card.max_groups
+    counts = profile.groups.get(keys) or profile.rows
+    if counts is None:
+        return _GUESS
+    known, pairs = query.groups, max(counts.rows(), 1.0)
+    own: list[int | None] = list(_candidates(counts, replace(card, max_rows_open=True)))
+    if known is not None:
+        own = [*(most for most in own if most is not None and most < known), None]
+    units = [part.name for part in query.aggregates if part.function == "count_units"]
+    errors = []
+    for most in own:
+        halves = _halves(question.draft, price, card.max_rows, most)
+        lost = 0.0 if most is None else pairs - counts.rows(most)
+        off = sum(float(halves[name]) for name in units) / len(units)
+        errors.append(off * (known or _SOME_GROUPS) + lost)
+    return own[errors.index(min(errors))]
+
+
+def _choice(
+    question: Question,
+    profile: Profile,
+    price: Mapping[str, Any],
+    columns: Sequence[str],
+    most: int,
+    groups: int | None,
+) -> _Choice:
+    draft = question.draft
+    halves = _halves(draft, price, most, groups)
+    query = _with_numbers(draft, most, groups).query
+    total = _rows_there(profile, columns, question.card)
+    lost = 0.0 if profile.rows is None else total - profile.rows.rows(most)
+    each = (query.groups or _SOME_GROUPS) / total
+    bounds: dict[str, Bounds] = {}
+    ratios: dict[str, float] = {}
+    error = 0.0
+    for column in columns:
+        users = [part for part in query.aggregates if _reads(part, column)]
+        off = sum(float(halves[part.name]) * each for part in users if part.function in _SUMMED)
+        centred = all(part.function != "sum" for part in users)
+        step, values = question.card.column(column).step, profile.values[column.lower()]
+        stretch = _best_bounds(values, off, centred=centred, step=step)
+        bounds[column], ratios[column] = stretch.bounds, stretch.size
+        error += stretch.clamped
+    for part in query.aggregates:
+        if part.function == "count_units":
+            continue
+        scale = 1.0
+        if part.function in _SUMMED and part.bounds is not None:
+            inside = [ratios[column] for column in columns if _reads(part, column)]
+            declared = float(max(map(abs, part.bounds))) / 2 or 1.0
+            scale = math.prod(inside) if inside else 1 / declared
+        error += float(halves[part.name]) * each * scale + lost / total
+    return _Choice(error=error, max_rows=most, bounds=bounds)
+
+
+def _reads(part: Aggregate, column: str) -> bool:
+    named = () if part.expression is None else columns_in(part.expression)
+    return any(one.table is None and one.name == column for one in named)
+
+
+def _rows_there(profile: Profile, columns: Sequence[str], card: DataCard) -> float:
+    """About how many rows there are."""
+    if profile.rows is not None:
+        return max(profile.rows.rows(), 1.0)
+    units = [sum(profile.values[column.lower()].counts) for column in columns]
+    return max(float(max(units, default=0)), float(card.rows or 0), 1.0)
+
+
+def _halves(
+    draft: Question, price: Mapping[str, Any], most: int, groups: int | None
+) -> Mapping[str, Fraction]:
+    """The ± of each column: of quantiles that of a count, of means that of the sum."""
+    question = _with_numbers(draft, most, groups)
+    parts = tuple(map(_as_sum_or_count, question.query.aggregates))
+    asked = replace(
+        question.query, aggregates=parts, derived=(), shown=None, having=None, order=(), limit=None
+    )
+    return errors_of(planned(asked, question.card, **price))
+
+
+def _as_sum_or_count(part: Aggregate) -> Aggregate:
+    if part.function in ("count", "count_units", "count_distinct", "sum"):
+        return part
+    if part.function in _SUMMED:
+        return replace(part, function="sum")
+    return Aggregate(
+        name=part.name, function="count", expression=part.expression, nullable=part.nullable
+    )
+
+
+# ---------------------------------------------------------------- bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stretch:
+    bounds: Bounds
+    size: float
+    """The greatest value within, relative to the mean one."""
+    clamped: float
+    """The mean distance of values from it, relative to the mean value."""
+
+
+def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
+    """The bounds for which noise, off times their size, and what is clamped are least together."""
+    edges, counts = values.edges, likely_values(values)
+    there = [place for place, count in enumerate(counts) if count]
+    ends = {_within(edge) for edge in edges[there[0] : there[-1] + 2]} | {Fraction(0)}
+    middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
+    weights = [counts[i] / sum(counts) for i in there]
+    typical = sum(w * abs(float(m)) for w, m in zip(weights, middles, strict=True)) or 1.0
+    stretches = []
+    rising, wide = sorted(ends), 2 * (step or Fraction(0))
+    if rising[-1] - rising[0] <= wide:
+        rising.append(rising[-1] + 2 * wide)
+    for low in rising:
+        for high in rising:
+            # what lies between 0 and a near end is lost in noise, bin by bin
+            if high - low <= wide or not low < high or 0 < low <= high / _NEAR:
+                continue
+            if low / _NEAR <= high < 0:
+                continue
+            far = [float(max(low - m, m - high, Fraction(0))) for m in middles]
+            clamped = sum(w * d for w, d in zip(weights, far, strict=True)) / typical
+            size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
+            stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
+    return min(stretches, key=lambda one: (one.clamped + off * one.size, one.size, one.bounds))
+
+
+def _within(edge: Fraction) -> Fraction:
+    return max(-_LARGEST, min(edge, _LARGEST))
+
+
+def likely_values(values: Values) -> list[int]:
+    """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
+
+    That is the stretch with the greatest sum of counts, less what one noise is above in a tenth of
+    releases for each bin: where there is noise alone, a short one.
+    """
+    price = values.noise.surpassed(1 / 10)
+    best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
+    for place, count in enumerate(values.counts):
+        if running <= 0:
+            running, start = 0.0, place
+        running += count - price
+        if running > best:
+            best, first, last = running, start, place
+    inside = [max(count, 0) for count in values.counts[first : last + 1]]
+    if not any(inside):
+        inside[0] = 1
+    after = len(values.counts) - last - 1
+    return [*[0] * first, *inside, *[0] * after]
