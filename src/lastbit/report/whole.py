@@ -91,16 +91,10 @@ def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record,
         cells = [row["cells"][place] for row in record["rows"]]
         one = limited.get(_name(column))
         about = one is not None and bool(one.about)
-        shown, known = (
-            [shown_cell(cell, about=about) for cell in cells[:most]],
-            any(map(has_whole, cells)),
-        )
-        columns.append(
-            (
-                column,
-                [replace(cell, whole=(cell.whole or "unknown") if known else "") for cell in shown],
-            )
-        )
+        known = any(map(has_whole, cells))
+        shown = [shown_cell(cell, about=about) for cell in cells[:most]]
+        shown = [replace(c, whole=(c.whole or "unknown") if known else "") for c in shown]
+        columns.append((column, shown))
     return columns
 
 
