@@ -69,7 +69,7 @@ _ISO = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 # what lines need beyond the look of all charts; style.css says the same of pages
 _LINES = Template(
     "svg polygon.band { fill-opacity: 0.16; stroke: none; }"
-    " svg rect.whole { fill: $bar; fill-opacity: 0.2; } svg polygon.whole { fill-opacity: 0.09; }"
+    " svg rect.whole { fill: $bar; fill-opacity: 0.2; } svg polygon.whole { fill-opacity: 0.13; }"
     " svg .trend { fill: none; stroke-width: 2; stroke-linejoin: round; }"
     " svg .tone0 { stroke: $bar; } svg .band.tone0, svg .spot.tone0 { fill: $bar; }"
     + "".join(

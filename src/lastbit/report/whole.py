@@ -77,7 +77,7 @@ def plain_whole(cell: Record) -> str:
 def band_words(record: Record) -> list[str]:
     """How charts show the two intervals, where there are two."""
     known = any(has_whole(cell) for row in record["rows"] for cell in row["cells"])
-    return ["Charts show the noise (±) dark, and the whole as a light band."] if known else []
+    return ["Charts show the noise (±) strong, and the whole as a faint band."] if known else []
 
 
 def shown_columns(record: Record, most: int | None = None) -> list[tuple[Record, list[Shown]]]:
