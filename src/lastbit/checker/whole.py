@@ -139,10 +139,7 @@ class _Derivation:
         if histogram is not None:
             group = self.parts[name].function == "count_units"
             most = self.plan["max_groups" if group else "max_rows"]
-            used = function != "quantile"
             far = histogram.at_most if beyond is None else beyond
-            if beyond is None and not used:
-                far = histogram.farthest
             require(far is not None, "nobody knows that nobody has more rows")
             histogram.check(most, far, said["share"], said["lost"], assumed=beyond is not None)
 
@@ -157,6 +154,10 @@ class _Derivation:
             said = {code for one in self._names(name) for code in self.said[one]["about"]}
             known = least is None and most is None
             require(known or said <= set(self.said[name]["about"]), "an assumption is not named")
+            limits = [self.said[one]["beyond"] for one in self._names(name)]
+            least_far = max((one for one in limits if one is not None), default=None)
+            far = self.said[name]["beyond"]
+            require(far is None or far == least_far, "the farthest unit is another")
         for end, other, sign in ((least, low, 1), (most, high, -1)):
             if end is not None:
                 require(other is not None and sign * end <= sign * other, "a whole interval is narrower")
@@ -183,7 +184,8 @@ class _Derivation:
         unknown = said["share"] is None
         share = Fraction(0) if unknown else Fraction(said["share"]["low"])
         lost = Fraction(0) if unknown else Fraction(said["lost"])
-        own = self.own and part.expression is None and part.function != "count_units"
+        some = part.expression is not None and part.nullable and part.function != "sum"
+        own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in about
         if part.function in ("count", "histogram", "count_units"):
             top = max(high, Fraction(0))
@@ -262,6 +264,8 @@ class _Histogram:
         self.variance = size / one**2 if kind == "variance" else 2 * (size / one) ** 2
         self.rounding = Fraction(1, 2) if one > 1 else Fraction(0)
         self.nearest = Fraction(3, 2 * one)
+        farther = [c for a, c in zip(_EDGES, counts, strict=True) if most is not None and a > most]
+        require(not any(map(self._is_clear, farther)), "a bin beyond at_most stands out of the noise")
 
     def bins(self, far: int) -> tuple[tuple[int, int], ...]:
         """The bins up to those that end with this number of rows."""

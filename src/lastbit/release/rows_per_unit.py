@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -249,7 +249,13 @@ class RowsPerUnit:
     @classmethod
     def of(cls, record: Mapping[str, Any], at_most: int | None = None) -> RowsPerUnit:
         """From the record of the answer to the question of `kept.py`."""
-        return cls(tuple(counts_of(record)), noise_of(record["plan"]), at_most)
+        return cls(tuple(counts_of(record)), noise_of(record["plan"])).capped(at_most)
+
+    def capped(self, at_most: int | None) -> RowsPerUnit:
+        """With what is publicly known, unless a bin beyond it stands out of the noise."""
+        least = _SURE * math.sqrt(self.noise.spread)
+        beyond = (c for a, c in zip(EDGES, self.counts, strict=False) if a > (at_most or a))
+        return replace(self, at_most=None if any(c > least for c in beyond) else at_most)
 
     @cached_property
     def bins(self) -> tuple[tuple[int, int], ...]:

@@ -96,8 +96,6 @@ def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | N
     query, card = plan.query, plan.card
     if data is None or not rows_in_play(plan) or query.per_unit is not None:
         return None
-    if any(isinstance(join, UnitJoin) for join in query.joins):
-        return None  # it may have left out rows before they were counted
     every: list[ProfileQuestion] = [rows_question(card)]
     wanted = [] if query.joins else list(every)
     try:
@@ -216,6 +214,7 @@ class _Whole:
         self.formulas = {one.name: one.expression for one in plan.query.derived}
         self.rows, self.groups = _histograms(plan, profile)
         self.about: dict[str, set[str]] = {}
+        self.known_limits: dict[str, list[str]] = {}
         single = not self.query.keys and not isinstance(plan, MarginalsPlan)
         self.single = single
         self.of_rows = None
@@ -230,6 +229,11 @@ class _Whole:
 
     def limits(self, name: str) -> list[str]:
         """Which limits can have left something out of a column."""
+        if name not in self.known_limits:
+            self.known_limits[name] = self._limits(name)
+        return self.known_limits[name]
+
+    def _limits(self, name: str) -> list[str]:
         if name in self.formulas:
             inner = [self.limits(column.name) for column in columns_in(self.formulas[name])]
             return sorted({limit for limits in inner for limit in limits})
@@ -262,9 +266,11 @@ class _Whole:
             return cell["low"], None
         if not {"max_rows", "max_groups"} & set(limits) or cell["low"] is None:
             return cell["low"], cell["high"]
-        if loss is not None and loss.beyond is not None and part.function != "quantile":
+        if loss is not None and loss.beyond is not None:
             about.add("nobody_beyond")
-        like_table = loss is not None and (loss.like_table or part.expression is not None)
+        # rows without a value are not among those that a mean is of
+        some = part.expression is not None and part.nullable and part.function != "sum"
+        like_table = loss is not None and (loss.like_table or some)
         alike = {"group_like_table"} if like_table else set()
         if part.function in (*_COUNTED, "count_units"):
             return _count(cell, loss, about, alike)
@@ -304,7 +310,9 @@ class _Whole:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
         for name in names:
-            limits, about = self.limits(name), self.about.get(name, set())
+            limits, about = self.limits(name), set(self.about.get(name, ()))
+            for column in columns_in(self.formulas[name]) if name in self.formulas else ():
+                about |= self.about.get(column.name, set())
             loss = None if name in self.formulas else self.loss(name)
             if not {"max_rows", "max_groups"} & set(limits):
                 loss = None
@@ -332,18 +340,23 @@ def _histograms(
     plan: AnyPlan, profile: Profile | None
 ) -> tuple[_Histogram | None, _Histogram | None]:
     """Of rows and of groups per unit, where the profile has them and they bound this question."""
-    usable = rows_in_play(plan) and plan.query.per_unit is None
-    if profile is None or not usable:
+    query = plan.query
+    usable = rows_in_play(plan) and query.per_unit is None
+    # joins of private tables may have left out rows before they were counted
+    left_out = any(isinstance(join, UnitJoin) for join in query.joins)
+    if profile is None or not usable or left_out or (query.joins and profile.whole_table):
         return None, None
     rows = groups = None
     if profile.rows is not None and profile.rows_answer is not None:
         own = not profile.whole_table
-        rows = _Histogram(answer=profile.rows_answer, numbers=profile.rows, own=own)
-    if groups_in_play(plan):
+        numbers = profile.rows.capped(plan.card.at_most)
+        rows = _Histogram(answer=profile.rows_answer, numbers=numbers, own=own)
+    if groups_in_play(plan) and not query.joins:
         keys = tuple(key.expression for key in plan.query.keys)
-        numbers, asked = profile.groups.get(keys), groups_query(keys, plan.card).to_json()
+        known, asked = profile.groups.get(keys), groups_query(keys, plan.card).to_json()
         for answer in profile.answers:
-            if numbers is not None and answer.record["asked"]["query"] == asked:
+            if known is not None and answer.record["asked"]["query"] == asked:
+                numbers = known.capped(plan.card.at_most)  # no more groups than rows
                 groups = _Histogram(answer=answer, numbers=numbers, own=False)
     return rows, groups
 
