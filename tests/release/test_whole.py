@@ -56,8 +56,13 @@ def test_the_exact_tail_is_that_of_continuous_noise() -> None:
 
 
 def test_one_level_serves_all_limits_at_twice_the_chance() -> None:
-    """The lemma, by every outcome of small symmetric noises; once the chance would be too little."""
-    laws = [{-2: 1, -1: 2, 0: 4, 1: 2, 2: 1}, {-1: 1, 0: 1, 1: 1}, {-3: 1, 0: 2, 3: 1}, {-1: 1, 1: 1}]
+    """The lemma, by every outcome of small symmetric noises; once the chance is too little."""
+    laws = [
+        {-2: 1, -1: 2, 0: 4, 1: 2, 2: 1},
+        {-1: 1, 0: 1, 1: 1},
+        {-3: 1, 0: 2, 3: 1},
+        {-1: 1, 1: 1},
+    ]
     weights = (1, 2, 4, 7)
     outcomes = []
     for values in product(*laws):
@@ -65,7 +70,9 @@ def test_one_level_serves_all_limits_at_twice_the_chance() -> None:
         for x, law in zip(values, laws, strict=True):
             chance *= Fraction(law[x], sum(law.values()))
         limits = [k / 4 for k in range(29)]
-        sums = [sum(x * max(b - m, 0) for x, b in zip(values, weights, strict=True)) for m in limits]
+        sums = [
+            sum(x * max(b - m, 0) for x, b in zip(values, weights, strict=True)) for m in limits
+        ]
         outcomes.append((chance, max(sums), sums[0]))
     more_than_once = False
     for level in range(1, 40):
@@ -160,8 +167,8 @@ def test_far_noise_does_not_stretch_the_limit() -> None:
 HEAVY = """
 SELECT id, ['n', 's', 'w'][1 + (id * 7 + k * k) % 3] AS region, (id * 13 + k * 29) % 50 AS cost,
        (id + k) % 9 - 4 AS change
-FROM (SELECT range AS id, least(floor(power(((range * 7919) % 3001 + 1) / 3001.0, -0.6)), 120)::INT AS n
-      FROM range(3000)), LATERAL (SELECT unnest(range(n)) AS k)
+FROM (SELECT range AS id, least(floor(power(((range * 7919) % 3001 + 1) / 3001.0, -0.6)), 120)::INT
+      AS n FROM range(3000)), LATERAL (SELECT unnest(range(n)) AS k)
 """
 KEYS = {"region": ["n", "s", "w"]}
 
@@ -211,8 +218,8 @@ def every_kind(table: lb.release.Table) -> lb.release.Table:
 
 
 TRUTH = """
-SELECT region, count(*) AS n, count(cost) AS known, count(DISTINCT id) AS people, sum(cost) AS total,
-       sum(change) AS moved, avg(cost) AS average, stddev_pop(cost) AS spread,
+SELECT region, count(*) AS n, count(cost) AS known, count(DISTINCT id) AS people, sum(cost) AS
+       total, sum(change) AS moved, avg(cost) AS average, stddev_pop(cost) AS spread,
        median(cost) AS middle, count(DISTINCT cost) AS values,
        count(*) FILTER (cost < 25) AS low_bin, count(*) FILTER (cost >= 25) AS high_bin,
        sum(cost) / count(*) AS rate
@@ -220,8 +227,14 @@ FROM 'visits.parquet' GROUP BY region ORDER BY region
 """
 
 
+def rows_in(sql: str) -> list[tuple[Any, ...]]:
+    relation = duckdb.sql(sql)
+    assert relation is not None
+    return relation.fetchall()
+
+
 def true_rows() -> list[tuple[Any, ...]]:
-    return duckdb.sql(TRUTH).fetchall()
+    return rows_in(TRUTH)
 
 
 def test_an_answer_without_a_profile_is_open_above(visits) -> None:
@@ -294,7 +307,7 @@ def test_exports_have_whole_columns(visits) -> None:
     assert list(answer.to_pandas().columns) == names and answer.to_polars().columns == names
     assert list(answer.to_dicts()[0]) == names
     answer.to_parquet("n.parquet")
-    (row, *_) = duckdb.sql("SELECT n_whole_high FROM 'n.parquet' ORDER BY region").fetchall()
+    (row, *_) = rows_in("SELECT n_whole_high FROM 'n.parquet' ORDER BY region")
     assert row[0] == answer[0].cell("n").whole_high
     consistent = answer.consistent()
     assert problem_of(consistent.record) is None
@@ -327,7 +340,9 @@ def test_joins_and_other_prices(visits, price: dict[str, Any]) -> None:
     places = duckdb.sql("SELECT unnest(['n', 'n', 's', 'w']) AS region, 1 AS big")
     table = visits(public={"places": places})
     question = rows_question(table.card)
-    released(question.query, question.card, planned(question.query, question.card, **price), ledger=BOOKS)
+    released(
+        question.query, question.card, planned(question.query, question.card, **price), ledger=BOOKS
+    )
     joined = table.join("places", on="region").agg(n=lb.count()).release(**price, ledger=BOOKS)
     assert joined.record["whole"]["profile"] is None and problem_of(joined.record) is None
     plain = table.agg(n=lb.count()).release(**price, ledger=BOOKS)
@@ -354,7 +369,8 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
     under the assumptions; three misses of three would be a false alarm in 5e-4 of seeds.
     """
     table, releases = visits(max_groups=2), extent.generated(3, 500)
-    truths, held = true_rows(), {}
+    truths = true_rows()
+    held: dict[str, list[bool]] = {}
     for _ in range(releases):
         answer = every_kind(table).release(epsilon=5, profile=bought(table, "0.5"))
         for row, truth in zip(answer, truths, strict=True):
@@ -378,80 +394,80 @@ def resealed(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Records that say more than their profile does."""
+def forged(record: dict[str, Any], path: Sequence[Any], value: Any) -> dict[str, Any]:
+    """The record with one thing in it changed."""
+    made = copy.deepcopy(record)
+    place: Any = made
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    return resealed(made)
 
-    def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        forged = copy.deepcopy(record)
-        change(forged)
-        return resealed(forged)
 
+def narrower_ends(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     names = [column["name"] for column in record["columns"] if column["role"] == "value"]
     for place, name in enumerate(names):
-        for end, step in (("whole_low", 1), ("whole_high", -1)):
-            cell = record["rows"][0]["cells"][place]
+        cell = record["rows"][0]["cells"][place]
+        for end, noise, step in (("whole_low", "low", 1), ("whole_high", "high", -1)):
             if cell[end] is None:
-                def fill(r: Any, end: str = end, place: int = place) -> None:
-                    one = r["rows"][0]["cells"][place]
-                    one[end] = one["low" if end == "whole_low" else "high"]
+                value = cell[noise]
+            elif name == "rate":  # of formulas the ends are not derived again
+                continue
+            elif isinstance(cell[end], int):
+                value = cell[end] + step
+            else:
+                value = cell[end] + step * (abs(cell[end]) + 1) * 1e-9
+            yield f"{name}: {end}", forged(record, ["rows", 0, "cells", place, end], value)
 
-                yield f"{name}: {end} known", changed(fill)
-            elif name != "rate":
-                def narrow(r: Any, end: str = end, place: int = place, step: int = step) -> None:
-                    one = r["rows"][0]["cells"][place]
-                    one[end] += step * (1 if isinstance(one[end], int) else abs(one[end]) * 1e-9 + 1e-9)
 
-                yield f"{name}: {end} narrowed", changed(narrow)
-    columns = record["whole"]["columns"]
-    for name, said in columns.items():
-        for limit in said["limits"]:
-            yield f"{name}: {limit} dropped", changed(
-                lambda r, n=name, x=limit: r["whole"]["columns"][n]["limits"].remove(x)
-            )
-        for code in said["about"]:
-            yield f"{name}: {code} dropped", changed(
-                lambda r, n=name, x=code: r["whole"]["columns"][n]["about"].remove(x)
-            )
+def bolder_columns(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, said in record["whole"]["columns"].items():
+        path = ["whole", "columns", name]
+        for part in ("limits", "about"):
+            for code in said[part]:
+                left = [other for other in said[part] if other != code]
+                yield f"{name}: {code} dropped", forged(record, [*path, part], left)
         if said["share"] is not None:
-            def raise_share(r: Any, n: str = name) -> None:
-                share = r["whole"]["columns"][n]["share"]
-                share["low"] = share["value"] = share["high"] = min(share["low"] * 1.001, 1.0)
-
-            def lose_less(r: Any, n: str = name) -> None:
-                r["whole"]["columns"][n]["lost"] *= 0.999
-
-            yield f"{name}: share raised", changed(raise_share)
-            yield f"{name}: fewer rows lost", changed(lose_less)
+            low = min(said["share"]["low"] * 1.001, 1.0)
+            share = {"value": max(low, said["share"]["value"]), "low": low, "high": 1.0}
+            yield f"{name}: share raised", forged(record, [*path, "share"], share)
+            yield f"{name}: fewer lost", forged(record, [*path, "lost"], said["lost"] * 0.999)
         if said["beyond"] is not None:
             for beyond in (said["beyond"] - 1, 1, None):
-                yield f"{name}: beyond {beyond}", changed(
-                    lambda r, n=name, b=beyond: r["whole"]["columns"][n].update(beyond=b)
-                )
+                yield f"{name}: beyond {beyond}", forged(record, [*path, "beyond"], beyond)
         if said["of"] is not None:
-            yield f"{name}: of dropped", changed(
-                lambda r, n=name: r["whole"]["columns"][n].update(of=None)
-            )
-    for part, values in {
-        "counts": [[0] * (len(EDGES) - 1), [10**6, *[0] * (len(EDGES) - 2)], [], None],
-        "noise": [
-            {**record["whole"]["profile"]["noise"], "scale": "1"},
-            {"mechanism": "laplace", "one": 0, "scale": "1"},
-            {"mechanism": "none"},
-        ],
-        "edges": ["others"],
-        "at_most": [1, 0, "many"],
-        "of": ["somebody"],
-        "entry": [-1],
-    }.items():
-        for value in values:
-            if part == "noise" or part == "counts" and value and value[0]:
-                continue  # a quieter profile would allow narrower ends: the ledger has its noise
-            yield f"profile: {part} {value}", changed(
-                lambda r, p=part, v=value: r["whole"]["profile"].update({p: v})
-            )
-    yield "no profile", changed(lambda r: r["whole"].update(profile=None))
-    yield "a column less", changed(lambda r: r["whole"]["columns"].pop("n"))
-    yield "a cell without ends", changed(lambda r: r["rows"][0]["cells"][0].pop("whole_low"))
+            yield f"{name}: of", forged(record, [*path, "of"], None)
+
+
+def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Records that say more than their profile does.
+
+    A quieter profile than the ledger has would allow more: that is for the ledger to see.
+    """
+    yield from narrower_ends(record)
+    yield from bolder_columns(record)
+    heavier = [count + 50 for count in record["whole"]["profile"]["counts"]]
+    malformed: list[tuple[str, Any]] = [
+        ("counts", heavier),
+        ("counts", [0] * (len(EDGES) - 1)),
+        ("counts", []),
+        ("counts", None),
+        ("noise", {"mechanism": "laplace", "one": 0, "scale": "1"}),
+        ("noise", {"mechanism": "none"}),
+        ("noise", {**record["whole"]["profile"]["noise"], "scale": str(1 << 25)}),
+        ("edges", "others"),
+        ("at_most", 1),
+        ("at_most", "many"),
+        ("of", "somebody"),
+        ("entry", -1),
+    ]
+    for part, value in malformed:
+        yield f"profile: {part}", forged(record, ["whole", "profile", part], value)
+    yield "no profile", forged(record, ["whole", "profile"], None)
+    columns = {k: v for k, v in record["whole"]["columns"].items() if k != "n"}
+    yield "a column less", forged(record, ["whole", "columns"], columns)
+    cell = {k: v for k, v in record["rows"][0]["cells"][0].items() if k != "whole_low"}
+    yield "a cell without an end", forged(record, ["rows", 0, "cells", 0], cell)
 
 
 def test_forged_whole_intervals_are_refused(visits, extent: Extent) -> None:
@@ -461,7 +477,7 @@ def test_forged_whole_intervals_are_refused(visits, extent: Extent) -> None:
     assert problem_of(resealed(copy.deepcopy(answer.record))) is None
     every = list(forgeries(answer.record))
     assert len(every) >= 60
-    accepted = [name for name, forged in extent.cases(every, one_in=3) if problem_of(forged) is None]
+    accepted = [name for name, one in extent.cases(every, one_in=5) if problem_of(one) is None]
     assert accepted == []
 
 

@@ -89,9 +89,7 @@ def with_kept(
     share = None
     profile = profile_beside(answer, query, card, ledger)
     if profile is not None and profile.rows_answer is not None:
-        share = kept_of(
-            profile.rows_answer, card.max_rows, card.at_most, whole=profile.whole_table
-        )
+        share = kept_of(profile.rows_answer, card.max_rows, card.at_most, whole=profile.whole_table)
     if kept is not False and (share is None or share.whole):
         asked = rows_query(query, card)
         currency = "rho" if answer.cost.rho else "epsilon"

@@ -424,7 +424,11 @@ def _checked_first(plan: Plan | MarginalsPlan) -> Program:
 
 
 def unrecorded(
-    plan: Plan | MarginalsPlan, note: str, session: Session, *, sql: str | None,
+    plan: Plan | MarginalsPlan,
+    note: str,
+    session: Session,
+    *,
+    sql: str | None,
     profile: Profile | None = None,
 ) -> dict[str, Any]:
     """The record of an answer that nobody counts, on a card that names no ledger."""

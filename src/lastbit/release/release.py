@@ -163,9 +163,7 @@ def record_of(
 
     rows, whole = with_whole(plan, columns, rows, profile)
     more = {} if whole is None else {"whole": whole}
-    sealed = certificate_of(
-        plan, columns=columns, rows=rows, whole=whole, head=head, engine=engine
-    )
+    sealed = certificate_of(plan, columns=columns, rows=rows, whole=whole, head=head, engine=engine)
     return {
         "lastbit": lastbit.__version__,
         "table": plan.card.name,

@@ -282,12 +282,12 @@ def table(
     where it has more, all of them count for less. One unit contributes to at most `max_groups`
     groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
     keyed hash, afresh in every release. `at_most` is the number of rows that surely nobody exceeds,
-    if that is publicly known: whole intervals need not assume it then. `columns` and `keys` declare what is publicly known:
-    {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public` gives tables to
-    join with, by name, and `private` further tables of the same units, each made by this function;
-    those are joined on the unit. Names and types of other columns are taken from the source; no
-    value is looked at. A CSV file has no types: a column is text, unless it is aggregated as a
-    number.
+    if that is publicly known: whole intervals need not assume it then. `columns` and `keys` declare
+    what else is: {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public`
+    gives tables to join with, by name, and `private` further tables of the same units, each made by
+    this function; those are joined on the unit. Names and types of other columns are taken from the
+    source; no value is looked at. A CSV file has no types: a column is text, unless it is
+    aggregated as a number.
 
     With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the
     server's card declares everything; `token` is the one to sign in by, else LASTBIT_TOKEN of the

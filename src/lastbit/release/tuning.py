@@ -108,9 +108,13 @@ def option_row(option: Option) -> tuple[str, str, str, str]:
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    unless = f", unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
+    unless = (
+        f", unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
+    )
     sure = found.at_most is not None and found.at_most < found.limit
-    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases{"" if sure else unless}.']
+    return [
+        f'Shares are of all rows. "At least" holds in 97.5 % of releases{"" if sure else unless}.'
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """Whole intervals: where a number of the whole table lies, rows and values beyond limits included.
 
-The interval of an answer is about noise: it holds the number with limits and without noise. max_rows
-makes the rows of heavy units count for less, max_groups leaves groups out, bounds move values. What
-they do is bounded by the profile of the data (`rows_per_unit.py`): of all rows at least the share s
-counts and at most l are lost, unless somebody has more than B rows.
+The interval of an answer is about noise: it holds the number with limits and without noise.
+max_rows makes the rows of heavy units count for less, max_groups leaves groups out, bounds move
+values. What they do is bounded by the profile of the data (`rows_per_unit.py`): of all rows at
+least the share s counts and at most l are lost, unless somebody has more than B rows.
 
 Law      for a number with the noise interval [low, high]; h = max(high, 0); bounds [a, b]
          count, bin        low to the lesser of h/s and h + l
@@ -24,12 +24,12 @@ Theorem  the number of the whole table lies in it if that of the limited table l
          interval and the bounds of the profile hold, under the assumptions that are named: the
          noise interval fails in 1/20 of releases at most, the profile in 1/40, for all questions
          and limits at once. So all of it holds in 92.5 % of releases at least
-Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, the sum of (1 - w) over
-         rows, are at most l over the table, so in any group and under any WHERE: a unit has no more
-         rows there than in the table. So T <= counted + l. With the share s' of the group counted,
-         T = counted/s', and s' >= s where the group is the whole (or is assumed to lose no larger
-         share: `group_like_table`). Values of lost rows are in [a, b] (`within_bounds`), so the sum
-         lost is at most l max(b, 0); or the sum loses no larger share than the rows do
+Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, the sum of (1 - w)
+         over rows, are at most l over the table, so in any group and under any WHERE: a unit has no
+         more rows there than in the table. So T <= counted + l. With the share s' of the group
+         counted, T = counted/s', and s' >= s where the group is the whole (or is assumed to lose no
+         larger share: `group_like_table`). Values of lost rows are in [a, b] (`within_bounds`), so
+         the sum lost is at most l max(b, 0); or the sum loses no larger share than the rows do
          (`values_alike`), and T = sum/s'. A mean of the whole is s' mean + (1-s') (mean of what is
          lost), which is in [a, b]: widest at the least s'. The variance of a mixture is at least s'
          times that of a part, and at most the mean square distance from the mean of that part. A
@@ -37,7 +37,8 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20)
 Differs  the share of a group is not measured: that it is like the table's is an assumption, and
          named (`about`). A count of values that are there, not missing, loses a share of its own
-Checked  tests/release/test_whole.py; the independent checker works it out again (`checker/whole.py`)
+Checked  tests/release/test_whole.py; the independent checker works it out again
+         (`checker/whole.py`)
 """
 
 from __future__ import annotations
@@ -325,7 +326,9 @@ class _Whole:
                 "lost": None if loss is None else loss.lost,
                 "about": sorted(about),
                 "beyond": max(assumed) if "nobody_beyond" in about else None,
-                "of": "limited_rows" if self.function(name) in _OF and "max_rows" in limits else None,
+                "of": "limited_rows"
+                if self.function(name) in _OF and "max_rows" in limits
+                else None,
             }
         histograms = {"profile": self.rows, "groups": self.groups}
         quoted = {key: None if one is None else one.to_json() for key, one in histograms.items()}
@@ -385,9 +388,7 @@ def _count(cell: Json, loss: _Loss | None, about: set[str], alike: set[str]) -> 
     return cell["low"], math.ceil(most)
 
 
-def _sum(
-    cell: Json, loss: _Loss | None, part: Aggregate, about: set[str], alike: set[str]
-) -> Ends:
+def _sum(cell: Json, loss: _Loss | None, part: Aggregate, about: set[str], alike: set[str]) -> Ends:
     assert part.bounds is not None
     least, greatest = part.bounds
     up = _sum_end(Fraction(cell["high"]), greatest, loss, about, alike)
@@ -441,5 +442,3 @@ def _fraction(cell: Json, share: Fraction, part: Aggregate) -> Ends:
 _MIXED: Mapping[str, Callable[[Json, Fraction, Aggregate], Ends]] = MappingProxyType(
     {"mean": _mean, "variance": _variance, "std": _deviation, "cdf": _fraction}
 )
-
-
