@@ -20,8 +20,8 @@ Proof    Let bin j* hold the largest unit; B ends bin j. If j < j*, somebody has
          lemma, in 22/1000 some S_M is above t_j*. Else L(M) <= F_j*(M) + t_j* <= the greatest
          F_k(M) + t_k of all k <= j, which is `most_lost`: it does not matter how j was chosen. K(M)
          rises with M, and is at least the sum of C_i min(a_i, m) over the bins with a_i <= 4 m, for
-         each edge m <= M; the noise of all these sums is within its reach (below) but in 3/1000. The
-         share rises with K and falls with L. For `high` bins are taken at their other ends, and
+         each edge m <= M; the noise of all these sums is within its reach (below) but in 3/1000.
+         The share rises with K and falls with L. For `high` bins are taken at their other ends, and
          chances are divided by the number of all cuts
 Lemma    for independent symmetric X_i and any t > 0, P[S_M >= t for some M >= 0] <= 2 P[S_0 >= t].
          S_M is continuous in M, 0 from the largest b on, with slope -T_M to the right, T_M being
