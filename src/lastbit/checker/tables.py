@@ -175,8 +175,8 @@ def _check_row(
     require(noisy.denominator == 1, "a noisy count is not whole")
     require(isinstance(cells, list) and len(cells) == 1, "a row has another number of cells")
     (cell,) = cells
-    ends = set(cell) - {"whole_low", "whole_high"}  # checked in `whole.py`, where there are any
-    require(ends == {"value", "standard_error", "low", "high"}, "a cell is malformed")
+    own = set(cell) - {"whole_low", "whole_high"}  # of which `whole.py` knows
+    require(own == {"value", "standard_error", "low", "high"}, "a cell is malformed")
     require(same(cell["value"], round(noisy / one)), "a count is not the noisy one")
     ends = type(cell["low"]) is int and type(cell["high"]) is int
     require(ends and cell["low"] <= noisy / one <= cell["high"], "an interval is another's")

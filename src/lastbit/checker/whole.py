@@ -4,15 +4,16 @@
 code. Of each column the limits that can have left something out follow from the plan. From the
 quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follow for a limit M
 
-    rows lost     at most l, if for every cut k up to B: P[sum of b_i X_i over i <= k > t] <= 11/1000
-                  for t = l - max(sum of c_i (b_i - M)+, 0) - rounding, by the exact tail of Laplace
-                  noise, in fractions, or by that of Gaussian noise (sub-Gaussian)
-    rows counted  at least sum of c_i min(a_i, m) - r, bins with a_i <= 4m, for the best edge m <= M,
-                  r by Chernoff at 3/1000 over the number of edges
+    rows lost     at most l, if for every cut k up to B: P[sum of b_i X_i over i <= k > t] <=
+                  11/1000 for t = l - max(sum of c_i (b_i - M)+, 0) - rounding, by the exact tail of
+                  Laplace noise, in fractions, or by that of Gaussian noise (sub-Gaussian)
+    rows counted  at least sum of c_i min(a_i, m) - r, bins with a_i <= 4m, for the best edge m <=
+                  M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
 
-An interval is rejected if it is narrower than these numbers make it, or says less of what is assumed
-than they need. Looser ones are accepted, and any B beyond which no bin stands out of the noise.
+An interval is rejected if it is narrower than these numbers make it, or says less of what is
+assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
+noise.
 
 Differs  that the histogram is the one that the ledger has for these data, and of the question's own
          rows where it says so, is not seen here (`lastbit ledger verify` shows the entry that is
@@ -61,7 +62,10 @@ def check_whole(record: Json, question: ShownQuestion, plan: Json, query: Json) 
     for name, said in whole["columns"].items():
         derivation.check_column(name, said)
     for row in record.get("before", record["rows"]):
-        pairs = [*zip(named, row["cells"], strict=True), *zip(hidden, row.get("parts", ()), strict=True)]
+        pairs = [
+            *zip(named, row["cells"], strict=True),
+            *zip(hidden, row.get("parts", ()), strict=True),
+        ]
         cells = dict(pairs)
         for name, cell in pairs:
             derivation.check_cell(name, cell, cells)
@@ -89,7 +93,9 @@ class _Derivation:
         usable = self.by_row and query.get("per_unit") is None
         private = any(join.get("private") for join in query["joins"])
         require(usable or self.rows is self.groups is None, "a profile bounds nothing here")
-        require(not private or self.rows is None, "a profile does not know rows that a join left out")
+        require(
+            not private or self.rows is None, "a profile does not know rows that a join left out"
+        )
         own = self.rows is None or self.rows.of == "question"
         require(own or not query["joins"], "a profile of the table does not bound joined rows")
         require(self.groups is None or self.by_group, "a profile of groups bounds nothing here")
@@ -135,14 +141,13 @@ class _Derivation:
         require((said["share"] is None) == (histogram is None), "a share comes from nowhere")
         require((said["lost"] is None) == (histogram is None), "lost rows come from nowhere")
         beyond = said["beyond"]
-        require(("nobody_beyond" in about) == (beyond is not None), "the farthest unit is not named")
+        require(
+            ("nobody_beyond" in about) == (beyond is not None), "the farthest unit is not named"
+        )
         if histogram is not None:
             group = self.parts[name].function == "count_units"
             most = self.plan["max_groups" if group else "max_rows"]
-            used = function != "quantile"
             far = histogram.at_most if beyond is None else beyond
-            if beyond is None and not used:
-                far = histogram.farthest
             require(far is not None, "nobody knows that nobody has more rows")
             histogram.check(most, far, said["share"], said["lost"], assumed=beyond is not None)
 
@@ -157,9 +162,15 @@ class _Derivation:
             said = {code for one in self._names(name) for code in self.said[one]["about"]}
             known = least is None and most is None
             require(known or said <= set(self.said[name]["about"]), "an assumption is not named")
+            limits = [self.said[one]["beyond"] for one in self._names(name)]
+            least_far = max((one for one in limits if one is not None), default=None)
+            far = self.said[name]["beyond"]
+            require(far is None or far == least_far, "the farthest unit is another")
         for end, other, sign in ((least, low, 1), (most, high, -1)):
             if end is not None:
-                require(other is not None and sign * end <= sign * other, "a whole interval is narrower")
+                require(
+                    other is not None and sign * end <= sign * other, "a whole interval is narrower"
+                )
         if name in self.parts and low is not None:
             wanted = self._ends(name, Fraction(low), Fraction(high))
             for end, other, sign in zip((least, most), wanted, (1, -1), strict=True):
@@ -183,7 +194,8 @@ class _Derivation:
         unknown = said["share"] is None
         share = Fraction(0) if unknown else Fraction(said["share"]["low"])
         lost = Fraction(0) if unknown else Fraction(said["lost"])
-        own = self.own and part.expression is None and part.function != "count_units"
+        some = part.expression is not None and part.nullable and part.function != "sum"
+        own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in about
         if part.function in ("count", "histogram", "count_units"):
             top = max(high, Fraction(0))
@@ -211,7 +223,10 @@ def _sum_end(
 
 
 def _mixed(
-    function: str, ends: tuple[Fraction, Fraction], bounds: tuple[Fraction, Fraction], share: Fraction
+    function: str,
+    ends: tuple[Fraction, Fraction],
+    bounds: tuple[Fraction, Fraction],
+    share: Fraction,
 ) -> tuple[Fraction, Fraction]:
     """A mean, variance, deviation or share, the part 1 - share being anything within bounds."""
     (low, high), (least, most) = ends, bounds
@@ -262,6 +277,10 @@ class _Histogram:
         self.variance = size / one**2 if kind == "variance" else 2 * (size / one) ** 2
         self.rounding = Fraction(1, 2) if one > 1 else Fraction(0)
         self.nearest = Fraction(3, 2 * one)
+        farther = [c for a, c in zip(_EDGES, counts, strict=True) if most is not None and a > most]
+        require(
+            not any(map(self._is_clear, farther)), "a bin beyond at_most stands out of the noise"
+        )
 
     def bins(self, far: int) -> tuple[tuple[int, int], ...]:
         """The bins up to those that end with this number of rows."""
@@ -287,17 +306,24 @@ class _Histogram:
         ends = [share["low"], share["value"], share["high"]]
         numbers = all(type(one) in (int, float) and 0 <= one <= 1 for one in ends)
         require(numbers and ends == sorted(ends), "a share is none")
-        require(type(lost) in (int, float) and math.isfinite(lost) and lost >= 0, "lost rows are none")
+        require(
+            type(lost) in (int, float) and math.isfinite(lost) and lost >= 0, "lost rows are none"
+        )
         if assumed:
             require(far >= self.farthest, "a bin beyond the farthest unit stands out of the noise")
-        self._check_lost(most, self.bins(far), Fraction(lost))
-        counted = self._least_counted(most)
-        require(
-            Fraction(share["low"]) * (counted + Fraction(lost)) <= counted,
-            "a share is larger than the profile says",
-        )
+        _check_proved(self, most, far, Fraction(lost), Fraction(share["low"]))
 
-    def _check_lost(self, most: int, bins: Sequence[tuple[int, int]], lost: Fraction) -> None:
+    def __hash__(self) -> int:
+        return hash(self._facts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Histogram) and self._facts == other._facts
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.counts, self.at_most, self.scale, self.variance, self.rounding, self.nearest
+
+    def check_lost(self, most: int, bins: Sequence[tuple[int, int]], lost: Fraction) -> None:
         running = 0
         for place, (_, end) in enumerate(bins):
             running += self.counts[place] * max(end - most, 0)
@@ -317,7 +343,7 @@ class _Histogram:
             total += factor * (high if factor > 0 else low)
         return total / 2
 
-    def _least_counted(self, most: int) -> Fraction:
+    def least_counted(self, most: int) -> Fraction:
         """Not above the rows that count: of all edges the best by doubles, then in fractions."""
         tried = [(self._counted(m, x), m, x) for m in _EDGES if m <= most for x in _tried(self, m)]
         estimate, edge, x = max(tried)
@@ -331,13 +357,14 @@ class _Histogram:
         """Counts times weights, less the reach of their noise by Chernoff with this x."""
         weights = self.weights(edge)
         largest, squares = max(weights), [Fraction(w, max(weights)) ** 2 for w in weights]
-        counted = sum(c * w for c, w in zip(self.counts, weights, strict=False))
+        counted = Fraction(sum(c * w for c, w in zip(self.counts, weights, strict=False)))
         rounded = self.rounding * sum(weights)
         if self.scale is None:
             inner = 2 * self.variance * sum(squares) * ln_bounds(1 / _COUNTED)[1]
             reach = largest * sqrt_bounds(inner)[1]
         elif exact:
-            chance = _COUNTED * math.prod(1 - x * x * square for square in squares)
+            left = (1 - x * x * square for square in squares)
+            chance = _COUNTED * math.prod(left, start=Fraction(1))
             reach = self.scale * largest * ln_bounds(1 / chance)[1] / x
         else:
             logs = math.fsum(math.log1p(-float(x * x * square)) for square in squares)
@@ -353,12 +380,27 @@ def _tried(histogram: _Histogram, edge: int) -> list[Fraction]:
     return [Fraction(x) for x in (0.1, 0.25, 0.5, 0.75, 0.9, best)]
 
 
+@lru_cache(maxsize=256)
+def _check_proved(
+    histogram: _Histogram, most: int, far: int, lost: Fraction, share: Fraction
+) -> None:
+    """The derivation itself; many answers quote one profile."""
+    histogram.check_lost(most, histogram.bins(far), lost)
+    counted = histogram.least_counted(most)
+    require(share * (counted + lost) <= counted, "a share is larger than the profile says")
+
+
 @lru_cache(maxsize=64)
 def _partial_fractions(weights: tuple[int, ...]) -> tuple[tuple[Fraction, int], ...]:
-    """The factors of exp(-t/w) in the tail of a sum of Laplace noises times weights, all different."""
+    """The factors of exp(-t/w) in the tail of Laplace noises times weights, all different."""
     require(len(set(weights)) == len(weights), "two bins end alike")
     return tuple(
-        (math.prod((Fraction(w * w, w * w - v * v) for v in weights if v != w), start=Fraction(1)), w)
+        (
+            math.prod(
+                (Fraction(w * w, w * w - v * v) for v in weights if v != w), start=Fraction(1)
+            ),
+            w,
+        )
         for w in weights
     )
 

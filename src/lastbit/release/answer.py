@@ -47,7 +47,7 @@ _LARGEST = 1 << 63
 
 
 def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Names and rows: the keys, then four columns for every released one, or six with whole ends."""
+    """Names and rows: the keys, then four columns a released one, or six with whole ends."""
     columns, suffixes = record["columns"], _suffixes(record)
     taken = {column["name"].lower() for column in columns}
     names = [column["name"] for column in columns if column["role"] == "key"]
@@ -212,8 +212,9 @@ class Answer:
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
     its standard error and the ends of the interval of its noise, which holds in 95 % of releases;
     and, where limits can have left something out, `n_whole_low` and `n_whole_high`: where the
-    number of the whole table lies (`whole.py`), missing where that is not known. `to_polars()`, `to_pandas()`
-    and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
+    number of the whole table lies (`whole.py`), missing where that is not known. `to_polars()`,
+    `to_pandas()` and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them
+    read, does not.
 
     >>> import duckdb
     >>> from lastbit.release import table

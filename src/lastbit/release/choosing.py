@@ -93,6 +93,8 @@ class Prepared:
     question: Question
     plan: Plan
     notes: tuple[str, ...] = ()
+    profile: Profile | None = None
+    """By which the limits were chosen, and what they leave out is judged."""
 
 
 def prepare_plan(
@@ -132,7 +134,7 @@ def prepare_release(
     known = _Known.of(question, ledger=ledger, profile=profile)
     ready = known.plan(price, within, fresh=fresh)
     if ready is not None:
-        return ready
+        return replace(ready, profile=known.profile)
     buys, rest = known.purchase(price, within)
     guess, _ = with_guess(question)
     guessed = planned(guess.query, guess.card, **rest)
@@ -142,7 +144,8 @@ def prepare_release(
     first = f"The profile of the table was bought inside the price, for {_paid(buys)}."
     unkept = [_NO_LEDGER] if known.books is None and _is_unrecorded(question.card, ledger) else []
     notes = (*words, first, *unkept)
-    return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=notes)
+    plan = replace(plan, chosen=words)
+    return Prepared(question=chosen, plan=plan, notes=notes, profile=bought)
 
 
 def _is_unrecorded(card: DataCard, ledger: Place) -> bool:

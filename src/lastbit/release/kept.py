@@ -89,7 +89,7 @@ def with_kept(
     share = None
     profile = profile_beside(answer, query, card, ledger)
     if profile is not None and profile.rows_answer is not None:
-        share = kept_of(profile.rows_answer, card.max_rows, whole=profile.whole_table)
+        share = kept_of(profile.rows_answer, card.max_rows, card.at_most, whole=profile.whole_table)
     if kept is not False and (share is None or share.whole):
         asked = rows_query(query, card)
         currency = "rho" if answer.cost.rho else "epsilon"
@@ -100,7 +100,7 @@ def with_kept(
         except BudgetExceeded:
             words = "The share of rows that count was not bought: the budget does not allow it."
             return _with_note(answer, words)
-        share = kept_of(counts, card.max_rows)
+        share = kept_of(counts, card.max_rows, card.at_most)
     return answer if share is None else replace(_with_note(answer, share.words), kept=share)
 
 
@@ -124,9 +124,11 @@ def with_notes(answer: Answer, words: Sequence[str]) -> Answer:
     return replace(answer, shown={**seen, "notes": [*seen["notes"], *words]}) if words else answer
 
 
-def kept_of(answer: Answer, max_rows: int, *, whole: bool = False) -> Kept:
+def kept_of(
+    answer: Answer, max_rows: int, at_most: int | None = None, *, whole: bool = False
+) -> Kept:
     """The share that this max_rows keeps, by an answer to `rows_query`."""
-    rows = RowsPerUnit.of(answer.record)
+    rows = RowsPerUnit.of(answer.record, at_most)
     return Kept(
         share=rows.share(max_rows),
         limit=rows.limit,

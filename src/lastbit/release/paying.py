@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastbit.errors import (
     BudgetExceeded,
@@ -96,6 +96,9 @@ from lastbit.tables import (
     sealed,
     session_for,
 )
+
+if TYPE_CHECKING:  # which is made of this file
+    from lastbit.release.profile import Profile
 
 _NOT_MADE = "the answer could not be made; nothing was released"
 _NOT_RECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
@@ -327,16 +330,19 @@ def paid_for(
     who: str | None,
     fresh: bool,
     sql: str | None,
+    profile: Profile | None = None,
 ) -> Answer:
     """The answer to a user of this machine, in the safe order, on one connection to the ledger."""
     connections = ledger.connections if isinstance(ledger, Ledger) else Connections()
+    asked: dict[str, Any] = {"ledger": ledger, "who": who, "fresh": fresh, "sql": sql}
     with connections.lasting():
-        return _paid_for(plan, connections, ledger=ledger, who=who, fresh=fresh, sql=sql)
+        return _paid_for(plan, connections, profile, **asked)
 
 
 def _paid_for(
     plan: Plan | MarginalsPlan,
     connections: Connections,
+    profile: Profile | None,
     *,
     ledger: str | os.PathLike[str] | Ledger | None,
     who: str | None,
@@ -353,7 +359,8 @@ def _paid_for(
     books = opened_ledger(ledger, card, connections)
     with open_session(card, units_beside=None if books is None else books.path) as session:
         if books is None:
-            return Answer(unrecorded(plan, _NOT_RECORDED, session, sql=sql), spared_by(card))
+            made = unrecorded(plan, _NOT_RECORDED, session, sql=sql, profile=profile)
+            return Answer(made, spared_by(card))
         if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
         label = person if who is None or who == person else f"{who} (as {person})"
@@ -417,7 +424,12 @@ def _checked_first(plan: Plan | MarginalsPlan) -> Program:
 
 
 def unrecorded(
-    plan: Plan | MarginalsPlan, note: str, session: Session, *, sql: str | None
+    plan: Plan | MarginalsPlan,
+    note: str,
+    session: Session,
+    *,
+    sql: str | None,
+    profile: Profile | None = None,
 ) -> dict[str, Any]:
     """The record of an answer that nobody counts, on a card that names no ledger."""
     card, program = plan.card, program_of(plan, session)
@@ -425,7 +437,7 @@ def unrecorded(
         words = f"the answer costs more than all of the budget of {card.name}"
         raise BudgetExceeded(f"{words}; ask at a lower price")
     said: Any = {"question": question_of_program(program, None), "sql": sql, "notes": (note,)}
-    said["engine"] = program.engine
+    said |= {"engine": program.engine, "profile": profile}
 
     def made() -> dict[str, Any]:
         return _record(plan, said, answer_unrecorded(program, session=session))

@@ -225,6 +225,7 @@ class Table(Question):
             sql=self.sql_text,
             fresh=fresh,
             consistent=consistent,
+            profile=ready.profile,
         )
         shared = with_kept(answer, query, card, kept=kept, ledger=ledger, who=who)
         return with_notes(shared, ready.notes)

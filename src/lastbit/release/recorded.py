@@ -242,5 +242,9 @@ def _view(
         "columns": columns,
         "rows": [rows[i] for i in left],
         "notes": [*record["notes"], NOTE],
-        **({"whole": _renamed_whole(record["whole"], old, query, parts)} if "whole" in record else {}),
+        **(
+            {"whole": _renamed_whole(record["whole"], old, query, parts)}
+            if "whole" in record
+            else {}
+        ),
     }

@@ -55,12 +55,14 @@ def released(
     fresh: bool = False,
     consistent: bool = False,
     sql: str | None = None,
+    profile: Profile | None = None,
 ) -> Answer:
     """The private answer to a query, as planned; charged to the ledger before a row is read.
 
     `ledger` defaults to the card's, and cannot be another one where the card names one. `fresh`
     pays for new noise though the same question was answered before. `consistent` makes counts agree
     with their totals, which is free. `who` is what the ledger notes beside the user's own name.
+    `profile` is that of these data, where no ledger has it.
 
     >>> import duckdb
     >>> from lastbit.release import table
@@ -75,7 +77,7 @@ def released(
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
-    answer = paid_for(plan, ledger=ledger, who=who, fresh=fresh, sql=sql)
+    answer = paid_for(plan, ledger=ledger, who=who, fresh=fresh, sql=sql, profile=profile)
     return answer.consistent() if consistent else answer
 
 

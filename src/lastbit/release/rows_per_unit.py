@@ -9,39 +9,40 @@ Law      share(M) = K(M)/(K(M) + L(M)), of all rows, those of heavy units includ
 Theorem  one unit is in one bin. So it moves the histogram by 1 in one place (by 1 in two where it
          is changed), which is what the plan of the question says and the checker derives again.
          All that is here is a function of released counts: post-processing, and free
-Theorem  (intervals) let B be `limit`, any function of c. In at most 1/40 of releases nobody has more
-         than B rows and yet some share(M), M = 1, 2 ..., is below its `low`; in at most 1/40 above
-         its `high`. So one release serves for every M, also one that is chosen by looking at c
-Proof    Let bin j* hold the largest unit; B ends bin j. If j < j*, somebody has more than B rows. So
-         let j >= j*. L(M) <= sum over i <= j* of C_i (b_i - M)+ = F_j*(M) + S_M, where F_k(M) is the
-         sum over i <= k of c_i (b_i - M)+, and S_M that of -X_i (b_i - M)+ over i <= j*. Let t_k be
-         exceeded by the sum of b_i X_i over i <= k in 11/1000 of releases at most. By the lemma, in
-         22/1000 some S_M is above t_j*. Else L(M) <= F_j*(M) + t_j* <= the greatest F_k(M) + t_k of
-         all k <= j, which is `most_lost`: it does not matter how j was chosen. K(M) rises with
-         M, and is at least the sum of C_i min(a_i, m) over the bins with a_i <= 4 m, for each edge
-         m <= M; the noise of these 33 sums is within its reach (below) but in 3/1000. The share
-         rises with K and falls with L. For `high` bins are taken at their other ends, and chances
-         are divided by the number of all cuts
+Theorem  (intervals) let B be `limit`, any function of c. In at most 1/40 of releases nobody has
+         more than B rows and yet some share(M), M = 1, 2 ..., is below its `low`; in at most 1/40
+         above its `high`. So one release serves for every M, also one that is chosen by looking at
+         c
+Proof    Let bin j* hold the largest unit; B ends bin j. If j < j*, somebody has more than B rows.
+         So let j >= j*. L(M) <= sum over i <= j* of C_i (b_i - M)+ = F_j*(M) + S_M, where F_k(M) is
+         the sum over i <= k of c_i (b_i - M)+, and S_M that of -X_i (b_i - M)+ over i <= j*. Let
+         t_k be exceeded by the sum of b_i X_i over i <= k in 11/1000 of releases at most. By the
+         lemma, in 22/1000 some S_M is above t_j*. Else L(M) <= F_j*(M) + t_j* <= the greatest
+         F_k(M) + t_k of all k <= j, which is `most_lost`: it does not matter how j was chosen. K(M)
+         rises with M, and is at least the sum of C_i min(a_i, m) over the bins with a_i <= 4 m, for
+         each edge m <= M; the noise of all these sums is within its reach (below) but in 3/1000.
+         The share rises with K and falls with L. For `high` bins are taken at their other ends, and
+         chances are divided by the number of all cuts
 Lemma    for independent symmetric X_i and any t > 0, P[S_M >= t for some M >= 0] <= 2 P[S_0 >= t].
          S_M is continuous in M, 0 from the largest b on, with slope -T_M to the right, T_M being
-         the sum of -X_i over b_i > M. Let M' be the largest M with S_M >= t. To its right S_M < t, so
-         T_M' >= 0. Let k be the number of b_i <= M'. That it is k depends on the X_i beyond k alone,
-         and S_0 = S_M' + M' T_M' + Y, where Y, the sum of -b_i X_i over i <= k, is symmetric and
-         independent of these: so given k, S_0 >= t with probability 1/2 at least
+         the sum of -X_i over b_i > M. Let M' be the largest M with S_M >= t. To its right S_M < t,
+         so T_M' >= 0. Let k be the number of b_i <= M'. That it is k depends on the X_i beyond k
+         alone, and S_0 = S_M' + M' T_M' + Y, where Y, the sum of -b_i X_i over i <= k, is symmetric
+         and independent of these: so given k, S_0 >= t with probability 1/2 at least
 Theorem  (tail) for Laplace noises of scales s_i that all differ, P[sum > t] is the sum of
-         A_i exp(-t/s_i)/2, with A_i the product of 1/(1 - (s_j/s_i)**2) over j other than i: partial
-         fractions of the product of 1/(1 + (s_i u)**2). Discrete noise X, on a grid of W to 1, is at
-         most 3/(2 W) above such an L: W abs(X) is abs(W L) rounded to the nearest, or 1 less, by
-         quantiles, as exp(-(k-1/2)/s)/cosh(1/(2s)) is P[W abs(X) >= k] and exp(-(k-1/2)/s) that of
-         the other, and exp(1/s) >= cosh(1/(2s)). Rounding to counts adds 1/2 more
+         A_i exp(-t/s_i)/2, with A_i the product of 1/(1 - (s_j/s_i)**2) over j other than i:
+         partial fractions of the product of 1/(1 + (s_i u)**2). Discrete noise X, on a grid of W to
+         1, is at most 3/(2 W) above such an L: W abs(X) is abs(W L) rounded to the nearest, or 1
+         less, by quantiles, as exp(-(k-1/2)/s)/cosh(1/(2s)) is P[W abs(X) >= k] and exp(-(k-1/2)/s)
+         that of the other, and exp(1/s) >= cosh(1/(2s)). Rounding to counts adds 1/2 more
 Theorem  (reach) t(w) = S (ln(1/beta) - sum of ln(1 - (x w_i)**2))/x for any x below 1/max abs(w_i),
          for Laplace noise of scale S: Chernoff, by `tables/plan/tree.py`, Theorem 4. For Gaussian
          noise t(w) = sqrt(2 ln(1/beta) V sum of w_i**2), as E exp(y X) <= exp(y**2 V/2) (CKS20).
          Rounding adds 1/2 abs(w_i) each. All are computed in doubles and stretched by 2**-20
 Differs  the value shown is that of counts made not negative, with the middle of each bin. B is an
          octave beyond the last stretch of bins that is clear of noise, or, where that is farther
-         out, as far as t is at most a 32nd of the rows. How many rows somebody beyond B has is what noisy
-         counts cannot bound: that nobody is there is assumed, and said so, unless a steward
+         out, as far as t is at most a 32nd of the rows. How many rows somebody beyond B has is what
+         noisy counts cannot bound: that nobody is there is assumed, and said so, unless a steward
          declares `at_most`. Then the bins end there, and where B is that number nothing is assumed.
          t is added also for M >= B, where L would be 0: what little is beyond may be in it
 Checked  tests/release/test_tuning.py, tests/release/test_whole.py
@@ -51,7 +52,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -249,7 +250,13 @@ class RowsPerUnit:
     @classmethod
     def of(cls, record: Mapping[str, Any], at_most: int | None = None) -> RowsPerUnit:
         """From the record of the answer to the question of `kept.py`."""
-        return cls(tuple(counts_of(record)), noise_of(record["plan"]), at_most)
+        return cls(tuple(counts_of(record)), noise_of(record["plan"])).capped(at_most)
+
+    def capped(self, at_most: int | None) -> RowsPerUnit:
+        """With what is publicly known, unless a bin beyond it stands out of the noise."""
+        least = _SURE * math.sqrt(self.noise.spread)
+        beyond = (c for a, c in zip(EDGES, self.counts, strict=False) if a > (at_most or a))
+        return replace(self, at_most=None if any(c > least for c in beyond) else at_most)
 
     @cached_property
     def bins(self) -> tuple[tuple[int, int], ...]:

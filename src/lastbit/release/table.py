@@ -239,6 +239,7 @@ def table(
     each_row: bool = False,
     max_rows: int | None = None,
     max_groups: int | None = None,
+    at_most: int | None = None,
     columns: Columns | None = None,
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
@@ -257,6 +258,7 @@ def table(
     each_row: bool = False,
     max_rows: int | None = None,
     max_groups: int | None = None,
+    at_most: int | None = None,
     columns: Columns | None = None,
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
@@ -279,12 +281,13 @@ def table(
     of the privacy unit (or `each_row=True`), and `max_rows` how many rows of one unit count:
     where it has more, all of them count for less. One unit contributes to at most `max_groups`
     groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
-    keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known:
-    {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public` gives tables to
-    join with, by name, and `private` further tables of the same units, each made by this function;
-    those are joined on the unit. Names and types of other columns are taken from the source; no
-    value is looked at. A CSV file has no types: a column is text, unless it is aggregated as a
-    number.
+    keyed hash, afresh in every release. `at_most` is the number of rows that surely nobody exceeds,
+    if that is publicly known: whole intervals need not assume it then. `columns` and `keys` declare
+    what else is: {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public`
+    gives tables to join with, by name, and `private` further tables of the same units, each made by
+    this function; those are joined on the unit. Names and types of other columns are taken from the
+    source; no value is looked at. A CSV file has no types: a column is text, unless it is
+    aggregated as a number.
 
     With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the
     server's card declares everything; `token` is the one to sign in by, else LASTBIT_TOKEN of the
@@ -299,7 +302,8 @@ def table(
     remote = is_web_address(source)
     on_card = isinstance(source, str | Path) and str(source).lower().endswith(".toml")
     if remote or on_card:
-        given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
+        given = (unit, max_rows, max_groups, at_most, columns, keys, public, private)
+        given = (*given, budget, name, table)  # type: ignore[assignment]
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             what = "the address of a server's table" if remote else "the card"
             remedy = f"pass {what} alone" + ("; a file: download it first" if remote else "")
@@ -348,6 +352,7 @@ def table(
         max_groups=max_rows if unit is not None and groups is None else groups,
         max_groups_assumed=unit is not None and groups is None and max_rows is not None,
         max_rows_open=unit is not None and max_rows is None,
+        at_most=None if at_most is None else whole(at_most, "at_most", least=1),
         columns=described,
         neighbours=related,
         budget=budget,

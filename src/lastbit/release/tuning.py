@@ -80,6 +80,7 @@ class MaxRowsSuggestion:
     """Of the answers to come, for which the ± are."""
     groups: int
     answer: Answer
+    at_most: int | None = None
 
     @property
     def line(self) -> str:
@@ -88,7 +89,7 @@ class MaxRowsSuggestion:
 
     def kept(self, max_rows: int) -> Kept:
         """The share that any other max_rows would keep."""
-        return kept_of(self.answer, whole(max_rows, "max_rows", least=1))
+        return kept_of(self.answer, whole(max_rows, "max_rows", least=1), self.at_most)
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""
@@ -107,8 +108,13 @@ def option_row(option: Option) -> tuple[str, str, str, str]:
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    unless = f"unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
-    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases, {unless}.']
+    unless = (
+        f", unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
+    )
+    sure = found.at_most is not None and found.at_most < found.limit
+    return [
+        f'Shares are of all rows. "At least" holds in 97.5 % of releases{"" if sure else unless}.'
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ def suggest_max_rows(
     each = _count_error(table.card, later, rho=rho is not None)
     plan = planned(asked, table.card, epsilon=epsilon, delta=delta, rho=rho)
     answer = released(asked, table.card, plan, ledger=ledger, who=who, fresh=fresh)
-    rows = RowsPerUnit.of(answer.record)
+    rows = RowsPerUnit.of(answer.record, table.card.at_most)
     total = rows.rows()
     options = tuple(
         Option(
@@ -183,6 +189,7 @@ def suggest_max_rows(
         price=later,
         groups=among,
         answer=answer,
+        at_most=table.card.at_most,
     )
 
 

@@ -1,9 +1,9 @@
 """Whole intervals: where a number of the whole table lies, rows and values beyond limits included.
 
-The interval of an answer is about noise: it holds the number with limits and without noise. max_rows
-makes the rows of heavy units count for less, max_groups leaves groups out, bounds move values. What
-they do is bounded by the profile of the data (`rows_per_unit.py`): of all rows at least the share s
-counts and at most l are lost, unless somebody has more than B rows.
+The interval of an answer is about noise: it holds the number with limits and without noise.
+max_rows makes the rows of heavy units count for less, max_groups leaves groups out, bounds move
+values. What they do is bounded by the profile of the data (`rows_per_unit.py`): of all rows at
+least the share s counts and at most l are lost, unless somebody has more than B rows.
 
 Law      for a number with the noise interval [low, high]; h = max(high, 0); bounds [a, b]
          count, bin        low to the lesser of h/s and h + l
@@ -24,12 +24,12 @@ Theorem  the number of the whole table lies in it if that of the limited table l
          interval and the bounds of the profile hold, under the assumptions that are named: the
          noise interval fails in 1/20 of releases at most, the profile in 1/40, for all questions
          and limits at once. So all of it holds in 92.5 % of releases at least
-Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, the sum of (1 - w) over
-         rows, are at most l over the table, so in any group and under any WHERE: a unit has no more
-         rows there than in the table. So T <= counted + l. With the share s' of the group counted,
-         T = counted/s', and s' >= s where the group is the whole (or is assumed to lose no larger
-         share: `group_like_table`). Values of lost rows are in [a, b] (`within_bounds`), so the sum
-         lost is at most l max(b, 0); or the sum loses no larger share than the rows do
+Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, the sum of (1 - w)
+         over rows, are at most l over the table, so in any group and under any WHERE: a unit has no
+         more rows there than in the table. So T <= counted + l. With the share s' of the group
+         counted, T = counted/s', and s' >= s where the group is the whole (or is assumed to lose no
+         larger share: `group_like_table`). Values of lost rows are in [a, b] (`within_bounds`), so
+         the sum lost is at most l max(b, 0); or the sum loses no larger share than the rows do
          (`values_alike`), and T = sum/s'. A mean of the whole is s' mean + (1-s') (mean of what is
          lost), which is in [a, b]: widest at the least s'. The variance of a mixture is at least s'
          times that of a part, and at most the mean square distance from the mean of that part. A
@@ -37,7 +37,8 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20)
 Differs  the share of a group is not measured: that it is like the table's is an assumption, and
          named (`about`). A count of values that are there, not missing, loses a share of its own
-Checked  tests/release/test_whole.py; the independent checker works it out again (`checker/whole.py`)
+Checked  tests/release/test_whole.py; the independent checker works it out again
+         (`checker/whole.py`)
 """
 
 from __future__ import annotations
@@ -96,8 +97,6 @@ def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | N
     query, card = plan.query, plan.card
     if data is None or not rows_in_play(plan) or query.per_unit is not None:
         return None
-    if any(isinstance(join, UnitJoin) for join in query.joins):
-        return None  # it may have left out rows before they were counted
     every: list[ProfileQuestion] = [rows_question(card)]
     wanted = [] if query.joins else list(every)
     try:
@@ -216,6 +215,7 @@ class _Whole:
         self.formulas = {one.name: one.expression for one in plan.query.derived}
         self.rows, self.groups = _histograms(plan, profile)
         self.about: dict[str, set[str]] = {}
+        self.known_limits: dict[str, list[str]] = {}
         single = not self.query.keys and not isinstance(plan, MarginalsPlan)
         self.single = single
         self.of_rows = None
@@ -230,6 +230,11 @@ class _Whole:
 
     def limits(self, name: str) -> list[str]:
         """Which limits can have left something out of a column."""
+        if name not in self.known_limits:
+            self.known_limits[name] = self._limits(name)
+        return self.known_limits[name]
+
+    def _limits(self, name: str) -> list[str]:
         if name in self.formulas:
             inner = [self.limits(column.name) for column in columns_in(self.formulas[name])]
             return sorted({limit for limits in inner for limit in limits})
@@ -262,9 +267,11 @@ class _Whole:
             return cell["low"], None
         if not {"max_rows", "max_groups"} & set(limits) or cell["low"] is None:
             return cell["low"], cell["high"]
-        if loss is not None and loss.beyond is not None and part.function != "quantile":
+        if loss is not None and loss.beyond is not None:
             about.add("nobody_beyond")
-        like_table = loss is not None and (loss.like_table or part.expression is not None)
+        # rows without a value are not among those that a mean is of
+        some = part.expression is not None and part.nullable and part.function != "sum"
+        like_table = loss is not None and (loss.like_table or some)
         alike = {"group_like_table"} if like_table else set()
         if part.function in (*_COUNTED, "count_units"):
             return _count(cell, loss, about, alike)
@@ -304,7 +311,9 @@ class _Whole:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
         for name in names:
-            limits, about = self.limits(name), self.about.get(name, set())
+            limits, about = self.limits(name), set(self.about.get(name, ()))
+            for column in columns_in(self.formulas[name]) if name in self.formulas else ():
+                about |= self.about.get(column.name, set())
             loss = None if name in self.formulas else self.loss(name)
             if not {"max_rows", "max_groups"} & set(limits):
                 loss = None
@@ -317,7 +326,9 @@ class _Whole:
                 "lost": None if loss is None else loss.lost,
                 "about": sorted(about),
                 "beyond": max(assumed) if "nobody_beyond" in about else None,
-                "of": "limited_rows" if self.function(name) in _OF and "max_rows" in limits else None,
+                "of": "limited_rows"
+                if self.function(name) in _OF and "max_rows" in limits
+                else None,
             }
         histograms = {"profile": self.rows, "groups": self.groups}
         quoted = {key: None if one is None else one.to_json() for key, one in histograms.items()}
@@ -332,18 +343,23 @@ def _histograms(
     plan: AnyPlan, profile: Profile | None
 ) -> tuple[_Histogram | None, _Histogram | None]:
     """Of rows and of groups per unit, where the profile has them and they bound this question."""
-    usable = rows_in_play(plan) and plan.query.per_unit is None
-    if profile is None or not usable:
+    query = plan.query
+    usable = rows_in_play(plan) and query.per_unit is None
+    # joins of private tables may have left out rows before they were counted
+    left_out = any(isinstance(join, UnitJoin) for join in query.joins)
+    if profile is None or not usable or left_out or (query.joins and profile.whole_table):
         return None, None
     rows = groups = None
     if profile.rows is not None and profile.rows_answer is not None:
         own = not profile.whole_table
-        rows = _Histogram(answer=profile.rows_answer, numbers=profile.rows, own=own)
-    if groups_in_play(plan):
+        numbers = profile.rows.capped(plan.card.at_most)
+        rows = _Histogram(answer=profile.rows_answer, numbers=numbers, own=own)
+    if groups_in_play(plan) and not query.joins:
         keys = tuple(key.expression for key in plan.query.keys)
-        numbers, asked = profile.groups.get(keys), groups_query(keys, plan.card).to_json()
+        known, asked = profile.groups.get(keys), groups_query(keys, plan.card).to_json()
         for answer in profile.answers:
-            if numbers is not None and answer.record["asked"]["query"] == asked:
+            if known is not None and answer.record["asked"]["query"] == asked:
+                numbers = known.capped(plan.card.at_most)  # no more groups than rows
                 groups = _Histogram(answer=answer, numbers=numbers, own=False)
     return rows, groups
 
@@ -372,9 +388,7 @@ def _count(cell: Json, loss: _Loss | None, about: set[str], alike: set[str]) -> 
     return cell["low"], math.ceil(most)
 
 
-def _sum(
-    cell: Json, loss: _Loss | None, part: Aggregate, about: set[str], alike: set[str]
-) -> Ends:
+def _sum(cell: Json, loss: _Loss | None, part: Aggregate, about: set[str], alike: set[str]) -> Ends:
     assert part.bounds is not None
     least, greatest = part.bounds
     up = _sum_end(Fraction(cell["high"]), greatest, loss, about, alike)
@@ -428,5 +442,3 @@ def _fraction(cell: Json, share: Fraction, part: Aggregate) -> Ends:
 _MIXED: Mapping[str, Callable[[Json, Fraction, Aggregate], Ends]] = MappingProxyType(
     {"mean": _mean, "variance": _variance, "std": _deviation, "cdf": _fraction}
 )
-
-

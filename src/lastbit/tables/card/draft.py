@@ -42,6 +42,8 @@ neighbours = {neighbours}
 # The most groups in which one unit is counted where keys are undeclared. May be left out, unless
 # units are to be counted by such keys.
 # max_groups = 3
+# The most rows that anybody can have, if that is publicly known: whole intervals are sure then.
+# at_most = 366
 
 [budget]
 # What all answers together may cost. Smaller protects better: 1 is common, 10 protects little.

@@ -22,7 +22,7 @@ _UNDECIDED = "decide"
 _LONGEST_NAME = 60
 _FIELDS = (
     *("column", "type", "bounds", "step", "keys"),
-    *("max_rows", "max_groups", "epsilon", "delta", "rho", "order", "delta_kept"),
+    *("max_rows", "max_groups", "at_most", "epsilon", "delta", "rho", "order", "delta_kept"),
 )
 _PATTERN = re.compile(r"[*?\[]")
 

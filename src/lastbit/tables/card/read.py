@@ -69,7 +69,7 @@ class _Sections(Fields):
         source = self.source(("table", "source"), table)
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
-        unit, rows, groups = self._unit()
+        unit, rows, groups, at_most = self._unit()
         account = self._account()
         values: dict[str, Any] = {
             "name": name,
@@ -77,6 +77,7 @@ class _Sections(Fields):
             "unit": unit,
             "max_rows": rows,
             "max_groups": groups,
+            "at_most": at_most,
             "columns": columns,
             "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
             "budget": self._budget(),
@@ -169,8 +170,8 @@ class _Sections(Fields):
                 self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
             seen.add(name.lower())
 
-    def _unit(self) -> tuple[str | None, int | None, int | None]:
-        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
+    def _unit(self) -> tuple[str | None, int | None, int | None, int | None]:
+        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups", "at_most"))
         column = self._unit_column(fields) if "unit" in self.data else None
         rows: int | None = 1
         if "max_rows" in fields or fields.get("each_row") is not True:
@@ -180,7 +181,11 @@ class _Sections(Fields):
         if groups is not None:
             remedy = "write max_groups = 5, say: a unit counts in that many groups; or drop it"
             groups = self.whole(("unit", "max_groups"), groups, remedy)
-        return column, rows, groups
+        at_most = fields.get("at_most")
+        if at_most is not None:
+            remedy = "write at_most = 366, say, if surely nobody has more rows; or drop it"
+            at_most = self.whole(("unit", "at_most"), at_most, remedy)
+        return column, rows, groups, at_most
 
     def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
         remedy = 'write column = "patient_id", or each_row = true if each row is a different person'

@@ -165,14 +165,15 @@ class DataCard:
     rows: int | None = None
     """About how many rows the table has, as is publicly known: by this the server sizes its slots,
     and a plan says how much of a group an error is; never by the rows that are there."""
+    at_most: int | None = None
+    """No unit has more rows, as is publicly known; whole intervals rest on it, and no plan does."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
 
     def __post_init__(self) -> None:
         if self.neighbours.relation not in ("add-remove", "change-one"):
-            raise InvalidParameter(
-                "neighbours", problem="is open", remedy="declare add-remove or change-one"
-            )
+            problem, remedy = "is open", "declare add-remove or change-one"
+            raise InvalidParameter("neighbours", problem=problem, remedy=remedy)
         if self.unit is None and (self.max_rows != 1 or self.max_groups not in (None, 1)):
             problem = "is not 1 although each row is a unit"
             remedy = "name the unit's column, or leave max_rows at 1"
@@ -232,9 +233,8 @@ def _column_named(columns: Mapping[str, Column], name: str) -> Column:
         if column.name.lower() == name.lower():
             return column
     known = ", ".join(column.name for column in columns.values())
-    raise InvalidParameter(
-        f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
-    )
+    what, problem = f"column {name[:60]}", "is not on the card"
+    raise InvalidParameter(what, problem=problem, remedy=f"use one of {known}")
 
 
 def _check_unit(what: str, column: Column) -> None:
