@@ -498,3 +498,11 @@ def test_without_the_digest_nothing_of_it_can_be_changed(visits) -> None:
     for cell in record["rows"][0]["cells"]:
         del cell["whole_low"], cell["whole_high"]
     assert "released" in str(problem_of(record))
+
+
+def test_an_answer_without_rows_is_accepted(visits) -> None:
+    buy_profile(visits())
+    asked = visits().group_by("region").agg(m=lb.mean("cost", 0, 50), n=lb.count()).limit(0)
+    answer = asked.release(epsilon=1, ledger=BOOKS)
+    assert len(answer) == 0 and problem_of(answer.record) is None
+    assert "within_bounds" in answer.record["whole"]["columns"]["m"]["about"]

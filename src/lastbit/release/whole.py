@@ -44,10 +44,10 @@ Checked  tests/release/test_whole.py; the independent checker works it out again
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import QueryRefused
@@ -58,7 +58,6 @@ from lastbit.release.derived import INTERVALS, for_intervals
 from lastbit.release.formulas import evaluate
 from lastbit.release.profile import (
     Profile,
-    ProfileQuestion,
     groups_query,
     groups_question,
     recorded_profile,
@@ -73,9 +72,10 @@ AnyPlan: TypeAlias = Plan | MarginalsPlan
 
 EDGES_NAME = "halves of octaves to 2**16"
 _UNKNOWN: Ends = (None, None)
-_COUNTED = ("count", "histogram")
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
+_OF = ("mean", "variance", "std", "quantile", "cdf")
 _ADDED = ("count", "count_units", "sum")
+_ROWS = frozenset({"max_rows", "max_groups"})
 
 
 def rows_in_play(plan: AnyPlan) -> bool:
@@ -97,15 +97,12 @@ def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | N
     query, card = plan.query, plan.card
     if data is None or not rows_in_play(plan) or query.per_unit is not None:
         return None
-    every: list[ProfileQuestion] = [rows_question(card)]
-    wanted = [] if query.joins else list(every)
-    try:
+    wanted = [] if query.joins else [rows_question(card)]
+    with suppress(QueryRefused):  # larger than questions may be, so on no record
         own = rows_question(card, query)
         wanted = [own] + [one for one in wanted if one.query != own.query]
         if groups_in_play(plan) and not query.joins:
             wanted.append(groups_question(card, tuple(key.expression for key in query.keys)))
-    except QueryRefused:  # larger than questions may be, so on no record
-        pass
     return recorded_profile(wanted, card, books=books, data=data)
 
 
@@ -123,7 +120,7 @@ def shown_with_profile(record: Json, plan: AnyPlan, *, books: Ledger) -> dict[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loss:
-    """What a limit leaves of the rows, or of the groups of units."""
+    """What a limit leaves of the rows, or of the groups of units, by a recorded histogram."""
 
     share: Share
     lost: float
@@ -131,275 +128,213 @@ class _Loss:
     """That nobody has more is assumed; None: it is known."""
     like_table: bool
     """Whether a group is assumed to be like all rows of the profile."""
+    quoted: dict[str, Any]
+    """The histogram, as the record quotes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Histogram:
-    """A recorded histogram of the profile, as the record quotes it."""
-
-    answer: Answer
-    numbers: RowsPerUnit
-    own: bool
-    """Whether it is of the rows that the question looks at, and not of the table's."""
-
-    def to_json(self) -> dict[str, Any]:
-        record = self.answer.record
-        (part,) = (one for one in record["plan"]["parts"] if one["part"] == "noise")
-        size = "scale" if part["mechanism"] == "laplace" else "variance"
-        entry = record.get("entry")
-        return {
+def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single: bool) -> _Loss:
+    record = answer.record
+    (part,) = (one for one in record["plan"]["parts"] if one["part"] == "noise")
+    noise = {name: part[name] for name in ("mechanism", "scale", "variance") if name in part}
+    entry = record.get("entry")
+    return _Loss(
+        share=numbers.share(most),
+        lost=numbers.most_lost(most),
+        beyond=numbers.limit - 1 if numbers.assumed else None,
+        like_table=not (own and single),
+        quoted={
             "question": record["question"],
             "entry": None if entry is None else entry["sequence"],
-            "of": "question" if self.own else "table",
-            "counts": list(self.numbers.counts),
+            "of": "question" if own else "table",
+            "counts": list(numbers.counts),
             "edges": EDGES_NAME,
-            "noise": {
-                "mechanism": part["mechanism"],
-                size: part[size],
-                "one": record["plan"]["weight_one"],
-            },
-            "at_most": self.numbers.at_most,
-        }
+            "noise": {**noise, "one": record["plan"]["weight_one"]},
+            "at_most": numbers.at_most,
+        },
+    )
 
-    def loss(self, most: int, *, single: bool) -> _Loss:
-        numbers = self.numbers
-        return _Loss(
-            share=numbers.share(most),
-            lost=numbers.most_lost(most),
-            beyond=numbers.limit - 1 if numbers.assumed else None,
-            like_table=not (self.own and single),
-        )
+
+def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss | None]:
+    """Of rows and of groups, where the profile has them and they bound this question."""
+    query, card = plan.query, plan.card
+    # joins of private tables may have left out rows before they were counted
+    left_out = any(isinstance(join, UnitJoin) for join in query.joins) or query.per_unit is not None
+    if profile is None or left_out or not rows_in_play(plan):
+        return None, None
+    rows = groups = None
+    own, single = not profile.whole_table, not query.keys and not isinstance(plan, MarginalsPlan)
+    if profile.rows is not None and profile.rows_answer is not None and (own or not query.joins):
+        numbers = profile.rows.capped(card.at_most)
+        rows = _loss(profile.rows_answer, numbers, card.max_rows, own=own, single=single)
+    if groups_in_play(plan) and not query.joins:
+        keys = tuple(key.expression for key in query.keys)
+        known, asked = profile.groups.get(keys), groups_query(keys, card).to_json()
+        for answer in profile.answers:
+            if known is not None and answer.record["asked"]["query"] == asked:
+                numbers = known.capped(card.at_most)  # no more groups than rows
+                groups = _loss(answer, numbers, card.max_groups or 1, own=False, single=False)
+    return rows, groups
 
 
 def with_whole(
-    plan: AnyPlan,
-    columns: Sequence[Json],
-    rows: Sequence[Json],
-    profile: Profile | None,
+    plan: AnyPlan, columns: Sequence[Json], rows: Sequence[Json], profile: Profile | None
 ) -> tuple[list[Json], dict[str, Any] | None]:
     """The rows with whole intervals, and what they rest on; None where no limit is in play."""
     whole = _Whole(plan, profile)
-    named = [_aggregate_name(column) for column in columns if column["role"] == "value"]
-    if not any(whole.limits(name) for name in whole.query.selected):
+    shown = [
+        column.get("aggregate", column["name"]) for column in columns if column["role"] == "value"
+    ]
+    hidden = [part.name for part in plan.query.hidden]
+    if not any(whole.limits[name] for name in shown):
         return list(rows), None
-    hidden = [part.name for part in whole.query.hidden]
     made: list[Json] = []
     for row in rows:
-        cells = {
-            name: cell
-            for names, own in ((hidden, row.get("parts", ())), (named, row["cells"]))
-            for name, cell in zip(names, own, strict=True)
-            if whole.function(name) != "histogram"
+        places = {"cells": shown, **({"parts": hidden} if "parts" in row else {})}
+        pairs = {
+            place: list(zip(names, row[place], strict=True)) for place, names in places.items()
         }
-        new = {**row, "cells": [whole.cell(n, c, cells) for n, c in _pairs(named, row["cells"])]}
-        if "parts" in row:
-            new["parts"] = [whole.cell(n, c, cells) for n, c in _pairs(hidden, row["parts"])]
-        made.append(new)
-    return made, whole.to_json(dict.fromkeys((*named, *hidden)))
-
-
-def _pairs(names: Sequence[str], cells: Sequence[Json]) -> list[tuple[str, Json]]:
-    return list(zip(names, cells, strict=True))
-
-
-def _aggregate_name(column: Json) -> str:
-    return str(column.get("aggregate", column["name"]))
+        # of a histogram this has one bin, and no formula is made of it
+        cells = dict(pair for some in pairs.values() for pair in some)
+        ends = {place: [whole.cell(*pair, cells) for pair in some] for place, some in pairs.items()}
+        made.append({**row, **ends})
+    return made, whole.to_json(dict.fromkeys((*shown, *hidden)))
 
 
 class _Whole:
     """All that the whole intervals of one answer share."""
 
     def __init__(self, plan: AnyPlan, profile: Profile | None) -> None:
-        self.plan, self.query = plan, plan.query
         self.parts = {part.name: part for part in plan.query.aggregates}
         self.formulas = {one.name: one.expression for one in plan.query.derived}
-        self.rows, self.groups = _histograms(plan, profile)
-        self.about: dict[str, set[str]] = {}
-        self.known_limits: dict[str, list[str]] = {}
-        single = not self.query.keys and not isinstance(plan, MarginalsPlan)
-        self.single = single
-        self.of_rows = None
-        if self.rows is not None:
-            self.of_rows = self.rows.loss(plan.card.max_rows, single=single)
-        self.of_groups = None
-        if self.groups is not None and plan.card.max_groups is not None:
-            self.of_groups = self.groups.loss(plan.card.max_groups, single=False)
+        self.of_rows, self.of_groups = _losses(plan, profile)
+        self.about: dict[str, set[str]] = {name: set() for name in (*self.parts, *self.formulas)}
+        rows, groups = rows_in_play(plan), groups_in_play(plan)
+        self.limits = {name: _limits(part, rows, groups) for name, part in self.parts.items()}
+        for name in self.formulas:
+            inner = (limit for one in self.names(name) for limit in self.limits[one])
+            self.limits[name] = sorted(set(inner))
 
-    def function(self, name: str) -> str:
-        return self.parts[name].function if name in self.parts else "derived"
-
-    def limits(self, name: str) -> list[str]:
-        """Which limits can have left something out of a column."""
-        if name not in self.known_limits:
-            self.known_limits[name] = self._limits(name)
-        return self.known_limits[name]
-
-    def _limits(self, name: str) -> list[str]:
-        if name in self.formulas:
-            inner = [self.limits(column.name) for column in columns_in(self.formulas[name])]
-            return sorted({limit for limits in inner for limit in limits})
-        function = self.parts[name].function
-        if function == "count_units":
-            return ["max_groups"] if groups_in_play(self.plan) else []
-        if function == "count_distinct":
-            return ["max_values"] if rows_in_play(self.plan) else []
-        found = ["bounds"] if function in _WITHIN else []
-        rows = rows_in_play(self.plan) and function not in ("min", "max")
-        return [*found, *(["max_rows"] if rows else [])]
+    def names(self, formula: str) -> list[str]:
+        """The columns that a formula is made of."""
+        return list(dict.fromkeys(column.name for column in columns_in(self.formulas[formula])))
 
     def loss(self, name: str) -> _Loss | None:
-        units = self.function(name) == "count_units"
-        return self.of_groups if units else self.of_rows
+        """What is known of what a column lost; None: nothing, or it lost nothing."""
+        if name in self.formulas or not _ROWS & set(self.limits[name]):
+            return None
+        return self.of_groups if self.parts[name].function == "count_units" else self.of_rows
 
     def cell(self, name: str, cell: Json, others: Mapping[str, Json]) -> Json:
-        about = self.about.setdefault(name, set())
+        """The cell with its whole interval; `others` are the cells of its row."""
         if name in self.formulas:
             low, high = self._formula(name, others)
         else:
-            low, high = self._ends(self.parts[name], cell, about)
+            low, high = self._ends(self.parts[name], cell, self.about[name])
         return {**cell, "whole_low": low, "whole_high": high}
 
     def _ends(self, part: Aggregate, cell: Json, about: set[str]) -> Ends:
-        limits, loss = self.limits(part.name), self.loss(part.name)
-        if part.function in _WITHIN:
-            about.add("within_bounds")
+        limits, loss = self.limits[part.name], self.loss(part.name)
         if "max_values" in limits:
             return cell["low"], None
-        if not {"max_rows", "max_groups"} & set(limits) or cell["low"] is None:
+        if not _ROWS & set(limits) or cell["low"] is None:
             return cell["low"], cell["high"]
-        if loss is not None and loss.beyond is not None:
-            about.add("nobody_beyond")
         # rows without a value are not among those that a mean is of
         some = part.expression is not None and part.nullable and part.function != "sum"
-        like_table = loss is not None and (loss.like_table or some)
-        alike = {"group_like_table"} if like_table else set()
-        if part.function in (*_COUNTED, "count_units"):
-            return _count(cell, loss, about, alike)
+        alike = {"group_like_table"} if loss is not None and (loss.like_table or some) else set()
+        if part.function in ("count", "histogram", "count_units"):
+            high = _upper_end(Fraction(max(cell["high"], 0)), Fraction(1), loss, about, alike)
+            return cell["low"], None if high is None else math.ceil(high)
+        assert part.bounds is not None
+        least, greatest = part.bounds
         if part.function == "sum":
-            return _sum(cell, loss, part, about, alike | {"values_alike"})
+            alike |= {"values_alike"}
+            up = _upper_end(Fraction(cell["high"]), greatest, loss, about, alike)
+            down = _upper_end(-Fraction(cell["low"]), -least, loss, about, alike)
+            return None if down is None else lower(-down), None if up is None else upper(up)
         if part.function == "quantile":
-            assert part.bounds is not None
-            return lower(part.bounds[0]), upper(part.bounds[1])
+            return lower(least), upper(greatest)
         if loss is None:
             return _UNKNOWN
         about |= alike
-        return _MIXED[part.function](cell, Fraction(loss.share.low), part)
+        return _mixed(part.function, cell, Fraction(loss.share.low), (least, greatest))
 
     def _formula(self, name: str, others: Mapping[str, Json]) -> Ends:
         """The formula over the whole intervals of its parts."""
-        expression, about, own = self.formulas[name], self.about[name], others[name]
-        if not {"max_rows", "max_groups", "max_values"} & set(self.limits(name)):
-            about |= {"within_bounds"} if self.limits(name) else set()
+        own, names, row = others[name], self.names(name), {}
+        if not {"max_values", *_ROWS} & set(self.limits[name]):
             return own["low"], own["high"]
-        names = list(dict.fromkeys(column.name for column in columns_in(expression)))
-        wide = 1 + math.log(len(names)) / math.log(20) if len(names) > 1 else 1.0
-        if len(names) > 1 and any(self.function(one) not in _ADDED for one in names):
+        several = len(names) > 1
+        if several and any(self.function(one) not in _ADDED for one in names):
             return _UNKNOWN  # their intervals cannot be widened to hold together
-        row: dict[str, Any] = {}
+        wide = Fraction(1 + math.log(len(names)) / math.log(20)) * (1 + Fraction(several, 1 << 40))
         for one in names:
-            mine: set[str] = set()
-            low, high = self._ends(self.parts[one], _widened(others[one], wide), mine)
-            about |= mine
-            row[one.lower()] = None if low is None or high is None else (float(low), float(high))
-        found = evaluate(for_intervals(expression), row, INTERVALS)
+            ends = self._ends(self.parts[one], _widened(others[one], wide), self.about[name])
+            known = None not in ends
+            row[one.lower()] = tuple(map(float, ends)) if known else None  # type: ignore[arg-type]
+        found = evaluate(for_intervals(self.formulas[name]), row, INTERVALS)
         if not isinstance(found, tuple) or not all(map(math.isfinite, found)):
             return _UNKNOWN
-        ends = [own[end] for end in ("value", "low", "high") if own[end] is not None]
-        return min([found[0], *ends]), max([found[1], *ends])
+        inside = [own[end] for end in ("value", "low", "high") if own[end] is not None]
+        return min([found[0], *inside]), max([found[1], *inside])
 
-    def to_json(self, names: Mapping[str, Any]) -> dict[str, Any]:
+    def function(self, name: str) -> str:
+        """Of a column, whether an aggregate or a formula."""
+        return self.parts[name].function if name in self.parts else "derived"
+
+    def to_json(self, names: Iterable[str]) -> dict[str, Any]:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
         for name in names:
-            limits, about = self.limits(name), set(self.about.get(name, ()))
-            for column in columns_in(self.formulas[name]) if name in self.formulas else ():
-                about |= self.about.get(column.name, set())
-            loss = None if name in self.formulas else self.loss(name)
-            if not {"max_rows", "max_groups"} & set(limits):
-                loss = None
-            beyond = [one.beyond for one in (self.of_rows, self.of_groups) if one is not None]
-            assumed = [one for one in ((loss.beyond,) if loss else beyond) if one is not None]
-            share = None if loss is None else loss.share
+            limits, loss, parts = self.limits[name], self.loss(name), [name]
+            if name in self.formulas:
+                parts = self.names(name)
+            about = self.about[name].union(*(self.about[one] for one in parts))
+            losses = (self.loss(one) for one in parts)
+            far = [one.beyond for one in losses if one is not None and one.beyond is not None]
+            about |= {"within_bounds"} if "bounds" in limits else set()
+            about |= {"nobody_beyond"} if far else set()
+            limited = self.function(name) in _OF and "max_rows" in limits
             said[name] = {
                 "limits": limits,
-                "share": None if share is None else {k: getattr(share, k) for k in _SHARE},
+                "share": None if loss is None else asdict(loss.share),
                 "lost": None if loss is None else loss.lost,
                 "about": sorted(about),
-                "beyond": max(assumed) if "nobody_beyond" in about else None,
-                "of": "limited_rows"
-                if self.function(name) in _OF and "max_rows" in limits
-                else None,
+                "beyond": max(far, default=None),
+                "of": "limited_rows" if limited else None,
             }
-        histograms = {"profile": self.rows, "groups": self.groups}
-        quoted = {key: None if one is None else one.to_json() for key, one in histograms.items()}
-        return {**quoted, "columns": said}
+        quoted = {"profile": self.of_rows, "groups": self.of_groups}
+        return {
+            **{k: None if one is None else one.quoted for k, one in quoted.items()},
+            "columns": said,
+        }
 
 
-_SHARE = ("value", "low", "high")
-_OF = ("mean", "variance", "std", "quantile", "cdf")
+def _limits(part: Aggregate, rows: bool, groups: bool) -> list[str]:
+    """Which limits can have left something out, where those on rows and groups are in play."""
+    match part.function:
+        case "count_units":
+            return ["max_groups"] if groups else []
+        case "count_distinct":
+            return ["max_values"] if rows else []
+        case "min" | "max":
+            return ["bounds"]
+    bounds = ["bounds"] if part.function in _WITHIN else []
+    return [*bounds, *(["max_rows"] if rows else [])]
 
 
-def _histograms(
-    plan: AnyPlan, profile: Profile | None
-) -> tuple[_Histogram | None, _Histogram | None]:
-    """Of rows and of groups per unit, where the profile has them and they bound this question."""
-    query = plan.query
-    usable = rows_in_play(plan) and query.per_unit is None
-    # joins of private tables may have left out rows before they were counted
-    left_out = any(isinstance(join, UnitJoin) for join in query.joins)
-    if profile is None or not usable or left_out or (query.joins and profile.whole_table):
-        return None, None
-    rows = groups = None
-    if profile.rows is not None and profile.rows_answer is not None:
-        own = not profile.whole_table
-        numbers = profile.rows.capped(plan.card.at_most)
-        rows = _Histogram(answer=profile.rows_answer, numbers=numbers, own=own)
-    if groups_in_play(plan) and not query.joins:
-        keys = tuple(key.expression for key in plan.query.keys)
-        known, asked = profile.groups.get(keys), groups_query(keys, plan.card).to_json()
-        for answer in profile.answers:
-            if known is not None and answer.record["asked"]["query"] == asked:
-                numbers = known.capped(plan.card.at_most)  # no more groups than rows
-                groups = _Histogram(answer=answer, numbers=numbers, own=False)
-    return rows, groups
-
-
-def _widened(cell: Json, times: float) -> Json:
-    """The cell with its interval wider on both sides; ends are rounded outwards."""
-    if times == 1.0 or cell["low"] is None:
+def _widened(cell: Json, times: Fraction) -> Json:
+    """The cell with its interval so many times as wide on both sides, rounded outwards."""
+    if times == 1 or cell["low"] is None:
         return cell
-    low, high, value = (Fraction(cell[end]) for end in ("low", "high", "value"))
-    factor = Fraction(times) * (1 + Fraction(1, 1 << 40))
-    return {
-        **cell,
-        "low": lower(value - factor * (value - low)),
-        "high": upper(value + factor * (high - value)),
-    }
+    value = Fraction(cell["value"])
+    low, high = (value + times * (Fraction(cell[end]) - value) for end in ("low", "high"))
+    return {**cell, "low": lower(low), "high": upper(high)}
 
 
-def _count(cell: Json, loss: _Loss | None, about: set[str], alike: set[str]) -> Ends:
-    if loss is None:
-        return cell["low"], None
-    high, share = Fraction(max(cell["high"], 0)), Fraction(loss.share.low)
-    most = high + Fraction(loss.lost)
-    if share and high / share < most:
-        most = high / share
-        about |= alike
-    return cell["low"], math.ceil(most)
-
-
-def _sum(cell: Json, loss: _Loss | None, part: Aggregate, about: set[str], alike: set[str]) -> Ends:
-    assert part.bounds is not None
-    least, greatest = part.bounds
-    up = _sum_end(Fraction(cell["high"]), greatest, loss, about, alike)
-    down = _sum_end(-Fraction(cell["low"]), -least, loss, about, alike)
-    return None if down is None else lower(-down), None if up is None else upper(up)
-
-
-def _sum_end(
+def _upper_end(
     high: Fraction, greatest: Fraction, loss: _Loss | None, about: set[str], alike: set[str]
 ) -> Fraction | None:
-    """The upper end of a sum of values that are at most `greatest`."""
+    """The upper end of a sum of values that are at most `greatest`; counts are sums of ones."""
     if greatest <= 0:
         return high
     if loss is None:
@@ -411,34 +346,17 @@ def _sum_end(
     return most
 
 
-def _mean(cell: Json, share: Fraction, part: Aggregate) -> Ends:
-    assert part.bounds is not None
-    low, high = Fraction(cell["low"]), Fraction(cell["high"])
-    least, greatest = part.bounds
-    ends = share * low + (1 - share) * least, share * high + (1 - share) * greatest
-    return lower(min(ends[0], low)), upper(max(ends[1], high))
-
-
-def _variance(cell: Json, share: Fraction, part: Aggregate) -> Ends:
-    assert part.bounds is not None
-    low, high, wide = Fraction(cell["low"]), Fraction(cell["high"]), part.bounds[1] - part.bounds[0]
-    most = min(share * high + (1 - share) * wide**2, wide**2 / 4)
-    return lower(share * low), upper(max(most, high))
-
-
-def _deviation(cell: Json, share: Fraction, part: Aggregate) -> Ends:
-    squares = {**cell, "low": Fraction(cell["low"]) ** 2, "high": Fraction(cell["high"]) ** 2}
-    low, high = _variance(squares, share, part)
-    assert low is not None and high is not None
-    start, end = math.nextafter(math.sqrt(low), 0.0), math.nextafter(math.sqrt(high), math.inf)
-    return min(start, cell["low"]), max(end, cell["high"])
-
-
-def _fraction(cell: Json, share: Fraction, part: Aggregate) -> Ends:
-    low, high = Fraction(cell["low"]), Fraction(cell["high"])
-    return lower(share * low), upper(max(share * high + 1 - share, high))
-
-
-_MIXED: Mapping[str, Callable[[Json, Fraction, Aggregate], Ends]] = MappingProxyType(
-    {"mean": _mean, "variance": _variance, "std": _deviation, "cdf": _fraction}
-)
+def _mixed(function: str, cell: Json, share: Fraction, bounds: tuple[Fraction, Fraction]) -> Ends:
+    """A mean, variance, deviation or share up to a point, where 1 - share may be anything."""
+    low, high, rest = Fraction(cell["low"]), Fraction(cell["high"]), 1 - share
+    least, greatest = bounds if function == "mean" else (Fraction(0), Fraction(1))
+    if function in ("mean", "cdf"):
+        ends = share * low + rest * least, share * high + rest * greatest
+        return lower(min(ends[0], low)), upper(max(ends[1], high))
+    root, wide = function == "std", (bounds[1] - bounds[0]) ** 2
+    low, high = (low**2, high**2) if root else (low, high)
+    start, end = lower(share * low), upper(max(min(share * high + rest * wide, wide / 4), high))
+    if not root:
+        return start, end
+    outer = math.nextafter(math.sqrt(start), 0.0), math.nextafter(math.sqrt(end), math.inf)
+    return min(outer[0], cell["low"]), max(outer[1], cell["high"])
