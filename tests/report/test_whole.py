@@ -40,6 +40,7 @@ from tests.report.answer_records import (
     with_whole,
 )
 from tests.report.test_answer_tables import number
+from tests.report.test_hostile import WRONG, all_places, put
 
 CELL = {"value": 18442, "standard_error": 38.0, "low": 18366, "high": 18518}
 ONCE = f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}"
@@ -199,13 +200,15 @@ def test_hostile_names_are_fit_to_print():
     assert HOSTILE not in text and "\x1b" not in text
 
 
-@pytest.mark.parametrize(
-    "wrong", [[], "x", 3, {}, {"columns": []}, {"columns": {"n": []}}, {"columns": {"n": {}}}]
-)
-def test_a_malformed_whole_is_refused(wrong):
-    if wrong:
-        with pytest.raises(InvalidParameter, match="pass what save"):
-            answer_in_terminal({**simple(), "whole": wrong})
+def test_whatever_stands_in_the_whole_is_shown_or_refused():
+    found, refused = limited(), 0
+    for path in all_places(found["whole"]):
+        for wrong in WRONG:
+            try:
+                answer_in_terminal({**found, "whole": put(found["whole"], path, wrong)})
+            except InvalidParameter as error:
+                refused += "pass what save() wrote" in str(error)
+    assert refused > 60
 
 
 def test_groups_of_a_unit_are_not_rows():
