@@ -191,7 +191,7 @@ def query(
             raise refusal("--pairs", "is for --marginals", "leave it out")
         question = replace(table.sql(statement or ""), intervals=not no_intervals)
         asked["within"] = wanted
-        check_kept(kept, question.query, question.card)
+        check_kept(kept, question.draft.query, question.card)
     if explain and not isinstance(question, Table | MarginalsQuestion):
         _show_remote_plan(question, asked, as_json=as_json)
         return

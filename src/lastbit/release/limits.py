@@ -127,8 +127,9 @@ def with_limits(
 
 def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
     """The question with stated guesses for limits that were left out, before there is a profile."""
-    steps = {name: question.card.column(name).step or 1 for name in open_columns(question)}
-    bounds = {name: (Fraction(0), 100 * max(step, Fraction(1))) for name, step in steps.items()}
+    one = Fraction(1)
+    steps = {name: question.card.column(name).step or one for name in open_columns(question)}
+    bounds = {name: (Fraction(0), 100 * max(step, one)) for name, step in steps.items()}
     guessed = _with_numbers(question, _GUESS, _GUESS).with_bounds(bounds)
     return guessed, tuple(_words(question.card, guessed.card, bounds, "a guess, for the errors"))
 

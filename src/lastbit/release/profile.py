@@ -29,10 +29,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.exact import exact_text
 from lastbit.kernel import question_of
 from lastbit.ledger import Entry, Ledger, spared_by
 from lastbit.release.answer import Answer
@@ -93,6 +95,34 @@ class Profile:
     answers: tuple[Answer, ...] = ()
     """All answers that it comes from."""
 
+    def __str__(self) -> str:
+        """The histograms, one below the other."""
+        return "\n\n".join(_table_text(*table) for table in self.tables())
+
+    def tables(self) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
+        """Headings and rows of each histogram; bins that are hardly more than noise are left out.
+
+        The numbers are noisy: about so many units.
+        """
+        shown = []
+        counted = {} if self.rows is None else {"rows of one unit": self.rows}
+        for keys, numbers in self.groups.items():
+            named = ", ".join(_key_words(key) for key in keys)
+            counted[f"groups of one unit, by {named}"] = numbers
+        for heading, numbers in counted.items():
+            bins = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in numbers.bins]
+            units = [f"{max(count, 0):,}" for count in numbers.counts[: len(bins)]]
+            shown.append(((heading, "units, about"), list(zip(bins, units, strict=True))))
+        for column, values in self.values.items():
+            pairs = zip(pairwise(values.edges), values.clear, strict=True)
+            lines = [
+                (f"{exact_text(low)} to {exact_text(high)}", f"{count:,}")
+                for (low, high), count in pairs
+                if count
+            ]
+            shown.append(((f"values of {column}", "units, about"), lines))
+        return shown
+
     def with_more(self, other: Profile) -> Profile:
         """All of it, and what another profile has besides."""
         own = self.rows is not None
@@ -104,6 +134,16 @@ class Profile:
             values={**other.values, **self.values},
             answers=(*self.answers, *other.answers),
         )
+
+
+def _table_text(headings: tuple[str, str], lines: list[tuple[str, str]]) -> str:
+    rows = [headings, *(lines or [("nothing stands out from noise", "")])]
+    left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(f"{a.ljust(left)}  {b.rjust(right)}".rstrip() for a, b in rows)
+
+
+def _key_words(key: Expression) -> str:
+    return key.name if isinstance(key, ColumnName) else "an expression"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,14 +346,15 @@ def profile_beside(
     entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
     if entry is None or books is None or card.unit is None:
         return None
-    data = books.entry(entry["sequence"]).fingerprint
-    if data is None:
-        return None
     every = rows_question(card)
     try:
         own = [rows_question(card, query)]
     except QueryRefused:  # larger than questions may be, so on no record
         own = []
     others = [] if query.joins or (own and own[0].query == every.query) else [every]
-    # what is first holds: `with_more` keeps what is there
-    return recorded_profile([*own, *others], card, books=books, data=data)
+    with books.connection():
+        data = books.entry(entry["sequence"]).fingerprint
+        # what is first holds: `with_more` keeps what is there
+        if data is None:
+            return None
+        return recorded_profile([*own, *others], card, books=books, data=data)
