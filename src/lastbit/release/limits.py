@@ -281,7 +281,7 @@ class _Stretch:
 
 def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
     """The bounds for which noise, off times their size, and what is clamped are least together."""
-    edges, counts = values.edges, likely_values(values)
+    edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
     ends = {_within(edge) for edge in edges[there[0] : there[-1] + 2]} | {Fraction(0)}
     middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
@@ -307,24 +307,3 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
 
 def _within(edge: Fraction) -> Fraction:
     return max(-_LARGEST, min(edge, _LARGEST))
-
-
-def likely_values(values: Values) -> list[int]:
-    """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
-
-    That is the stretch with the greatest sum of counts, less what one noise is above in a tenth of
-    releases for each bin: where there is noise alone, a short one.
-    """
-    price = values.noise.surpassed(1 / 10)
-    best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
-    for place, count in enumerate(values.counts):
-        if running <= 0:
-            running, start = 0.0, place
-        running += count - price
-        if running > best:
-            best, first, last = running, start, place
-    inside = [max(count, 0) for count in values.counts[first : last + 1]]
-    if not any(inside):
-        inside[0] = 1
-    after = len(values.counts) - last - 1
-    return [*[0] * first, *inside, *[0] * after]

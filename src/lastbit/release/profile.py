@@ -25,6 +25,7 @@ Checked  tests/release/test_profile.py
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -73,10 +74,23 @@ class Values:
     noise: Noise
 
     @property
-    def clear(self) -> tuple[int, ...]:
-        """The counts that are hardly noise alone; 0 for the others."""
-        least = self.noise.least_clear(self.counts)
-        return tuple(count if count > least else 0 for count in self.counts)
+    def likely(self) -> list[int]:
+        """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
+
+        That is the stretch with the greatest sum of counts, less what one noise is above in a tenth
+        of releases for each bin. Where there is noise alone it is a short one; it has a unit.
+        """
+        price = self.noise.surpassed(1 / 10)
+        best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
+        for place, count in enumerate(self.counts):
+            if running <= 0:
+                running, start = 0.0, place
+            running += count - price
+            if running > best:
+                best, first, last = running, start, place
+        inside = [max(count, 0) for count in self.counts[first : last + 1]]
+        inside = inside if any(inside) else [1, *inside[1:]]
+        return [*[0] * first, *inside, *[0] * (len(self.counts) - last - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +114,7 @@ class Profile:
         return "\n\n".join(_table_text(*table) for table in self.tables())
 
     def tables(self) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
-        """Headings and rows of each histogram; bins that are hardly more than noise are left out.
+        """Headings and rows of each histogram; bins that do not stand out from noise are left out.
 
         The numbers are noisy: about so many units.
         """
@@ -114,7 +128,7 @@ class Profile:
             units = [f"{max(count, 0):,}" for count in numbers.counts[: len(bins)]]
             shown.append(((heading, "units, about"), list(zip(bins, units, strict=True))))
         for column, values in self.values.items():
-            pairs = zip(pairwise(values.edges), values.clear, strict=True)
+            pairs = zip(pairwise(values.edges), values.likely, strict=True)
             lines = [
                 (f"{exact_text(low)} to {exact_text(high)}", f"{count:,}")
                 for (low, high), count in pairs
@@ -124,8 +138,8 @@ class Profile:
         return shown
 
     def with_more(self, other: Profile) -> Profile:
-        """All of it, and what another profile has besides."""
-        own = self.rows is not None
+        """All of it and what another has besides; rows of a question before those of the table."""
+        own = self.rows is not None and not (other.rows is not None and self.whole_table)
         return Profile(
             rows=self.rows if own else other.rows,
             rows_answer=self.rows_answer if own else other.rows_answer,
@@ -160,7 +174,9 @@ class ProfileQuestion:
         """Whether a profile has this histogram."""
         if self.column is not None:
             return self.column in profile.values
-        return profile.rows is not None if self.keys is None else self.keys in profile.groups
+        if self.keys is not None:
+            return self.keys in profile.groups
+        return profile.rows is not None and profile.whole_table == self.whole_table
 
     def profile(self, answer: Answer) -> Profile:
         """What an answer to it says."""
