@@ -38,7 +38,7 @@ from lastbit.release.profile import (
     rows_question,
     values_question,
 )
-from lastbit.release.question import NUMBERS, STAND_IN, Question
+from lastbit.release.question import STAND_IN, Question
 from lastbit.release.rows_per_unit import CANDIDATES, RowsPerUnit
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
@@ -61,8 +61,7 @@ def open_columns(question: Question) -> tuple[str, ...]:
         return ()
     parts = (part.expression for part in draft.query.aggregates if part.expression is not None)
     named = {one.name for part in parts for one in columns_in(part) if one.table is None}
-    columns = [question.card.column(name) for name in sorted(named)]
-    without = [one.name for one in columns if one.bounds is None and one.type in NUMBERS]
+    without = [name for name in sorted(question.unbounded_columns) if name in named]
     return tuple(name for name in without if _is_needed(question, name, without))
 
 
