@@ -55,7 +55,6 @@ __all__ = [
     "Kept",
     "Marginals",
     "MaxRowsSuggestion",
-    "Profile",
     "RemoteTable",
     "Row",
     "Synthetic",

@@ -88,9 +88,20 @@ class Values:
             running += count - price
             if running > best:
                 best, first, last = running, start, place
-        inside = [max(count, 0) for count in self.counts[first : last + 1]]
-        inside = inside if any(inside) else [1, *inside[1:]]
-        return [*[0] * first, *inside, *[0] * (len(self.counts) - last - 1)]
+        found = [
+            max(count, 0) if first <= place <= last else 0
+            for place, count in enumerate(self.counts)
+        ]
+        # a few values of the other sign are hardly there
+        least = self.noise.least_clear(self.counts)
+        below = [edge < 0 for edge in self.edges[:-1]]
+        sums = [
+            sum(n for n, b in zip(found, below, strict=True) if b is side) for side in (False, True)
+        ]
+        for side in (False, True):
+            if sums[side] <= least < sums[not side]:
+                found = [0 if b is side else n for n, b in zip(found, below, strict=True)]
+        return found if any(found) else [*found[:first], 1, *found[first + 1 :]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
