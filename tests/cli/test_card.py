@@ -35,7 +35,7 @@ def decided(file: str, **columns: str) -> None:
     for old, new in (
         ('neighbours = "decide"', 'neighbours = "add-remove"'),
         ('column = "decide"', 'column = "patient_id"'),
-        ('max_rows = "decide"', "max_rows = 20"),
+        ("# max_rows = 20", "max_rows = 20"),
         ('epsilon = "decide"', "epsilon = 3"),
     ):
         text = text.replace(old, new)
@@ -57,7 +57,7 @@ def without_values(text: str) -> str:
 
 def test_a_draft_of_a_parquet_file_has_names_and_types():
     page = without_values(succeeded("card", "new", visits()))
-    assert "visits.toml" in page and "4 lines to decide" in page
+    assert "visits.toml" in page and "3 lines to decide" in page
     assert "lastbit card check visits.toml" in page
     data = tomllib.loads(without_values(Path("visits.toml").read_text("utf-8")))
     assert data["table"]["source"] == "visits.parquet"
@@ -71,7 +71,7 @@ def test_a_draft_of_a_parquet_file_has_names_and_types():
 
 def test_a_draft_of_a_csv_file_has_names_only():
     page = without_values(succeeded("card", "new", visits("visits.csv"), "--out", "a.toml"))
-    assert "4, 4 of them without a type yet" in page and "8 lines to decide" in page
+    assert "4, 4 of them without a type yet" in page and "7 lines to decide" in page
     assert page.count("likewise") == 3  # what types there are is said once
     data = tomllib.loads(without_values(Path("a.toml").read_text("utf-8")))
     assert [fields["type"] for fields in data["columns"].values()] == ["decide"] * 4
@@ -191,15 +191,25 @@ def test_sources_that_are_not_there():
 def test_a_draft_is_refused_line_by_line():
     succeeded("card", "new", visits())
     told = refused("card", "check", "visits.toml")
-    assert "4 to decide" in told
-    for field in ("table.neighbours", "unit.column", "unit.max_rows", "budget.epsilon"):
+    assert "3 to decide" in told
+    for field in ("table.neighbours", "unit.column", "budget.epsilon"):
         assert f"{field} decide: write" in told
     found = json.loads(lastbit("card", "check", "visits.toml", "--json").stdout)
     assert not found["usable"]
     lines = Path("visits.toml").read_text().splitlines()
-    assert len(found["problems"]) == 4
+    assert len(found["problems"]) == 3
     for problem in found["problems"]:
         assert problem["undecided"] and '"decide"' in lines[problem["line"] - 1]
+
+
+def test_a_card_may_leave_max_rows_out():
+    succeeded("card", "new", visits())
+    decided("visits.toml")
+    text = Path("visits.toml").read_text().replace("max_rows = 20", "# max_rows = 20")
+    Path("visits.toml").write_text(text)
+    page = without_values(succeeded("card", "check", "visits.toml"))
+    assert "a profile chooses how many rows of each count" in page
+    assert "choose them from a profile" in page
 
 
 def test_a_card_that_is_whole_is_shown():

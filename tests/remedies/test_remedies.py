@@ -121,6 +121,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             "VISITS": lb.table(frame, **rows),
             "KEYED": lb.table(frame, keys={"region": ["north", "south"]}, **rows),
             "SMALL": lb.table(frame, budget=lb.Budget(kind="pure", epsilon=1), **rows),
+            "OPEN": lb.table(frame, unit="patient_id", name="visits", keys={"region": ["north"]}),
             "BY_UNIT": lb.table(frame, unit="patient_id", max_rows=2, name="visits"),
         }
 

@@ -270,7 +270,7 @@ def test_the_page_shows_a_card_that_is_read():
         # what decides about privacy has no default
         ('neighbours = "add-remove"', "", "line 2: table.neighbours is missing"),
         ('column = "patient_id"', "", "line 7: unit.column is missing"),
-        ("max_rows = 20", "", "line 7: unit.max_rows is missing"),
+        ("max_rows = 20", "max_rows = 0", "unit.max_rows"),
         ("[budget]\nepsilon = 3\ndelta = 1e-6", "", "line 1: budget is missing"),
         ("[budget]\nepsilon = 3\ndelta = 1e-6", "[budget]", "line 12: budget is empty"),
         ("epsilon = 3\n", "", "budget.epsilon does not suit"),
@@ -432,9 +432,15 @@ def test_many_problems_are_cut_short():
     assert told.count("\n") == 51 and told.endswith("... and 2950 more.")
 
 
+def test_max_rows_may_be_left_out():
+    card = read(edited("max_rows = 20", ""))
+    assert card.max_rows_open and card.max_groups == 5
+    assert not read(edited("max_rows = 20", "max_rows = 20")).max_rows_open
+
+
 def test_a_refusal_crosses_processes():
     with pytest.raises(CardRefused) as caught:
-        read(edited("max_rows = 20", ""))
+        read(edited("max_rows = 20", "max_rows = 0"))
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 

@@ -25,7 +25,6 @@ def decided(draft: str) -> str:
     for old, new in (
         ('neighbours = "decide"', 'neighbours = "add-remove"'),
         ('column = "decide"\n', "each_row = true\n"),
-        ('max_rows = "decide"\n', ""),
         ('epsilon = "decide"', "epsilon = 1"),
     ):
         assert draft.count(old) == 1
@@ -51,7 +50,7 @@ def test_a_draft_is_refused_until_everything_is_decided():
     with pytest.raises(CardRefused) as caught:
         card_from(draft, folder=Path())
     told = str(caught.value)
-    assert told.count("is still to be decided") == told.count("line ") == 5
+    assert told.count("is still to be decided") == told.count("line ") == 4
     card = card_from(decided(draft), folder=Path())
     assert (card.name, card.ledger) == ("v", str(Path("v.ledger").absolute()))
     assert [column.type for column in card.columns.values()] == ["integer", "text"]
@@ -87,7 +86,10 @@ def test_every_source_is_read_back(source):
 def test_what_a_draft_proposes_in_comments_is_a_card_too():
     """Each example behind a # has the form that the reader wants."""
     draft = decided(drafted(SOURCE, {"n": "number", "t": "text"}, name="v"))
+    draft = draft.replace("each_row = true", 'column = "t"')
     for comment in (
+        "# max_rows = 20",
+        "# max_groups = 3",
         "# delta = 1e-9",
         "# bounds = [0, 100]",
         '# keys = ["a", "b"]',
@@ -97,6 +99,7 @@ def test_what_a_draft_proposes_in_comments_is_a_card_too():
         assert comment in draft
         draft = draft.replace(comment, comment.removeprefix("# "))
     card = card_from(draft, folder=Path())
+    assert (card.max_rows, card.max_rows_open, card.max_groups) == (20, False, 3)
     assert card.users == ("ana", "ben") and card.columns["t"].keys == ("a", "b")
     assert card.columns["n"].bounds == (Fraction(0), Fraction(100))
     assert card.budget is not None and card.budget.kind == "approx"

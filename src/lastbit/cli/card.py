@@ -16,6 +16,7 @@ from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
+from lastbit.cli.profile import profile
 from lastbit.cli.tune import tune
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
@@ -56,6 +57,7 @@ def card() -> None:
     """Draft and check data cards: what a steward declares of a table."""
 
 
+card.add_command(profile)
 card.add_command(tune)
 
 
@@ -186,7 +188,8 @@ def _asked(
         unit = _prompted(words, lambda text: _unit(text, columns))
         found = replace(found, each_row=unit == EACH_ROW, unit=None if unit == EACH_ROW else unit)
     if not found.each_row and found.max_rows is None:
-        rows = _prompted("How many rows of one unit count in full", _at_least_one)
+        words = "How many rows of one unit count in full; left open, a profile chooses it"
+        rows = _prompted(words, _at_least_one)
         found = replace(found, max_rows=rows)
     if found.neighbours is None:
         words = f"Hide whether a unit is there (add-remove), or what it says ({RELATIONS[1]})"
@@ -296,6 +299,8 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
     if card.unit is not None:
         groups = "" if card.max_groups is None else f" and {card.max_groups} groups"
         unit = f"{printable(card.unit, 40)}; each counts for up to {card.max_rows} rows{groups}"
+        if card.max_rows_open:
+            unit = f"{printable(card.unit, 40)}; a profile chooses how many rows of each count"
     facts = [
         ("source", _place(card.source, folder)),
         ("whose rows", unit),
@@ -362,7 +367,8 @@ def _notes(card: DataCard) -> Iterator[str]:
     others = [column for column in card.columns.values() if column.name.lower() != unit]
     numbers = [c.name for c in others if c.type in ("integer", "number") and c.bounds is None]
     if numbers:
-        yield f"No bounds: {_names(numbers)}. Sums and means must name them: clamp(x, low, high)."
+        words = "Sums and means choose them from a profile, or name them: clamp(x, low, high)."
+        yield f"No bounds: {_names(numbers)}. {words}"
     keyless = [
         c.name
         for c in others

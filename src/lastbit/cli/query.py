@@ -193,7 +193,7 @@ def query(
             raise refusal("--pairs", "is for --marginals", "leave it out")
         question = replace(table.sql(statement or ""), intervals=not no_intervals)
         asked["within"] = wanted
-        check_kept(kept, question.query, question.card)
+        check_kept(kept, question.draft.query, question.card)
     if explain and not isinstance(question, Table | MarginalsQuestion):
         _show_remote_plan(question, asked, as_json=as_json)
         return
@@ -374,16 +374,19 @@ def _show_plan(
         return
     books, account = account_of(plan.card)
     after, share = account, None
+    before = plan.before if isinstance(plan, Plan) else Cost()
+    whole = plan.cost + before
     if not explain:  # refuses a price that the budget or the allowance does not allow
-        after = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
-        share = own_allowance(books, account.name, plan.cost)
-    said, rows = _budget_words(after, plan.cost, share)
+        after = account if before == Cost() else account.charged(before, gaussian_noise=True)
+        after = after.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+        share = own_allowance(books, account.name, whole)
+    said, rows = _budget_words(after, whole, share)
     if as_json:
         state = {"account": account_json(account, plan.cost), **said}
         show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
     else:
         show(
-            Heading("It can be asked", price_words(plan.cost.to_json())),
+            Heading("It can be asked", price_words(whole.to_json())),
             Facts([("promise", plan.guarantee), *rows]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )

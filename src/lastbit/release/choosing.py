@@ -43,25 +43,26 @@ from lastbit.tables import Cost, DataCard, Plan, admitted, asked_price, planned
 
 _PARTS = 20
 """The profile costs one part of this many of the price of the first question."""
-_FEWEST = range(_PARTS - 1, 1, -1)
 _NO_LEDGER = "No ledger was given, so the next question pays for the profile again; pass profile=."
 
 Place = str | os.PathLike[str] | Ledger | None
 
 
-def split_price(price: Fraction) -> tuple[Fraction, Fraction]:
-    """What the profile costs of a price, about a twentieth, and the rest: both on the grid.
+def split_price(price: Fraction, number: int = 1) -> tuple[Fraction, Fraction]:
+    """What each of so many histograms costs, about a twentieth in all, and the rest of the price.
+
+    All of them are on the grid of prices, and add up to the price exactly.
 
     >>> [str(part) for part in split_price(Fraction(1))]
     ['1/20', '19/20']
-    >>> [str(part) for part in split_price(Fraction(1, 7))]
-    ['1/98', '13/98']
+    >>> [str(part) for part in split_price(Fraction(1, 3), 2)]
+    ['1/99', '31/99']
     """
-    whole = price.numerator // _PARTS
-    parts = [price / _PARTS, Fraction(whole, price.denominator)]
-    for part in (*parts, *(price / number for number in _FEWEST)):
-        if part > 0 and admitted(part) and admitted(price - part):
-            return part, price - part
+    least = _PARTS * number
+    parts = [price / least, Fraction(price.numerator // least, price.denominator)]
+    for each in (*parts, *(price / part for part in range(least - 1, number, -1))):
+        if each > 0 and admitted(each) and admitted(price - number * each):
+            return each, price - number * each
     problem = "cannot be shared exactly between a profile and the answer"
     remedy = "pass fewer digits, or buy the profile first: table.profile(epsilon=...)"
     raise InvalidParameter("price", problem=problem, remedy=remedy)
@@ -73,17 +74,13 @@ def share_out(price: Fraction, number: int) -> list[Fraction]:
     >>> [str(part) for part in share_out(Fraction(1, 20), 3)]
     ['1/60', '1/60', '1/60']
     """
-    for each in (price / number, Fraction(price.numerator // number, price.denominator)):
-        last = price - each * (number - 1)
-        if each > 0 and admitted(each) and admitted(last):
-            return [*[each] * (number - 1), last]
-    digits = 10**12
-    each = Fraction(int(price * digits / number), digits)
-    last = price - each * (number - 1)
-    if each > 0 and admitted(each) and admitted(last):
-        return [*[each] * (number - 1), last]
-    problem = f"cannot be shared exactly among {number} histograms"
-    raise InvalidParameter("price", problem=problem, remedy="pass a multiple of 0.001, say")
+    if not number:
+        return []
+    if admitted(price / number):
+        return [price / number] * number
+    on_its_own_grid = Fraction(price.numerator // number, price.denominator)
+    each = on_its_own_grid or split_price(price, number - 1)[0]
+    return [*[each] * (number - 1), price - (number - 1) * each]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +113,13 @@ def prepare_plan(
     buys, rest = known.purchase(price, within)
     guess, words = with_guess(question)
     plan = planned(guess.query, guess.card, **rest)
-    first = f"Limits are chosen once the profile is bought, for {_paid(buys)} of this price. Now:"
-    return Prepared(question=guess, plan=replace(plan, chosen=(first, *words)))
+    before = _cost(buys)
+    charges = "" if len(buys) == 1 else f" in {len(buys)} charges"
+    first = (
+        f"A profile of the table is bought first, for {price_words(before.to_json())}{charges}; "
+        "limits are chosen by it. Until then:"
+    )
+    return Prepared(question=guess, plan=replace(plan, chosen=(first, *words), before=before))
 
 
 def prepare_release(
@@ -141,24 +143,16 @@ def prepare_release(
     bought = known.profile.with_more(_buy(buys, question.card, guessed, ledger=ledger, who=who))
     chosen, words = with_limits(question, bought, rest)
     plan = planned(chosen.query, chosen.card, **rest)
-    first = f"The profile of the table was bought inside the price, for {_paid(buys)}."
-    unkept = [_NO_LEDGER] if known.books is None and _is_unrecorded(question.card, ledger) else []
+    paid = price_words(_cost(buys).to_json())
+    first = f"The profile of the table was bought first, inside the price: {paid}."
+    unkept = [_NO_LEDGER] if question.card.ledger is None and ledger is None else []
     notes = (*words, first, *unkept)
     plan = replace(plan, chosen=words)
     return Prepared(question=chosen, plan=plan, notes=notes, profile=bought)
 
 
-def _is_unrecorded(card: DataCard, ledger: Place) -> bool:
-    return card.ledger is None and ledger is None
-
-
-def _paid(buys: Sequence[tuple[ProfileQuestion, Plan]]) -> str:
-    """What these histograms cost in all, and in how many charges."""
-    cost = Cost()
-    for _, plan in buys:
-        cost += plan.cost
-    charges = "" if len(buys) == 1 else f" in {len(buys)} charges"
-    return price_words(cost.to_json()) + charges
+def _cost(buys: Sequence[tuple[ProfileQuestion, Plan]]) -> Cost:
+    return sum((plan.cost for _, plan in buys), start=Cost())
 
 
 def _buy(
@@ -170,9 +164,7 @@ def _buy(
     fresh: bool = False,
 ) -> Profile:
     """These histograms, bought one by one; refused before the first, also for what comes after."""
-    plans = [*(plan for _, plan in buys), *others]
-    if not _is_unrecorded(card, ledger):
-        check_payable(plans, card, ledger)
+    check_payable([*(plan for _, plan in buys), *others], card, ledger)
     for plan in others:
         checked(plan)
     bought = Profile()
@@ -226,8 +218,10 @@ class _Known:
         if fresh or self.books is None or self.data is None:
             return first
         asked = {entry.question for entry in self.books.entries(self.question.card.account_name)}
+        if self.handed is not None or question_of_plan(first.plan, self.data) in asked:
+            return first
         others = plans_on_record(self.question, price, within, books=self.books, data=self.data)
-        for plan in (first, *others) if self.handed is None else (first,):
+        for plan in others:
             if question_of_plan(plan.plan, self.data) in asked:
                 return plan
         return first
@@ -240,9 +234,9 @@ class _Known:
             problem = "finds a price, and limits that are left out are chosen for one"
             remedy = "buy the profile first: lastbit card profile, or table.profile(epsilon=...)"
             raise InvalidParameter("within", problem=problem, remedy=remedy)
-        currency, part, rest = _parts_of(price, self.question.card)
         missing = [one for one in self.wanted if not one.is_in(self.profile)]
-        return profile_plans(missing, currency, part), rest
+        currency, each, rest = _parts_of(price, self.question.card, len(missing))
+        return profile_plans(missing, currency, [each] * len(missing)), rest
 
 
 def plans_on_record(
@@ -265,10 +259,8 @@ def plans_on_record(
         if not all(one.is_in(profile) for one in wanted):
             return
         yield _by_profile(question, wanted, profile, price, within)
-        if within is None:
-            with suppress(InvalidParameter):  # a price that could not have been shared out
-                rest = _parts_of(price, question.card)[2]
-                yield _by_profile(question, wanted, profile, rest, None)
+        for rest in [] if within is not None else _rests(price, question.card, len(wanted)):
+            yield _by_profile(question, wanted, profile, rest, None)
 
 
 def _by_profile(
@@ -292,19 +284,30 @@ def _by_profile(
     return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words)
 
 
-def _parts_of(price: Mapping[str, Any], card: DataCard) -> tuple[str, Fraction, dict[str, Any]]:
-    """The currency of a price, the profile's part of it, and the price of the answer."""
+def _parts_of(
+    price: Mapping[str, Any], card: DataCard, number: int
+) -> tuple[str, Fraction, dict[str, Any]]:
+    """The currency of a price, what of it each histogram costs, and the price of the answer."""
     request = asked_price(card, **price)
     currency = "rho" if request.epsilon is None else "epsilon"
-    part, rest = split_price(getattr(request, currency))
-    return currency, part, {**price, currency: rest}
+    each, rest = split_price(getattr(request, currency), number)
+    return currency, each, {**price, currency: rest}
+
+
+def _rests(price: Mapping[str, Any], card: DataCard, most: int) -> list[dict[str, Any]]:
+    """What is left of a price for the answer when 1, 2 ... histograms were bought inside it."""
+    rests: list[dict[str, Any]] = []
+    for number in range(1, most + 1):
+        with suppress(InvalidParameter):  # one that could not have been shared
+            rest = _parts_of(price, card, number)[2]
+            rests += [rest] if rest not in rests else []
+    return rests
 
 
 def profile_plans(
-    questions: Sequence[ProfileQuestion], currency: str, price: Fraction
+    questions: Sequence[ProfileQuestion], currency: str, parts: Sequence[Fraction]
 ) -> list[tuple[ProfileQuestion, Plan]]:
-    """A plan for each histogram, at an equal part of the price."""
-    parts = share_out(price, len(questions)) if questions else []
+    """A plan for each histogram, at its part of the price."""
     prices: list[dict[str, Any]] = [{currency: part} for part in parts]
     pairs = zip(questions, prices, strict=True)
     return [(one, planned(one.query, one.card, **paid)) for one, paid in pairs]
@@ -329,5 +332,6 @@ def buy_profile(
         recorded = recorded_profiles(questions, card, books=books, data=data)
         known = recorded[0] if recorded else known
     missing = [one for one in questions if not one.is_in(known)]
-    buys = profile_plans(missing, currency, getattr(request, currency))
+    parts = share_out(getattr(request, currency), len(missing))
+    buys = profile_plans(missing, currency, parts)
     return known.with_more(_buy(buys, card, ledger=ledger, who=who, fresh=fresh))

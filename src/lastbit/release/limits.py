@@ -38,7 +38,7 @@ from lastbit.release.profile import (
     rows_question,
     values_question,
 )
-from lastbit.release.question import NUMBERS, STAND_IN, Question
+from lastbit.release.question import STAND_IN, Question
 from lastbit.release.rows_per_unit import CANDIDATES, RowsPerUnit
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
@@ -61,8 +61,7 @@ def open_columns(question: Question) -> tuple[str, ...]:
         return ()
     parts = (part.expression for part in draft.query.aggregates if part.expression is not None)
     named = {one.name for part in parts for one in columns_in(part) if one.table is None}
-    columns = [question.card.column(name) for name in sorted(named)]
-    without = [one.name for one in columns if one.bounds is None and one.type in NUMBERS]
+    without = [name for name in sorted(question.unbounded_columns) if name in named]
     return tuple(name for name in without if _is_needed(question, name, without))
 
 
@@ -127,8 +126,9 @@ def with_limits(
 
 def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
     """The question with stated guesses for limits that were left out, before there is a profile."""
-    steps = {name: question.card.column(name).step or 1 for name in open_columns(question)}
-    bounds = {name: (Fraction(0), 100 * max(step, Fraction(1))) for name, step in steps.items()}
+    one = Fraction(1)
+    steps = {name: question.card.column(name).step or one for name in open_columns(question)}
+    bounds = {name: (Fraction(0), 100 * max(step, one)) for name, step in steps.items()}
     guessed = _with_numbers(question, _GUESS, _GUESS).with_bounds(bounds)
     return guessed, tuple(_words(question.card, guessed.card, bounds, "a guess, for the errors"))
 
@@ -280,7 +280,7 @@ class _Stretch:
 
 def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
     """The bounds for which noise, off times their size, and what is clamped are least together."""
-    edges, counts = values.edges, likely_values(values)
+    edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
     ends = {_within(edge) for edge in edges[there[0] : there[-1] + 2]} | {Fraction(0)}
     middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
@@ -306,24 +306,3 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
 
 def _within(edge: Fraction) -> Fraction:
     return max(-_LARGEST, min(edge, _LARGEST))
-
-
-def likely_values(values: Values) -> list[int]:
-    """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
-
-    That is the stretch with the greatest sum of counts, less what one noise is above in a tenth of
-    releases for each bin: where there is noise alone, a short one.
-    """
-    price = values.noise.surpassed(1 / 10)
-    best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
-    for place, count in enumerate(values.counts):
-        if running <= 0:
-            running, start = 0.0, place
-        running += count - price
-        if running > best:
-            best, first, last = running, start, place
-    inside = [max(count, 0) for count in values.counts[first : last + 1]]
-    if not any(inside):
-        inside[0] = 1
-    after = len(values.counts) - last - 1
-    return [*[0] * first, *inside, *[0] * after]

@@ -263,6 +263,9 @@ def as_private(other: Table) -> PrivateTable:
     if card.unit is None:
         problem = "has no unit: each of its rows is one"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy="pass unit=...")
+    if card.max_rows_open:
+        problem = "has no max_rows: how many rows of one unit are joined"
+        raise InvalidParameter(f"join {card.name}", problem=problem, remedy="pass max_rows=20, say")
     if card.budget is not None or card.ledger is not None or card.users is not None:
         problem = "has a budget, a ledger or users of its own, which this answer would pass by"
         remedy = "declare it under [private] on the card of the table"

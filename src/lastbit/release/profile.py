@@ -25,14 +25,17 @@ Checked  tests/release/test_profile.py
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.exact import exact_text
 from lastbit.kernel import question_of
 from lastbit.ledger import Entry, Ledger, spared_by
 from lastbit.release.answer import Answer
@@ -71,10 +74,34 @@ class Values:
     noise: Noise
 
     @property
-    def clear(self) -> tuple[int, ...]:
-        """The counts that are hardly noise alone; 0 for the others."""
+    def likely(self) -> list[int]:
+        """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
+
+        That is the stretch with the greatest sum of counts, less what one noise is above in a tenth
+        of releases for each bin. Where there is noise alone it is a short one; it has a unit.
+        """
+        price = self.noise.surpassed(1 / 10)
+        best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
+        for place, count in enumerate(self.counts):
+            if running <= 0:
+                running, start = 0.0, place
+            running += count - price
+            if running > best:
+                best, first, last = running, start, place
+        found = [
+            max(count, 0) if first <= place <= last else 0
+            for place, count in enumerate(self.counts)
+        ]
+        # a few values of the other sign are hardly there
         least = self.noise.least_clear(self.counts)
-        return tuple(count if count > least else 0 for count in self.counts)
+        below = [edge < 0 for edge in self.edges[:-1]]
+        sums = [
+            sum(n for n, b in zip(found, below, strict=True) if b is side) for side in (False, True)
+        ]
+        for side in (False, True):
+            if sums[side] <= least < sums[not side]:
+                found = [0 if b is side else n for n, b in zip(found, below, strict=True)]
+        return found if any(found) else [*found[:first], 1, *found[first + 1 :]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +120,37 @@ class Profile:
     answers: tuple[Answer, ...] = ()
     """All answers that it comes from."""
 
+    def __str__(self) -> str:
+        """The histograms, one below the other."""
+        return "\n\n".join(_table_text(*table) for table in self.tables())
+
+    def tables(self) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
+        """Headings and rows of each histogram; bins that do not stand out from noise are left out.
+
+        The numbers are noisy: about so many units.
+        """
+        shown = []
+        counted = {} if self.rows is None else {"rows of one unit": self.rows}
+        for keys, numbers in self.groups.items():
+            named = ", ".join(_key_words(key) for key in keys)
+            counted[f"groups of one unit, by {named}"] = numbers
+        for heading, numbers in counted.items():
+            bins = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in numbers.bins]
+            units = [f"{max(count, 0):,}" for count in numbers.counts[: len(bins)]]
+            shown.append(((heading, "units, about"), list(zip(bins, units, strict=True))))
+        for column, values in self.values.items():
+            pairs = zip(pairwise(values.edges), values.likely, strict=True)
+            lines = [
+                (f"{exact_text(low)} to {exact_text(high)}", f"{count:,}")
+                for (low, high), count in pairs
+                if count
+            ]
+            shown.append(((f"values of {column}", "units, about"), lines))
+        return shown
+
     def with_more(self, other: Profile) -> Profile:
-        """All of it, and what another profile has besides."""
-        own = self.rows is not None
+        """All of it and what another has besides; rows of a question before those of the table."""
+        own = self.rows is not None and not (other.rows is not None and self.whole_table)
         return Profile(
             rows=self.rows if own else other.rows,
             rows_answer=self.rows_answer if own else other.rows_answer,
@@ -104,6 +159,16 @@ class Profile:
             values={**other.values, **self.values},
             answers=(*self.answers, *other.answers),
         )
+
+
+def _table_text(headings: tuple[str, str], lines: list[tuple[str, str]]) -> str:
+    rows = [headings, *(lines or [("nothing stands out from noise", "")])]
+    left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(f"{a.ljust(left)}  {b.rjust(right)}".rstrip() for a, b in rows)
+
+
+def _key_words(key: Expression) -> str:
+    return key.name if isinstance(key, ColumnName) else "an expression"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +185,9 @@ class ProfileQuestion:
         """Whether a profile has this histogram."""
         if self.column is not None:
             return self.column in profile.values
-        return profile.rows is not None if self.keys is None else self.keys in profile.groups
+        if self.keys is not None:
+            return self.keys in profile.groups
+        return profile.rows is not None and profile.whole_table == self.whole_table
 
     def profile(self, answer: Answer) -> Profile:
         """What an answer to it says."""
@@ -306,14 +373,15 @@ def profile_beside(
     entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
     if entry is None or books is None or card.unit is None:
         return None
-    data = books.entry(entry["sequence"]).fingerprint
-    if data is None:
-        return None
     every = rows_question(card)
     try:
         own = [rows_question(card, query)]
     except QueryRefused:  # larger than questions may be, so on no record
         own = []
     others = [] if query.joins or (own and own[0].query == every.query) else [every]
-    # what is first holds: `with_more` keeps what is there
-    return recorded_profile([*own, *others], card, books=books, data=data)
+    with books.connection():
+        data = books.entry(entry["sequence"]).fingerprint
+        # what is first holds: `with_more` keeps what is there
+        if data is None:
+            return None
+        return recorded_profile([*own, *others], card, books=books, data=data)

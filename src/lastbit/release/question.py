@@ -49,7 +49,7 @@ from lastbit.tables import (
     with_column,
 )
 
-NUMBERS = ("integer", "number")
+_NUMBERS = ("integer", "number")
 STAND_IN = (Fraction(0), Fraction(1))
 _OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 
@@ -313,16 +313,21 @@ class Question:
             return self
         except QueryRefused as error:
             missing = error
-        columns = self.card.columns.values()
-        without = [one.name for one in columns if one.bounds is None and one.type in NUMBERS]
-        stood_in = self.with_bounds(dict.fromkeys(without, STAND_IN))
+        stood_in = self.with_bounds(dict.fromkeys(self.unbounded_columns, STAND_IN))
         try:
             inner = stood_in.query.per_unit
-        except QueryRefused:
+        except InvalidParameter:
             raise missing from None
         if inner is not None:
             raise missing
         return stood_in
+
+    @property
+    def unbounded_columns(self) -> list[str]:
+        """Columns of numbers without bounds that a profile can choose: not that of the unit."""
+        unit = (self.card.unit or "").lower()
+        columns = (one for one in self.card.columns.values() if one.name.lower() != unit)
+        return [one.name for one in columns if one.bounds is None and one.type in _NUMBERS]
 
     def with_bounds(self, bounds: Mapping[str, tuple[Fraction, Fraction]]) -> Self:
         """The same question, these columns having these bounds where they are aggregated."""

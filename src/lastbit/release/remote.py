@@ -10,7 +10,8 @@ Theorem  an answer that is given back (a) has a certificate that lastbit's own c
          (`recorded.py`), in the entry of the ledger that the server names; (d) has the price that
          was planned here, and no other was charged
 Proof    `_check_record` refuses anything else. (c) is by the digest of the query. A question that
-         groups by a column of a public table has its keys there, and cannot be planned here: its
+         groups by a column of a public table has its keys there, and one whose limits are left out
+         has them from the server's profile: neither can be planned here. Its
          price is the server's preview, at most what was offered, and (c) is the server's word
 Differs  that the numbers come from the data, with noise of the right law, is the server's word: no
          client could tell. What is checked is all that an honest server cannot get wrong
@@ -79,9 +80,9 @@ class RemoteTable(Question):
         """The SQL that is sent. Of steps it means by the card what they do, or it is refused."""
         if self.sql_text is not None:
             return self.sql_text
-        query, text = self.query, statement_of(self)
+        draft, text = self.draft, statement_of(self)
         try:
-            same = parsed(text, self.card) == query
+            same = parsed(text, draft.card) == draft.query
         except LastbitError:
             same = False
         if not same:
@@ -118,7 +119,12 @@ class RemoteTable(Question):
         return self._preview(self._body(price, within))
 
     def plan(self, *, within: Within | None = None, **price: Any) -> Plan | None:
-        """The plan that this program makes; None where keys are in a public table of the server."""
+        """The plan that this program makes; None where only the server can make it.
+
+        That is where keys are in a public table, and where a profile chooses limits.
+        """
+        if self.card.max_rows_open or self.draft is not self:
+            return None
         query = self.query
         tables = (getattr(key.expression, "table", None) for key in query.keys)
         if any(table in self.card.public for table in tables):

@@ -166,8 +166,9 @@ def suggest_max_rows(
     among = declared if groups is None else whole(groups, "groups", least=1)
     later = positive(price, "price")
     each = _count_error(table.card, later, rho=rho is not None)
-    plan = planned(asked, table.card, epsilon=epsilon, delta=delta, rho=rho)
-    answer = released(asked, table.card, plan, ledger=ledger, who=who, fresh=fresh)
+    card = each_unit_once(table.card)
+    plan = planned(asked, card, epsilon=epsilon, delta=delta, rho=rho)
+    answer = released(asked, card, plan, ledger=ledger, who=who, fresh=fresh)
     rows = RowsPerUnit.of(answer.record, table.card.at_most)
     total = rows.rows()
     options = tuple(
@@ -201,7 +202,7 @@ def _question(table: Table) -> Query | None:
         return None
     if table.sql_text is None and not table.asked:
         return replace(table, asked=(("n", count()),)).query
-    return table.query
+    return table.draft.query
 
 
 def _count_error(card: DataCard, price: Fraction, *, rho: bool) -> float:
@@ -209,7 +210,7 @@ def _count_error(card: DataCard, price: Fraction, *, rho: bool) -> float:
     query = Query(
         table=card.name, aggregates=(Aggregate(name="n", function="count", nullable=False),)
     )
-    at = replace(card, max_rows=_PLANNED, max_groups=None, max_groups_assumed=False)
+    at = replace(each_unit_once(card), max_rows=_PLANNED, max_groups=None)
     paid: dict[str, Any] = {"rho" if rho else "epsilon": price}
     return float(errors_of(planned(query, at, **paid))["n"] / _PLANNED)
 

@@ -307,6 +307,8 @@ def composition_words(about: Deployment) -> str:
 def _unit(about: Deployment) -> Iterator[Item]:
     card, unit = about.card, about.unit
     bound = bound_words(card.unit, card.max_rows)
+    if card.max_rows_open:
+        bound = "Chosen for each question from a private profile of the table."
     whose = "One row: each row is declared to be a different person."
     if card.unit is not None:
         whose = f"One {unit}, with all its rows."

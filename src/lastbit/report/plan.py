@@ -119,6 +119,8 @@ class PlanFacts:
     composition: str
     rows: tuple[PlanRow, ...]
     hints: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+    """What a profile has chosen, or will choose."""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -127,6 +129,7 @@ class PlanFacts:
             ("price", f"{self.price} for the whole answer"),
             ("promise", self.promise),
             ("limits", " ".join(self.limits)),
+            *([("chosen", " ".join(self.chosen))] if self.chosen else []),
             ("adds up", self.composition),
             *(("hint", hint) for hint in self.hints),
         ]
@@ -151,8 +154,8 @@ class PlanFacts:
 def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
     """The words for a plan that was just made."""
     facts = plan_facts(plan.written, plan.query, plan.guarantee)
-    limits = (*facts.limits, *(plan.chosen if isinstance(plan, Plan) else ()))
-    return replace(facts, limits=limits, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
+    facts = replace(facts, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
+    return replace(facts, chosen=plan.chosen) if isinstance(plan, Plan) else facts
 
 
 def plan_facts(

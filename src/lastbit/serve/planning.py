@@ -18,10 +18,18 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
-from lastbit.release import planned_within, price_rows, question_of_plan
+from lastbit.ledger import Ledger
+from lastbit.release import (
+    Table,
+    open_questions,
+    plans_on_record,
+    prepare_plan,
+    price_rows,
+    question_of_plan,
+)
 from lastbit.report import plan_words
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, Plan, parsed, planned, read_card
+from lastbit.tables import DataCard, Plan, read_card, rows_of
 
 _LEAST_SHARE = 10_000
 
@@ -32,22 +40,45 @@ def card_at(path: Path) -> DataCard:
 
 
 def plan_of(question: Question, card: DataCard) -> Plan:
-    """The plan of a question about this table."""
-    query = parsed(question.sql, card)
-    asked: dict[str, Any] = {
-        "epsilon": question.epsilon,
-        "delta": question.delta,
-        "rho": question.rho,
-        "weights": question.weights,
-    }
-    if question.within is not None:
-        return planned_within(query, card, question.within, **asked)
-    return planned(query, card, **asked)
+    """The plan of a question about this table; limits that are left out are guessed."""
+    asked, within = _asked(question)
+    unbought = replace(card, ledger=None)  # by no profile: of made-up rows there is none
+    return prepare_plan(_on_table(question, unbought), asked, within).plan
 
 
-def payable_plan(question: Question, card: DataCard) -> Plan:
+def plans_of(question: Question, card: DataCard, books: Ledger, data: str) -> list[Plan]:
+    """The plans that the question may have by profiles on record; the first is the best."""
+    asked, within = _asked(question)
+    table = _on_table(question, card)
+    plans = plans_on_record(table, asked, within, books=books, data=data)
+    found = [one.plan for one in plans]
+    if not found:
+        problem = "are left out by this question and the card, and no profile of the data is there"
+        columns = [one.column for one in open_questions(table) if one.column]
+        more = "".join(f" --column {column}" for column in columns)
+        remedy = f"let a steward run lastbit card profile on the card{more}; nothing was charged"
+        raise InvalidParameter("limits", problem=problem, remedy=remedy)
+    return found
+
+
+def _asked(question: Question) -> tuple[dict[str, Any], Any]:
+    names = ("epsilon", "delta", "rho", "weights")
+    return {name: getattr(question, name) for name in names}, question.within
+
+
+def _on_table(question: Question, card: DataCard) -> Table:
+    return Table(rows=rows_of(card)).sql(question.sql)
+
+
+def payable_plan(
+    question: Question, card: DataCard, books: Ledger | None = None, data: str | None = None
+) -> Plan:
     """The plan; refused if its price is so small that a budget would buy questions without end."""
-    plan, budget = plan_of(question, card), card.budget
+    if books is None or data is None:
+        plan = plan_of(question, card)
+    else:
+        plan = _paid_before(question, card, books, data)
+    budget = card.budget
     if budget is None:
         return plan
     whole = {"epsilon": budget.epsilon, "rho": budget.rho or budget.epsilon**2 / 100}
@@ -60,9 +91,20 @@ def payable_plan(question: Question, card: DataCard) -> Plan:
     return plan
 
 
-def previewed(question: Question, card: DataCard, data: str | None) -> dict[str, Any]:
+def _paid_before(question: Question, card: DataCard, books: Ledger, data: str) -> Plan:
+    """The plan; of several, the one that was paid for already, if one was."""
+    plans = plans_of(question, card, books, data)
+    if len(plans) > 1:
+        paid = {entry.question for entry in books.entries(card.account_name)}
+        plans.sort(key=lambda plan: question_of_plan(plan, data) not in paid)  # stable
+    return plans[0]
+
+
+def previewed(
+    question: Question, card: DataCard, data: str | None, books: Ledger | None = None
+) -> dict[str, Any]:
     """What is said of a plan, but for what the ledger says."""
-    plan = payable_plan(question, card)
+    plan = payable_plan(question, card, books, data)
     words = plan_words(plan)
     weights: Any = question.weights
     return {
@@ -72,6 +114,6 @@ def previewed(question: Question, card: DataCard, data: str | None) -> dict[str,
         "guarantee": plan.guarantee,
         "facts": words.facts,
         "columns": words.table,
-        "prices": price_rows(plan.query, card, delta=question.delta, weights=weights),
+        "prices": price_rows(plan.query, plan.card, delta=question.delta, weights=weights),
         "question": None if data is None else question_of_plan(plan, data),
     }

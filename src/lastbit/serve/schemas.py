@@ -173,7 +173,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
         "Table": _object(
             {
                 **_TABLE_LINE,
-                "max_rows": _WHOLE,
+                "max_rows": {**_WHOLE_OR_NULL, "description": "null: a profile chooses it"},
                 "max_groups": _WHOLE_OR_NULL,
                 "max_groups_assumed": _TRUTH,
                 "neighbours": _ANY,

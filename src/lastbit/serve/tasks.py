@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from lastbit.errors import LastbitError, NotAllowed
-from lastbit.ledger import Connections, Ledger
+from lastbit.ledger import Connections, Entry, Ledger
 from lastbit.release import (
     Paid,
     answered,
@@ -43,9 +43,9 @@ from lastbit.release import (
 )
 from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Message, Parent, limited, seconds_left
-from lastbit.serve.planning import card_at, payable_plan, plan_of, previewed
+from lastbit.serve.planning import card_at, payable_plan, plan_of, plans_of, previewed
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, fingerprint, sealed
+from lastbit.tables import DataCard, Plan, fingerprint, sealed
 
 PLANNING_MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
@@ -66,13 +66,15 @@ def task_child(
 
 def preview(card: DataCard, request: Message, pause: Callable[[], None]) -> Message:
     """What is said of a question before it is paid."""
-    return previewed(_question(request), card, request["data"])
+    return previewed(_question(request), card, request["data"], _ledger(card))
 
 
 def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Message:
     """Plan and rehearse a question, then commit its price; or say what is recorded."""
     question, principal = _question(request), request["principal"]
-    plan = payable_plan(question, card)
+    ledger = _ledger(card)
+    data = ledger.accepted_data(card.account_name, card.name)
+    plan = payable_plan(question, card, ledger, data)
     program = checked(plan)
     seconds_left(None)  # who pays is not ended
     pause()
@@ -83,7 +85,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
         )
     paid = reserved(
         plan,
-        books=_ledger(card),
+        books=ledger,
         who=principal,
         principal=principal,
         sql=question.sql,
@@ -111,11 +113,11 @@ def make_up(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
 def answer(card: DataCard, request: Message, pause: Callable[[], None]) -> Message:
     """Answer what is paid for."""
     question, ledger = _question(request), _ledger(card)
-    plan = plan_of(question, card)
     open_ones = ledger.unanswered(card.account_name)
     paid = next((one for one in open_ones if one.hash == request["reservation"]), None)
+    plan = None if paid is None else _plan_paid(question, card, ledger, paid)
     # it is closed, or the card is another one now; of a reservation, others may write the plan
-    if paid is None or question_of_plan(plan, paid.fingerprint) != paid.question:
+    if paid is None or plan is None:
         pause()
         return {"failed": "not to be answered"}
     try:
@@ -131,6 +133,13 @@ def answer(card: DataCard, request: Message, pause: Callable[[], None]) -> Messa
     except LastbitError:
         return {"failed": "failed"}
     return {"entry": found.record["entry"]["sequence"]}
+
+
+def _plan_paid(question: Question, card: DataCard, ledger: Ledger, paid: Entry) -> Plan | None:
+    """The plan that a reservation is for; None where the question has another one by now."""
+    data = paid.fingerprint or ""
+    plans = plans_of(question, card, ledger, data)
+    return next((plan for plan in plans if question_of_plan(plan, data) == paid.question), None)
 
 
 def look(card: DataCard, request: Message, pause: Callable[[], None]) -> Message:
@@ -162,7 +171,7 @@ def measure(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
             plan = plan_of(example.question, table)
             begin = time.perf_counter()
             fingerprint(table)
-            released(plan.query, table, plan)
+            released(plan.query, plan.card, plan)
             fingerprint(table)
             slowest = max(slowest, time.perf_counter() - begin)
     return {"slowest": slowest}

@@ -166,6 +166,8 @@ def protects(card: DataCard) -> list[str]:
     if card.unit is None:
         return [*sentences, "Each row is a different person."]
     rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
+    if card.max_rows_open:
+        rows = "as many rows as the profile of the table says for each question,"
     sentences.append(
         f"One {whose} counts for at most {rows} in all; where there are more, each counts for less."
     )

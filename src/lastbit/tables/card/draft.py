@@ -34,13 +34,12 @@ neighbours = {neighbours}
 
 [unit]
 # Whose row is it? The column that names the person, patient or household.
-# If each row is a different person, write  each_row = true  instead of column and max_rows.
+# If each row is a different person, write  each_row = true  instead of column.
 {unit}
 # The contribution bound: this many rows of one unit count in full; of more, each counts for less.
-# Small: little noise, but heavy units count for less. Take it from what everybody knows.
+# Left out, it is chosen for each question from a private profile (lastbit card profile).
 {max_rows}
-# The most groups in which one unit is counted where keys are undeclared. May be left out, unless
-# units are to be counted by such keys.
+# The most groups in which one unit is counted. Left out, it is chosen in the same way.
 # max_groups = 3
 # The most rows that anybody can have, if that is publicly known: whole intervals are sure then.
 # at_most = 366
@@ -59,7 +58,8 @@ path = {ledger}
 # users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
 
 # Columns. Drop those that nobody may ask about.
-#   bounds = [low, high]   numbers outside count as the nearer bound; sums and means need them
+#   bounds = [low, high]   numbers outside count as the nearer bound; left out, a profile
+#                          chooses them for sums, means and quantiles
 #   step = 0.01            numbers are rounded to its multiples before they are summed
 #   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
 #   nullable = false       every row has a value; a mean then shares the count of all rows
@@ -92,7 +92,7 @@ class Decided:
     def fields(self) -> dict[str, str]:
         """The lines of the card that it decides, and the others as they wait."""
         unit = "each_row = true" if self.each_row else f"column = {_told(self.unit)}"
-        rows = f"max_rows = {self.max_rows or _told(None)}"
+        rows = f"max_rows = {self.max_rows}" if self.max_rows else "# max_rows = 20"
         return {
             "neighbours": _told(self.neighbours),
             "unit": unit,

@@ -1,7 +1,8 @@
 """Data cards: what a steward writes once about a table, read from TOML.
 
-Everything that decides about privacy must be written: the unit, how many rows of it count, the
-neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
+Everything that decides about privacy must be written: the unit, the neighbour relation and the
+budget have no defaults. How many rows of a unit count may be left out: a profile chooses it then.
+Numbers are exact: `0.1` on a card is 1/10.
 A card is refused with its lines and remedies, all problems at once. The ledger, if the card names
 none, is `<name of the table>.ledger` beside the card: a copied or renamed card must not come with a
 fresh budget. All paths are relative to the card's real folder, links followed: by whatever symbolic
@@ -69,7 +70,7 @@ class _Sections(Fields):
         source = self.source(("table", "source"), table)
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
-        unit, rows, groups, at_most = self._unit()
+        unit, rows, groups, at_most, left_out = self._unit()
         account = self._account()
         values: dict[str, Any] = {
             "name": name,
@@ -77,6 +78,7 @@ class _Sections(Fields):
             "unit": unit,
             "max_rows": rows,
             "max_groups": groups,
+            "max_rows_open": left_out,
             "at_most": at_most,
             "columns": columns,
             "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
@@ -170,11 +172,12 @@ class _Sections(Fields):
                 self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
             seen.add(name.lower())
 
-    def _unit(self) -> tuple[str | None, int | None, int | None, int | None]:
+    def _unit(self) -> tuple[str | None, int | None, int | None, int | None, bool]:
+        """The unit's column, its limits, and whether max_rows is left to a profile."""
         fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups", "at_most"))
         column = self._unit_column(fields) if "unit" in self.data else None
         rows: int | None = 1
-        if "max_rows" in fields or fields.get("each_row") is not True:
+        if "max_rows" in fields:
             remedy = "write max_rows = 20, say: that many rows of one unit count"
             rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
         groups = fields.get("max_groups")
@@ -185,7 +188,7 @@ class _Sections(Fields):
         if at_most is not None:
             remedy = "write at_most = 366, say, if surely nobody has more rows; or drop it"
             at_most = self.whole(("unit", "at_most"), at_most, remedy)
-        return column, rows, groups, at_most
+        return column, rows, groups, at_most, column is not None and "max_rows" not in fields
 
     def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
         remedy = 'write column = "patient_id", or each_row = true if each row is a different person'

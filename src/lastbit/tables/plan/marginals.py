@@ -229,6 +229,9 @@ def planned_marginals(
 
     `pairs` is how many two-way tables are released; if there are more, they are chosen privately.
     """
+    if card.max_rows_open:
+        problem = "is left out, and tables of several columns need it"
+        raise refused("max_rows", problem, "declare it: lastbit card tune suggests one")
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     ways = whole(up_to, "up_to", least=1)
     if ways > _MOST_WAYS:

@@ -82,6 +82,8 @@ class Plan:
     cost: Cost
     chosen: tuple[str, ...] = ()
     """What a profile has chosen, or will, in sentences: of limits that nobody has declared."""
+    before: Cost = Cost()  # noqa: RUF009  a frozen value
+    """What is charged besides, for a profile that is still to be bought."""
 
     @property
     def partition_selection(self) -> Selection | None:
