@@ -153,7 +153,7 @@ def test_large_numbers_have_both_intervals():
     ((_, shown),) = answer_parts(found)["figures"]
     assert (shown.noise, shown.whole) == ("± 76", "18,366 to about 20,370")
     assert "All values lie within" not in page(found)
-    assert "The whole assumes that all values lie within the declared bounds." in page(found)
+    assert "The whole assumes that all values lie within their bounds." in page(found)
 
 
 def histograms() -> dict[str, Any]:
@@ -228,7 +228,7 @@ def test_a_whole_that_is_the_noise_has_no_column():
     found = with_whole(simple(), {"cost": whole_column("within_bounds", share=None)}, wider=1)
     assert "whole" not in wide_table(found, most=9).headings
     assert whole_sentences(found) == [
-        "cost: nothing was left out if all values lie within the declared bounds."
+        "cost: nothing was left out if all values lie within their bounds."
     ]
 
 

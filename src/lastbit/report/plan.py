@@ -315,10 +315,10 @@ def notes_of(answer: Record | Reading) -> list[str]:
     # of a unit each counts once; of an answer with whole intervals these say what was left out
     known = bool({"kept", "whole"} & set(record)) or query.per_unit is not None
     known |= plan.marginals is None and all(one.kind == "units" for one in plan.measures)
-    for place, note in enumerate([*notes]):
-        if plan.unit is not None and _AT_MOST in note:  # it is said of at most one
-            missing = f"Rows without a {unit_name(plan.unit)} are left out."
-            notes[place + 1 : place + 1] = [*([] if known else [BIAS, TUNING]), missing]
+    places = [place for place, note in enumerate(notes, 1) if _AT_MOST in note]
+    if plan.unit is not None and places:  # once, after the first
+        missing = f"Rows without a {unit_name(plan.unit)} are left out."
+        notes[places[0] : places[0]] = [*([] if known else [BIAS, TUNING]), missing]
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)

@@ -151,6 +151,6 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
         case "values_alike":
             return "a sum loses no larger share than its rows"
         case "within_bounds":
-            return "all values lie within the declared bounds"
+            return "all values lie within their bounds"
     # one that is not known here is said by its code: no interval stands without what it rests on
     return printable(code, 60).replace("_", " ")
