@@ -25,6 +25,7 @@ from lastbit.tables.query.query import OrderBy, Query
 from lastbit.tables.query.rules import call
 from tests.cli.running import lastbit
 from tests.release.pretend import ONE, RawNumbers, card_of, part, plug_in, query_of
+from tests.release.sealing import sealed_rows
 
 Record = dict[str, Any]
 PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 4, "max_groups": 2}
@@ -73,7 +74,7 @@ def resealed(record: Record) -> Record:
     whole = copy.deepcopy(record)
     rows = whole.get("before", whole["rows"])
     certificate = whole["certificate"]
-    certificate["claim"]["rows"] = digest({"columns": whole["columns"], "rows": rows})
+    certificate["claim"]["rows"] = digest(sealed_rows(whole, rows))
     certificate["digest"] = digest(certificate)
     return whole
 

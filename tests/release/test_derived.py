@@ -29,6 +29,7 @@ from lastbit.tables.query.expression import Call, ColumnName, Constant, Expressi
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.writing import to_json
 from tests.release.pretend import ONE, card_of, part, query_of
+from tests.release.sealing import sealed_rows
 
 A, B = ColumnName("a"), ColumnName("b")
 NUMBERS = (0, 1, -3, 100, Fraction(1, 3), Fraction(-5, 2), 10**30)
@@ -489,7 +490,7 @@ def resealed(record: dict[str, Any], change: Callable[[dict[str, Any]], object])
     body["plan"]["query"] = claim["query"] = digest(body["query"])
     body["plan_digest"] = digest(body["plan"])
     found["plan"] = body["plan"]
-    claim["rows"] = digest({"columns": found["columns"], "rows": found["rows"]})
+    claim["rows"] = digest(sealed_rows(found, found["rows"]))
     return found
 
 
@@ -573,4 +574,4 @@ def test_a_saved_answer_comes_back_and_is_shown(answer: Any, tmp_path: Path) -> 
     assert "no interval" in str(again)
     again.report(tmp_path / "answer.html")
     assert "computed from these" in (tmp_path / "answer.html").read_text()
-    assert len(again.to_dicts()[0]) == 1 + 4 * 5
+    assert len(again.to_dicts()[0]) == 1 + 6 * 5

@@ -68,7 +68,7 @@ def test_no_rows_no_mean() -> None:
     noisy = Noisy(keys=[(), ()], entries={"m1": [5, -5], "m2": [0, -3], "m3": [9, 9]})
     mean, deviation = columns_of(plan, noisy)
     assert mean.cells[0] == Cell(None, None, 0.0, 16.0)
-    value, error, low, high = (getattr(deviation.cells[1], n) for n in Cell.__slots__)
+    value, error, low, high = deviation.cells[1].to_json().values()
     assert (value, error, low) == (None, None, 0.0) and 8 <= high <= 8.0001
 
 

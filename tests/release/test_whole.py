@@ -23,6 +23,7 @@ from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit
 from lastbit.tables import ColumnName, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
+from tests.release.sealing import sealed_rows
 
 # ---------------------------------------------------------------- theorems
 
@@ -388,8 +389,7 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
 def resealed(record: dict[str, Any]) -> dict[str, Any]:
     """The record with digests that fit, as a forger would write it."""
     certificate = record["certificate"]
-    sealed = {part: record[part] for part in ("columns", "rows", "whole")}
-    certificate["claim"]["rows"] = digest(sealed)
+    certificate["claim"]["rows"] = digest(sealed_rows(record, record["rows"]))
     certificate["digest"] = digest({k: v for k, v in certificate.items() if k != "digest"})
     return record
 

@@ -21,6 +21,7 @@ from tests.cli.running import lastbit
 from tests.evidence import Extent
 from tests.mutants import copied
 from tests.release.pretend import COLUMNS, card_of, plug_in
+from tests.release.sealing import sealed_rows
 from tests.release.test_certificate import DECLARED, FOUND, PEOPLE, raw_for
 
 Record = dict[str, Any]
@@ -54,7 +55,7 @@ def resealed(record: Record) -> Record:
     claim["query"] = body["plan"]["query"] = record["plan"]["query"] = digest(body["query"])
     body["plan_digest"] = digest(body["plan"])
     rows = record.get("before", record["rows"])
-    claim["rows"] = digest({"columns": record["columns"], "rows": rows})
+    claim["rows"] = digest(sealed_rows(record, rows))
     certificate["digest"] = digest(certificate)
     return record
 

@@ -26,6 +26,7 @@ from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.scan import GroupKey
+from tests.release.sealing import sealed_rows
 
 Record = dict[str, Any]
 SIZES = {"sex": ("f", "m", None), "region": ("n", "s"), "old": (False, True)}
@@ -81,7 +82,7 @@ def sealed(record: Record) -> Record:
     whole["plan"], whole["cost"] = body["plan"], body["plan"]["cost"]
     body["plan"]["query"] = claim["query"] = digest(body["query"])
     body["plan_digest"] = digest(body["plan"])
-    claim["rows"] = digest({"columns": whole["columns"], "rows": whole["rows"]})
+    claim["rows"] = digest(sealed_rows(whole, whole["rows"]))
     certificate["digest"] = digest(certificate)
     return whole
 

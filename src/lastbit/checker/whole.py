@@ -38,14 +38,14 @@ from .shown import ShownQuestion
 _EDGES = (*sorted({n << k >> h for k in range(16) for n, h in ((1, 0), (3, 1))}), 1 << 16)
 _BINS = tuple((a, b - 1) for a, b in pairwise(_EDGES))
 _NAME = "halves of octaves to 2**16"
-_ASSUMED = {"nobody_beyond", "group_like_table", "values_alike", "within_bounds"}
-_COLUMN = {"limits", "share", "lost", "about", "beyond", "of"}
-_PROFILE = {"question", "entry", "of", "counts", "edges", "noise", "at_most"}
+_ASSUMED = frozenset({"nobody_beyond", "group_like_table", "values_alike", "within_bounds"})
+_COLUMN = frozenset({"limits", "share", "lost", "about", "beyond", "of"})
+_PROFILE = frozenset({"question", "entry", "of", "counts", "edges", "noise", "at_most"})
 _LOST, _COUNTED = Fraction(11, 1000), Fraction(3, 1000) / len(_EDGES)
 _CLEAR = Fraction(169, 4) * (1 + Fraction(1, 10**6))  # 6.5 deviations
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
-_ROWS = {"max_rows", "max_groups"}
+_ROWS = frozenset({"max_rows", "max_groups"})
 _FAR = Fraction(1300)
 
 

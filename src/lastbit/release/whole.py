@@ -269,8 +269,9 @@ class _Whole:
         wide = Fraction(1 + math.log(len(names)) / math.log(20)) * (1 + Fraction(several, 1 << 40))
         for one in names:
             ends = self._ends(self.parts[one], _widened(others[one], wide), self.about[name])
-            known = None not in ends
-            row[one.lower()] = tuple(map(float, ends)) if known else None  # type: ignore[arg-type]
+            if ends[0] is None or ends[1] is None:
+                return _UNKNOWN
+            row[one.lower()] = float(ends[0]), float(ends[1])
         found = evaluate(for_intervals(self.formulas[name]), row, INTERVALS)
         if not isinstance(found, tuple) or not all(map(math.isfinite, found)):
             return _UNKNOWN
