@@ -154,8 +154,8 @@ def poll_figure(
     )
     return _drawn(
         "What privacy costs a poll",
-        "Half the width of an interval that holds in 95 % of polls, for a share of 1/2; each answer "
-        "is perturbed before it is given.",
+        "Half the width of an interval that holds in 95 % of polls, for a share of 1/2; each "
+        "answer is perturbed before it is given.",
         "Half the width costs four times the people at any ε; a small ε multiplies them "
         "by about 4/ε².",
         across=_logarithmic((10, 10**7), "people asked"),

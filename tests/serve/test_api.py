@@ -77,7 +77,7 @@ def test_a_question_is_paid_and_answered(server, answered):
         "GET", f"/api/v1/answers/{answered['entry']}/csv", token=server.tokens["analyst"]
     )
     assert got.headers["content-type"].startswith("text/csv")
-    assert got.text.splitlines()[0] == "region,n,n_se,n_low,n_high"
+    assert got.text.splitlines()[0] == "region,n,n_se,n_low,n_high,n_whole_low,n_whole_high"
 
 
 def test_the_same_key_is_the_same_job_and_one_charge(server, answered):
