@@ -132,7 +132,10 @@ def test_files_are_written(folder):
     succeeded("query", "visits.toml", BY_REGION, *price, "--out", "a.json")
     succeeded("query", "visits.toml", BY_REGION, *price, "--out", "a.parquet")
     head, *rows = (folder / "a.csv").read_text("utf-8").splitlines()
-    assert head.startswith("region,n,n_se,n_low,n_high,n_whole_low,n_whole_high,cost") and len(rows) == 3
+    assert (
+        head.startswith("region,n,n_se,n_low,n_high,n_whole_low,n_whole_high,cost")
+        and len(rows) == 3
+    )
     record = json.loads((folder / "a.json").read_text("utf-8"))
     assert record["entry"]["sequence"] == 5 and len(record["rows"]) == 3
     page = (folder / "r.html").read_text("utf-8")
