@@ -76,12 +76,12 @@ def test_whole_intervals_count_where_there_are_any_and_open_ones_are_wide():
 def test_what_must_hold_fails_where_it_does_not():
     good = {"noise": 0.95, "whole": 0.95, "width": 0.1}
     question = {"table": "orders", "words": "w", "nothing": good, "guess": good, "hand": good}
-    kinds = {"count": {"coverage": 0.95, "width": 1.1}}
+    kinds = {"ratio": {"coverage": 0.95, "width": 1.1}}
     assert not list(problems([question], kinds))
     for change in ({"whole": 0.89}, {"width": 0.16}, {"refused": "no"}, {"lines missing": ["n"]}):
         assert len(list(problems([{**question, "nothing": {**good, **change}}], kinds))) == 1
     for change in ({"coverage": 0.93}, {"coverage": 0.98}, {"width": 1.2}):
-        assert len(list(problems([question], {"count": {**kinds["count"], **change}}))) == 1
+        assert len(list(problems([question], {"ratio": {**kinds["ratio"], **change}}))) == 1
 
 
 def test_the_truth_has_rows_beyond_a_limit_and_days_as_people_write_them(tmp_path):
