@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables honest-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -60,9 +60,12 @@ bench-serve: $(READY) ## fifty analysts at one server for ten minutes: previews,
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)
 
-utility-tables: $(READY) ## how far off answers about real tables are, beside OpenDP and Tumult; writes docs/utility-tables.md (a quarter of an hour)
+utility-tables: $(READY) ## how far off answers about real tables are, beside OpenDP and Tumult; writes docs/utility-tables.md (an hour)
 	@$(BIN)/python bench/tables_real.py
 	@$(BIN)/python bench/utility_tables.py $(ARGS)
+
+honest-tables: $(READY) ## forty questions to six real tables, and whether the truth lies within what is shown; writes docs/honest-tables.md (half an hour)
+	@$(BIN)/python bench/honest_tables.py $(ARGS)
 
 attacks: $(READY) ## try every known attack on numpy, us and others; writes docs/attacks.md (minutes; ARGS=--page only writes)
 	@$(BIN)/python bench/attacks.py $(ARGS)

