@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar, cast
@@ -342,10 +344,14 @@ def _engine(limits: EngineLimits, folder: Path) -> Iterator[str]:
         yield printable(", ".join(words), 200)
 
 
+def _end(bound: Fraction | date) -> str:
+    return str(bound) if isinstance(bound, date) else exact_text(bound)
+
+
 def _row(column: Column) -> tuple[str, ...]:
     bounds = ""
     if column.bounds is not None:
-        bounds = " to ".join(map(exact_text, column.bounds))
+        bounds = " to ".join(map(_end, column.bounds))
         whole = column.type == "integer" and column.step == 1
         bounds += f", step {exact_text(column.step)}" if column.step and not whole else ""
     keys = ""

@@ -244,12 +244,12 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
         return f"CAST([{', '.join(map(_literal, values))}] AS {kind}[])[1 + {pick(len(values))}]"
     match column.type:
         case "integer":
-            low, high = column.bounds or (Fraction(0), Fraction(_NUMBERS - 1))
+            low, high = column.number_bounds or (Fraction(0), Fraction(_NUMBERS - 1))
             start, end = max(ceil(low), -_LARGEST), min(floor(high), _LARGEST)
             span = min(max(end - start + 1, 1), _LARGEST)
             return f"CAST({start}::HUGEINT + {pick(span)} AS BIGINT)"
         case "number":
-            low, high = column.bounds or (Fraction(0), Fraction(_NUMBERS))
+            low, high = column.number_bounds or (Fraction(0), Fraction(_NUMBERS))
             low, high = max(low, -_FARTHEST), min(high, _FARTHEST)
             step = column.step or (high - low) / 1000
             steps = min(floor((high - low) / step) + 1, _LARGEST)
@@ -259,12 +259,21 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
             )
         case "boolean":
             return f"{pick(2)} = 0"
-        case "date":
-            return f"DATE '2020-01-01' + CAST({pick(_DAYS)} AS INTEGER)"
-        case "timestamp":
-            return f"TIMESTAMP '2020-01-01' + to_seconds({pick(_SECONDS)})"
+        case "date" | "timestamp":
+            return _day(column, pick)
         case "text":
             return f"{_literal(column.name + ' ')} || (1 + {pick(_TEXTS)})"
+
+
+def _day(column: Column, pick: Pick) -> str:
+    """A day or a moment between the bounds, or in the years from 2020 on."""
+    first, last = column.bounds or (date(2020, 1, 1), None)
+    assert isinstance(first, date)
+    if column.type == "date":
+        days = _DAYS if last is None else (last - first).days + 1  # type: ignore[operator]
+        return f"DATE '{first.isoformat()}' + CAST({pick(days)} AS INTEGER)"
+    seconds = _SECONDS if last is None else int((last - first).total_seconds()) + 1  # type: ignore[operator]
+    return f"TIMESTAMP '{first.isoformat()}' + to_seconds({pick(seconds)})"
 
 
 def _public_values_of(card: DataCard) -> dict[tuple[str, ColumnType], Values]:

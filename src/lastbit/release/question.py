@@ -36,6 +36,7 @@ from lastbit.tables import (
     expression_of,
     grouped_by,
     joined_with,
+    key_within_bounds,
     number_texts,
     numbers_in,
     numbers_in_statement,
@@ -204,7 +205,10 @@ class Question:
         inner = PerUnit(
             columns=tuple(_unit_column(name, one, after.rows) for name, one in wanted.items()),
             keys=tuple(
-                UnitKey(name=name, expression=expression)
+                UnitKey(
+                    name=name,
+                    expression=key_within_bounds(expression, after.card, after.rows.where),
+                )
                 for name, expression in grouped.items()
                 if expression != unit
             ),
@@ -227,7 +231,7 @@ class Question:
             with after._type_remedies(text):
                 expression = expression_of(text, after.rows)
                 _check_key(expression, after.rows.card)
-                key = grouped_by(name, expression, after.rows.card)
+                key = grouped_by(name, expression, after.rows.card, after.rows.where)
             steps = (*after.steps, ("key", name, text))
             after = replace(after, keys=(*after.keys, key), steps=steps)
         keys = after.keys

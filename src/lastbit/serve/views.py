@@ -8,7 +8,7 @@ down, everything else up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
@@ -183,7 +183,10 @@ def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
         within = (
             ""
             if column.bounds is None
-            else " to ".join(amount(end, up=bool(place)) for place, end in enumerate(column.bounds))
+            else " to ".join(
+                str(end) if isinstance(end, date) else amount(end, up=bool(place))
+                for place, end in enumerate(column.bounds)
+            )
         )
         keys = "" if column.keys is None else _few(column.keys)
         rows.append((column.name, column.type, within, keys, "yes" if column.nullable else "no"))

@@ -168,6 +168,7 @@ from lastbit.tables.query.expression import (
     value_to_json as value_to_json,
     value_type as value_type,
 )
+from lastbit.tables.query.known_keys import key_within_bounds as key_within_bounds
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
     OrderBy as OrderBy,

@@ -116,12 +116,16 @@ def _text(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
+def _end(bound: Fraction | date) -> str:
+    return bound.isoformat() if isinstance(bound, date) else str(bound)
+
+
 def _column(column: Column) -> dict[str, Any]:
     days = (key.isoformat() if isinstance(key, date) else key for key in column.keys or ())
     return {
         "name": column.name,
         "type": column.type,
-        "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
+        "bounds": None if column.bounds is None else [_end(bound) for bound in column.bounds],
         "step": _text(column.step),
         "keys": None if column.keys is None else list(days),
         "nullable": column.nullable,
@@ -134,9 +138,8 @@ def _columns(data: list[Mapping[str, Any]]) -> dict[str, Column]:
         keys, bounds, step = one["keys"], one["bounds"], one["step"]
         if keys is not None and one["type"] == "date":
             keys = [None if key is None else date.fromisoformat(key) for key in keys]
-        low_high = (
-            None if bounds is None else (exact_fraction(bounds[0]), exact_fraction(bounds[1]))
-        )
+        read = str if one["type"] in ("date", "timestamp") else exact_fraction
+        low_high: Any = None if bounds is None else tuple(map(read, bounds))
         found[one["name"]] = Column(
             name=one["name"],
             type=one["type"],

@@ -277,7 +277,7 @@ def known_of(expression: Expression, card: DataCard) -> Known:
             if column is not None:
                 return Known(
                     expression=expression,
-                    bounds=column.bounds,
+                    bounds=column.number_bounds,
                     step=column.step,
                     nullable=column.nullable,
                 )
@@ -449,8 +449,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return (False, True)
             if column is None or column.keys is not None:
                 return None if column is None else column.keys
-            if column.type == "integer" and column.bounds is not None:
-                return _whole_numbers(*column.bounds)
+            if column.type == "integer" and column.number_bounds is not None:
+                return _whole_numbers(*column.number_bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
             whole = type_of(inner, card_types(card)) == "integer"

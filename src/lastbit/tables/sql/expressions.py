@@ -325,12 +325,53 @@ def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
     return call("to_integer", call("/", call("-", first, rest), second))
 
 
-def _days(node: Any, resolve: Resolve) -> Expression:
-    ignored = ("date_part_boundary",)  # days_between counts midnights too
+def _difference(node: Any, resolve: Resolve) -> Expression:
+    """date_diff('month', a, b): how many midnights, or beginnings of months, lie between them."""
+    ignored = ("date_part_boundary",)
     late, early, part = taken(node, "this", "expression", "unit", ignored=ignored)
-    if part is not None and _word(part) not in ("day", "days"):
-        raise refused("DATEDIFF", "is known for days only", "count days and divide")
-    return call("days_between", translated(early, resolve), translated(late, resolve))
+    word = "day" if part is None else _word(part).removesuffix("s")
+    first, second = (translated(one, resolve) for one in (early, late))
+    if word == "day":
+        return call("days_between", first, second)
+    if word not in _A_YEAR:
+        remedy = "count days and divide, or group by date_trunc"
+        raise refused("DATEDIFF", "is known for days, months, quarters and years only", remedy)
+    return call("-", _since_year_0(second, word), _since_year_0(first, word))
+
+
+_A_YEAR = MappingProxyType({"year": 1, "quarter": 4, "month": 12})
+
+
+def _since_year_0(value: Expression, word: str) -> Expression:
+    """The number of the month, quarter or year, all of them counted on."""
+    day, a_year = _as_date(value), _A_YEAR[word]
+    if isinstance(day, Constant) and isinstance(day.value, date):
+        months = day.value.year * 12 + day.value.month - 1
+        return Constant(months * a_year // 12 + (a_year > 1))
+    years = call("year", day)
+    if a_year == 1:
+        return years
+    return call("+", call("*", years, Constant(a_year)), call(word, day))
+
+
+def _as_date(value: Expression) -> Expression:
+    """A text as the date that it writes; anything else as it is."""
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        return Constant(day_or_time(value.value, date.fromisoformat))
+    return value
+
+
+def _date_bins(value: Expression, edges: list[Expression]) -> Expression:
+    """The first day of the bin that holds a date, of the last one its end too; missing outside."""
+    days = [edge.value for edge in edges if isinstance(edge, Constant) and type(edge.value) is date]
+    if len(days) < len(edges) or any(a >= b for a, b in pairwise(days)):
+        remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
+        raise refused("bin", "needs dates that rise as edges", remedy)
+    day, parts = call("to_date", value), []
+    for first, end in pairwise(edges):
+        before = call("<=" if end is edges[-1] else "<", day, end)
+        parts += [call("and", call(">=", day, first), before), first]
+    return call("case", *parts)
 
 
 def _named(node: Any, resolve: Resolve) -> Expression:
@@ -346,6 +387,9 @@ def _named(node: Any, resolve: Resolve) -> Expression:
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
     found = call(function, *(translated(argument, resolve) for argument in nodes or []))
     if function == "bin":
+        dates = [_as_date(edge) for edge in found.arguments[1:]]
+        if any(isinstance(e, Constant) and isinstance(e.value, date) for e in dates):
+            return _date_bins(found.arguments[0], dates)
         edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
         numbers = [e for e in edges if isinstance(e, int | Fraction) and not isinstance(e, bool)]
         rising = all(a < b for a, b in pairwise(numbers))
@@ -383,7 +427,7 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "Dayname": _spelled_out("%A"),
         "WidthBucket": _bucket,
         "IntDiv": _whole_quotient,
-        "DateDiff": _days,
+        "DateDiff": _difference,
         "Anonymous": _named,
         "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
         "Select": _never("a sub-query", "join with a public table, or ask two questions"),

@@ -1,0 +1,302 @@
+"""Keys that bounds tell: all values of an expression over days, times and whole numbers.
+
+Law      a column of whole numbers or days between bounds, of the card or of WHERE, has finitely
+         many values. A time has those at which a day, an hour, a minute or a second begins, by
+         what the expression tells apart, and the first one. The keys are the different values of
+         the expression at all of these for which WHERE can be true, in order
+Theorem  public: the list is a function of the card, WHERE and the key, and of no row. So an answer
+         that shows all of it has found no key in the data
+Theorem  none missing: a row that passes WHERE, and has a key, has one of these. Its values lie
+         between the bounds, or `key_within_bounds` brings them to the nearer one, which is listed
+         whatever WHERE says of it; and functions of a time that tell days (hours, ...) apart have
+         one value on each of them
+Differs  what an expression can be by itself (the constants of a CASE, the months of any date) is
+         `types.known_values`; it is taken where it is not the longer list
+Checked  tests/tables/test_known_keys.py (every day of centuries, by DuckDB itself), tests/engines
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from fractions import Fraction
+from math import ceil, floor, prod
+from types import MappingProxyType
+
+from lastbit.tables.card.column import Column
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.query.derived import columns_in
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
+from lastbit.tables.query.types import known_values, protected_column
+
+_FEW_NUMBERS = 256
+_MOST_KEYS = 1_000
+_MOST_WORK = 1 << 22  # values times calls: a second of one core
+_DAY = 86_400_000_000
+_HOUR, _MINUTE, _SECOND = _DAY // 24, _DAY // 1_440, _DAY // 86_400
+_EPOCH = datetime(1970, 1, 1)
+_FIRST_DAY = _EPOCH.toordinal()
+_TOLD_APART: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("year", "quarter", "month", "day", "weekday", "week", "day_of_year"), _DAY
+        ),
+        **dict.fromkeys(("iso_weekday", "iso_year", "to_date", "days_between"), _DAY),
+        **dict.fromkeys((f"start_of_{part}" for part in ("year", "quarter", "month")), _DAY),
+        **dict.fromkeys(("start_of_week", "is_missing"), _DAY),
+        **dict.fromkeys(("hour", "start_of_hour"), _HOUR),
+        **dict.fromkeys(("minute", "start_of_minute"), _MINUTE),
+        "second": _SECOND,
+    }
+)
+"""The microseconds for which a function of a time stays the same, from midnight on."""
+_CODES: Mapping[str, int] = MappingProxyType(
+    {"H": _HOUR, "I": _HOUR, "p": _HOUR, "M": _MINUTE, "S": _SECOND}
+)
+_SIDES: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="})
+_STARTS = ("to_date", "start_of_year", "start_of_quarter", "start_of_month", "start_of_week")
+_LONGEST_PART = 366 * _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The values of a column at `first` and then at each multiple of `width` up to `last`.
+
+    Whole numbers are counted as they are, days and microseconds from 1970 on. `low_beyond` says
+    that values below the first one count as it, `high_beyond` the same of the last.
+    """
+
+    column: ColumnName
+    kind: str
+    first: int
+    last: int
+    width: int = 1
+    nullable: bool = True
+    low_beyond: bool = False
+    high_beyond: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many values there are, those that are missing not counted."""
+        return self.last // self.width - self.first // self.width + 1
+
+
+def public_keys(
+    expression: Expression, card: DataCard, where: Iterable[Expression] = ()
+) -> tuple[Value, ...] | None:
+    """The values that a key can have, in order; None where only the data tell."""
+    own = known_values(expression, card)
+    if own is not None and not _narrowed_by_bounds(expression, card):
+        return own
+    listed = _listed(expression, card, tuple(where))
+    return listed if own is None or (listed is not None and len(listed) < len(own)) else own
+
+
+def key_within_bounds(
+    expression: Expression, card: DataCard, where: Iterable[Expression] = ()
+) -> Expression:
+    """The key, of columns brought to the nearer of the card's bounds where these tell the keys."""
+    own, clamps = known_values(expression, card), _clamps(expression, card)
+    if not clamps or (own is not None and not _narrowed_by_bounds(expression, card)):
+        return expression
+    listed = _listed(expression, card, tuple(where))
+    by_bounds = isinstance(expression, ColumnName) or expression.function == "to_integer"  # type: ignore[union-attr]
+    if listed is None or (own is not None and len(listed) >= len(own) and not by_bounds):
+        return expression
+    return _replaced(_plain(expression, card), clamps)
+
+
+def _narrowed_by_bounds(expression: Expression, card: DataCard) -> bool:
+    """Whether a list that is known by itself may be longer than that of the bounds.
+
+    A CASE, a comparison and a bin say what they want to see: there the list is what is asked for.
+    """
+    if isinstance(expression, ColumnName):
+        column = protected_column(card, expression)
+        return column is not None and column.keys is None and column.type == "integer"
+    asked = ("case", "bin", "=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "contains")
+    truths = ("starts_with", "and", "or", "not", "is_missing", "to_boolean")
+    return isinstance(expression, Call) and expression.function not in (*asked, *truths)
+
+
+def _listed(
+    expression: Expression, card: DataCard, where: tuple[Expression, ...]
+) -> tuple[Value, ...] | None:
+    """The different values of the expression over all that its columns can be, if they are few."""
+    plain, tests = _plain(expression, card), list(_conjuncts(where))
+    spans = [_span(column, plain, card, tests) for column in dict.fromkeys(columns_in(plain))]
+    known = tuple(span for span in spans if span is not None)
+    if not known or len(known) < len(spans):
+        return None
+    usable = tuple(test for test in tests if _tells(test, known))
+    calls = sum(part.calls for part in (plain, *usable) if isinstance(part, Call))
+    if prod(span.size + 1 for span in known) * (1 + calls) > _MOST_WORK:
+        return None
+    most = _FEW_NUMBERS if plain == known[0].column and known[0].kind == "integer" else _MOST_KEYS
+    # late: the engine is slow to load, and other keys do not need it
+    from lastbit.tables.backends.duckdb.key_values import values_over
+
+    return values_over(plain, usable, known, most)
+
+
+def _plain(expression: Expression, card: DataCard) -> Expression:
+    """The expression as it was before `key_within_bounds`."""
+    return _replaced(expression, {new: old for old, new in _clamps(expression, card).items()})
+
+
+def _clamps(expression: Expression, card: DataCard) -> dict[Expression, Expression]:
+    """Its columns with bounds on the card, each with the expression that brings it between them."""
+    clamped: dict[Expression, Expression] = {}
+    for name in columns_in(expression):
+        column = protected_column(card, name)
+        if column is None or column.bounds is None or column.keys is not None:
+            continue
+        low, high = map(Constant, column.bounds)
+        if column.type == "integer":
+            ends = _card_ends(column) or ()
+            clamped[name] = Call("clamp", (name, *map(Constant, ends)))
+        elif column.type in ("date", "timestamp"):
+            sides = Call("<", (name, low)), low, Call(">", (name, high)), high
+            clamped[name] = Call("case", (*sides, name))
+    return clamped
+
+
+def _replaced(expression: Expression, others: Mapping[Expression, Expression]) -> Expression:
+    if expression in others:
+        return others[expression]
+    if not isinstance(expression, Call):
+        return expression
+    return Call(
+        expression.function, tuple(_replaced(part, others) for part in expression.arguments)
+    )
+
+
+def _conjuncts(tests: Iterable[Expression]) -> Iterator[Expression]:
+    for test in tests:
+        match test:
+            case Call("and", parts):
+                yield from _conjuncts(parts)
+            case _:
+                yield test
+
+
+def _span(
+    name: ColumnName, expression: Expression, card: DataCard, tests: list[Expression]
+) -> Span | None:
+    column = protected_column(card, name)
+    if column is None or column.type not in ("integer", "date", "timestamp"):
+        return None
+    limits = [_limits(test, name, column.type) for test in tests]
+    lows = [low for low, _ in limits if low is not None]
+    highs = [high for _, high in limits if high is not None]
+    low, high = max(lows, default=None), min(highs, default=None)
+    first, last = low, high
+    ends = _card_ends(column)
+    if ends is not None:
+        first, last = (
+            min(max(ends[place] if end is None else end, ends[0]), ends[1])
+            for place, end in enumerate((low, high))
+        )
+    if first is None or last is None or first > last:
+        return None
+    return Span(
+        column=name,
+        kind=column.type,
+        first=first,
+        last=last,
+        width=_width(expression, name) if column.type == "timestamp" else 1,
+        nullable=column.nullable,
+        low_beyond=ends is not None and (low is None or low < ends[0]),
+        high_beyond=ends is not None and (high is None or high > ends[1]),
+    )
+
+
+def _card_ends(column: Column) -> tuple[int, int] | None:
+    """The bounds of the card, counted; of a list of keys, none."""
+    if column.bounds is None or column.keys is not None:
+        return None
+    low, high = (
+        _count(column.bounds[0], column.type, up=True),
+        _count(column.bounds[1], column.type),
+    )
+    return None if low is None or high is None else (low, high)
+
+
+def _count(value: Value, kind: str, *, up: bool = False) -> int | None:
+    """A value of this type as a whole number; None for one that cannot be compared with it."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return None
+    if isinstance(value, int | Fraction):
+        return None if kind != "integer" else ceil(value) if up else floor(value)
+    if kind == "date":
+        return value.toordinal() - _FIRST_DAY
+    at = value if isinstance(value, datetime) else datetime.combine(value, time.min)
+    return None if kind != "timestamp" else (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _limits(test: Expression, name: ColumnName, kind: str) -> tuple[int | None, int | None]:
+    """The least and the greatest value for which the test can be true, as far as it tells."""
+    match test:
+        case Call("in", (term, *parts)):
+            values = [part.value for part in parts if isinstance(part, Constant)]
+            ends = [_ends(term, value, name, kind, "=") for value in values if value is not None]
+            lows, highs = [low for low, _ in ends], [high for _, high in ends]
+            if not ends or None in lows or None in highs:
+                return None, None
+            return min(low for low in lows if low is not None), max(
+                high for high in highs if high is not None
+            )
+        case Call(sign, (term, Constant(value))) if sign in _SIDES:
+            return _ends(term, value, name, kind, sign)
+        case Call(sign, (Constant(value), term)) if sign in _SIDES:
+            return _ends(term, value, name, kind, _SIDES[sign])
+    return None, None
+
+
+def _ends(
+    term: Expression, value: Value, name: ColumnName, kind: str, sign: str
+) -> tuple[int | None, int | None]:
+    """Where the column lies if this term of it is equal to, above or below the value.
+
+    What a whole number or day is compared with need not be met exactly: each of them is tested.
+    """
+    low, high = _count(value, kind, up=True), _count(value, kind)
+    exact = 1 if kind == "timestamp" else 0
+    match term:
+        case ColumnName() if term == name:
+            low, high = (
+                None if low is None else low + exact * (sign == ">"),
+                None if high is None else high - exact * (sign == "<"),
+            )
+        case Call("year", (inner,)) if inner == name and type(value) is int and 0 < value < 9999:
+            low = _count(date(value, 1, 1), kind)
+            after = _count(date(value + 1, 1, 1), kind)
+            high = None if after is None else after - 1
+        case Call(function, (inner,)) if inner == name and function in _STARTS:
+            more = _LONGEST_PART // (_DAY if kind == "date" else 1)
+            high = None if high is None else high + more
+        case _:
+            return None, None
+    return None if sign in ("<", "<=") else low, None if sign in (">", ">=") else high
+
+
+def _width(expression: Expression, name: ColumnName) -> int:
+    """For how many microseconds the expression is sure to stay the same, from midnight on."""
+    match expression:
+        case Call("strftime", (inner, Constant(str(form)))) if inner == name:
+            codes = form.replace("%%", "").split("%")[1:]
+            return min((_CODES.get(code[:1], _DAY) for code in codes), default=_DAY)
+        case Call(function, arguments):
+            own = [_TOLD_APART.get(function, 1)] if name in arguments else []
+            others = [_width(part, name) for part in arguments if part != name]
+            return min([*own, *others], default=_DAY)
+    return 1 if expression == name else _DAY
+
+
+def _tells(test: Expression, spans: tuple[Span, ...]) -> bool:
+    """Whether the test has one value at all that a place of these spans stands for."""
+    if not set(columns_in(test)) <= {span.column for span in spans}:
+        return False
+    times = (span for span in spans if span.kind == "timestamp")
+    return all(_width(test, span.column) >= span.width for span in times)
