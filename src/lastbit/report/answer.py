@@ -42,6 +42,7 @@ from lastbit.tables import (
     UnitJoin,
     WrittenPlan,
     to_json,
+    value_in_bins,
 )
 
 INTERVAL = "95 %"
@@ -216,6 +217,8 @@ def expression_words(expression: Expression, outside: int = 0) -> str:
             words = f" {function} ".join(expression_words(part, own) for part in arguments)
             return words if own > outside else f"({words})"
         case Call(function, arguments):
+            if function == "bin":
+                arguments = (value_in_bins(expression), *arguments[1:])
             return f"{printable(function, 40)}({_list_words(arguments)})"
 
 

@@ -30,7 +30,14 @@ from lastbit.tables.query.expression import (
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import card_types, is_whole, known_values, type_of, typed
+from lastbit.tables.query.types import (
+    card_types,
+    is_whole,
+    key_within_bounds,
+    known_values,
+    type_of,
+    typed,
+)
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
@@ -128,10 +135,10 @@ class Released:
                     if names(what, output.name):
                         return output
             # the column of the table that a name such as visits.region means, if there is one
-            expression = next(iter(self.rows.meant(what, table)), None)
-            for key in self.query.keys:
-                if key.expression == expression:
-                    return key
+            for expression in list(self.rows.meant(what, table))[:1]:
+                for key in self.query.keys:
+                    if key.expression == _as_key(expression, self.rows.card):
+                        return key
         elif is_aggregate(node):
             asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
             for part in self._outputs():
@@ -213,10 +220,10 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
 
 
 def _as_key(expression: Expression, card: DataCard) -> Expression:
-    """A number that is whole by the way it is made, as a whole number."""
+    """The key that an expression is: whole if it is so by the way it is made, within its bounds."""
     if type_of(expression, card_types(card)) == "number" and is_whole(expression):
-        return call("to_integer", expression)
-    return expression
+        expression = call("to_integer", expression)
+    return key_within_bounds(expression, card)
 
 
 def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
@@ -446,7 +453,7 @@ def _group_key(
         meant = list(rows.meant(what, table))
         if alias and not meant:
             return alias[0].expression
-        if alias and meant != [alias[0].expression]:
+        if alias and [_as_key(one, rows.card) for one in meant] != [alias[0].expression]:
             problem = "is a column, and what is selected under its name is another thing"
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
