@@ -149,7 +149,7 @@ class Marginals:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
-        return tuple(self.record["notes"])
+        return tuple(notes_of(self.record))
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -41,7 +41,9 @@ from lastbit.tables import (
     Query,
     UnitJoin,
     WrittenPlan,
+    clamped_day,
     to_json,
+    value_in_bins,
 )
 
 INTERVAL = "95 %"
@@ -216,6 +218,11 @@ def expression_words(expression: Expression, outside: int = 0) -> str:
             words = f" {function} ".join(expression_words(part, own) for part in arguments)
             return words if own > outside else f"({words})"
         case Call(function, arguments):
+            if (day := clamped_day(expression)) is not None:
+                column, *ends = day
+                function, arguments = "clamp", (column, *map(Constant, ends))
+            if function == "bin":
+                arguments = (value_in_bins(expression), *arguments[1:])
             return f"{printable(function, 40)}({_list_words(arguments)})"
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import root_bounds
 from lastbit.mechanisms import Exponential
+from lastbit.report.left_out import left_out_notes
 from lastbit.report.page import MALFORMED, amount, grouped_up, listed, price, printable
 from lastbit.tables import (
     AnyPart,
@@ -41,7 +42,7 @@ from lastbit.tables import (
     SingleKeys,
     TreePart,
     WrittenPlan,
-    unit_name,
+    rules_of,
     worst_reach,
 )
 
@@ -308,12 +309,12 @@ def notes_of(answer: Record | Reading) -> list[str]:
     reading = answer if isinstance(answer, Reading) else read_record(answer)
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
-    if plan.unit is not None:
-        share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
-        missing = f"Rows without a {unit_name(plan.unit)} are left out."
-        for place, note in enumerate([*notes]):
-            if note.endswith(_FOR_LESS):  # it is said of at most one
-                notes[place + 1 : place + 1] = [*share, missing]
+    share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
+    for place, note in enumerate([*notes]):
+        if note.endswith(_FOR_LESS):  # it is said of at most one
+            can = any(rule.code == "max_rows" for rule in rules_of(plan, query))
+            notes[place : place + 1] = [note, *share] if can else []
+    notes += left_out_notes(plan, query)
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)

@@ -84,6 +84,11 @@ from lastbit.tables.plan.declared_prices import (
     check_budget as check_budget,
     suggested as suggested,
 )
+from lastbit.tables.plan.left_out import (
+    Rule as Rule,
+    rules_of as rules_of,
+    value_in_bins as value_in_bins,
+)
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
@@ -168,7 +173,10 @@ from lastbit.tables.query.expression import (
     value_to_json as value_to_json,
     value_type as value_type,
 )
-from lastbit.tables.query.known_keys import key_within_bounds as key_within_bounds
+from lastbit.tables.query.known_keys import (
+    clamped_day as clamped_day,
+    key_within_bounds as key_within_bounds,
+)
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
     OrderBy as OrderBy,

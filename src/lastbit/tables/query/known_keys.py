@@ -17,7 +17,7 @@ Checked  tests/tables/test_known_keys.py (every day of centuries, by DuckDB itse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
@@ -28,7 +28,11 @@ from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
-from lastbit.tables.query.types import known_values, protected_column
+from lastbit.tables.query.types import (
+    known_values,
+    multiples_within_bounds,
+    protected_column,
+)
 
 _FEW_NUMBERS = 256
 _MOST_KEYS = 1_000
@@ -36,7 +40,6 @@ _MOST_WORK = 1 << 22  # values times calls: a second of one core
 _DAY = 86_400_000_000
 _HOUR, _MINUTE, _SECOND = _DAY // 24, _DAY // 1_440, _DAY // 86_400
 _EPOCH = datetime(1970, 1, 1)
-_FIRST_DAY = _EPOCH.toordinal()
 _TOLD_APART: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(
@@ -89,22 +92,54 @@ def public_keys(
     own = known_values(expression, card)
     if own is not None and not _narrowed_by_bounds(expression, card):
         return own
-    listed = _listed(expression, card, tuple(where))
+    listed, _ = _listed(expression, card, where)
     return listed if own is None or (listed is not None and len(listed) < len(own)) else own
 
 
 def key_within_bounds(
     expression: Expression, card: DataCard, where: Iterable[Expression] = ()
 ) -> Expression:
-    """The key, of columns brought to the nearer of the card's bounds where these tell the keys."""
-    own, clamps = known_values(expression, card), _clamps(expression, card)
-    if not clamps or (own is not None and not _narrowed_by_bounds(expression, card)):
+    """The key, of columns brought to the nearer of the card's bounds where these tell the keys.
+
+    A column that WHERE keeps within the bounds is left as it is.
+    """
+    own = known_values(expression, card)
+    if own is not None and not _narrowed_by_bounds(expression, card):
         return expression
-    listed = _listed(expression, card, tuple(where))
-    by_bounds = isinstance(expression, ColumnName) or expression.function == "to_integer"  # type: ignore[union-attr]
+    listed, spans = _listed(expression, card, where)
+    by_bounds = not isinstance(expression, Call) or expression.function == "to_integer"
     if listed is None or (own is not None and len(listed) >= len(own) and not by_bounds):
-        return expression
-    return _replaced(_plain(expression, card), clamps)
+        return multiples_within_bounds(expression, card)
+    beyond = {span.column for span in spans if span.low_beyond or span.high_beyond}
+    clamps = _clamps(expression, card).items()
+    return _replaced(_plain(expression, card), {old: new for old, new in clamps if old in beyond})
+
+
+def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
+    """The column and bounds of what `key_within_bounds` makes of a date; None for anything else."""
+    match expression:
+        case Call(
+            "case",
+            (
+                Call("<", (name, Constant(low))),
+                _,
+                Call(">", (_, Constant(high))),
+                _,
+                ColumnName() as column,
+            ),
+        ) if name == column and isinstance(low, date) and isinstance(high, date):
+            return (column, low, high) if expression == _clamp(column, low, high) else None
+    return None
+
+
+def _clamp(column: ColumnName, low: Value, high: Value) -> Call:
+    """The column, but the nearer bound beyond; missing where it is."""
+    if isinstance(low, int):
+        return Call("clamp", (column, Constant(low), Constant(high)))
+    first, last = Constant(low), Constant(high)
+    return Call(
+        "case", (Call("<", (column, first)), first, Call(">", (column, last)), last, column)
+    )
 
 
 def _narrowed_by_bounds(expression: Expression, card: DataCard) -> bool:
@@ -121,23 +156,23 @@ def _narrowed_by_bounds(expression: Expression, card: DataCard) -> bool:
 
 
 def _listed(
-    expression: Expression, card: DataCard, where: tuple[Expression, ...]
-) -> tuple[Value, ...] | None:
+    expression: Expression, card: DataCard, where: Iterable[Expression]
+) -> tuple[tuple[Value, ...] | None, tuple[Span, ...]]:
     """The different values of the expression over all that its columns can be, if they are few."""
     plain, tests = _plain(expression, card), list(_conjuncts(where))
     spans = [_span(column, plain, card, tests) for column in dict.fromkeys(columns_in(plain))]
     known = tuple(span for span in spans if span is not None)
     if not known or len(known) < len(spans):
-        return None
+        return None, ()
     usable = tuple(test for test in tests if _tells(test, known))
     calls = sum(part.calls for part in (plain, *usable) if isinstance(part, Call))
     if prod(span.size + 1 for span in known) * (1 + calls) > _MOST_WORK:
-        return None
+        return None, ()
     most = _FEW_NUMBERS if plain == known[0].column and known[0].kind == "integer" else _MOST_KEYS
     # late: the engine is slow to load, and other keys do not need it
     from lastbit.tables.backends.duckdb.key_values import values_over
 
-    return values_over(plain, usable, known, most)
+    return values_over(plain, usable, known, most), known
 
 
 def _plain(expression: Expression, card: DataCard) -> Expression:
@@ -147,18 +182,16 @@ def _plain(expression: Expression, card: DataCard) -> Expression:
 
 def _clamps(expression: Expression, card: DataCard) -> dict[Expression, Expression]:
     """Its columns with bounds on the card, each with the expression that brings it between them."""
+    columns = {name: protected_column(card, name) for name in columns_in(expression)}
     clamped: dict[Expression, Expression] = {}
-    for name in columns_in(expression):
-        column = protected_column(card, name)
-        if column is None or column.bounds is None or column.keys is not None:
+    for name, column in columns.items():
+        ends = None if column is None else _card_ends(column)
+        if column is None or column.bounds is None or ends is None:
             continue
-        low, high = map(Constant, column.bounds)
-        if column.type == "integer":
-            ends = _card_ends(column) or ()
-            clamped[name] = Call("clamp", (name, *map(Constant, ends)))
-        elif column.type in ("date", "timestamp"):
-            sides = Call("<", (name, low)), low, Call(">", (name, high)), high
-            clamped[name] = Call("case", (*sides, name))
+        if column.type != "integer":
+            clamped[name] = _clamp(name, *column.bounds)
+        elif ends[0] < ends[1]:
+            clamped[name] = _clamp(name, *ends)
     return clamped
 
 
@@ -187,10 +220,7 @@ def _span(
     column = protected_column(card, name)
     if column is None or column.type not in ("integer", "date", "timestamp"):
         return None
-    limits = [_limits(test, name, column.type) for test in tests]
-    lows = [low for low, _ in limits if low is not None]
-    highs = [high for _, high in limits if high is not None]
-    low, high = max(lows, default=None), min(highs, default=None)
+    low, high = where_limits(tests, name, column.type)
     first, last = low, high
     ends = _card_ends(column)
     if ends is not None:
@@ -213,40 +243,62 @@ def _span(
 
 
 def _card_ends(column: Column) -> tuple[int, int] | None:
-    """The bounds of the card, counted; of a list of keys, none."""
+    """The bounds of the card, counted; none where it lists keys, or of other types."""
     if column.bounds is None or column.keys is not None:
         return None
-    low, high = (
-        _count(column.bounds[0], column.type, up=True),
-        _count(column.bounds[1], column.type),
-    )
-    return None if low is None or high is None else (low, high)
+    low, high = (_count(end, column.type) for end in column.bounds)
+    return None if low is None or high is None else (ceil(low), floor(high))
 
 
-def _count(value: Value, kind: str, *, up: bool = False) -> int | None:
-    """A value of this type as a whole number; None for one that cannot be compared with it."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
+def _count(value: Value, kind: str) -> Fraction | None:
+    """A value as a number of units of this type; None for one that cannot be compared with it."""
+    if kind == "integer" and isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return Fraction(value)
+    if kind not in ("date", "timestamp") or not isinstance(value, date):
         return None
-    if isinstance(value, int | Fraction):
-        return None if kind != "integer" else ceil(value) if up else floor(value)
-    if kind == "date":
-        return value.toordinal() - _FIRST_DAY
     at = value if isinstance(value, datetime) else datetime.combine(value, time.min)
-    return None if kind != "timestamp" else (at - _EPOCH) // timedelta(microseconds=1)
+    return Fraction((at - _EPOCH) // timedelta(microseconds=1), _DAY if kind == "date" else 1)
 
 
-def _limits(test: Expression, name: ColumnName, kind: str) -> tuple[int | None, int | None]:
-    """The least and the greatest value for which the test can be true, as far as it tells."""
+Limits = tuple[int | None, int | None]
+
+
+def where_limits(where: Iterable[Expression], name: ColumnName, kind: str) -> Limits:
+    """The least and the greatest value of a column of which all these tests can be true."""
+    limits = [_limits(test, name, kind) for test in _conjuncts(where)]
+    lows = [low for low, _ in limits if low is not None]
+    return max(lows, default=None), min(
+        (high for _, high in limits if high is not None), default=None
+    )
+
+
+def within_where(
+    expression: Expression, where: Expression | None, values: Collection[Value] | None = None
+) -> bool:
+    """Whether WHERE limits every column of a key; of a column, to these values."""
+    tests, columns = () if where is None else (where,), list(columns_in(expression))
+    for name in columns:
+        if not any(None not in where_limits(tests, name, kind) for kind in ("integer", "date")):
+            return False
+    if values is None or not isinstance(expression, ColumnName):
+        return bool(columns)
+    kind = "date" if any(isinstance(value, date) for value in values) else "integer"
+    low, high = where_limits(tests, expression, kind)
+    counts = {_count(value, kind) for value in values}
+    if low is None or high is None or high - low >= len(counts):
+        return False
+    return counts.issuperset(range(low, high + 1))
+
+
+def _limits(test: Expression, name: ColumnName, kind: str) -> Limits:
     match test:
         case Call("in", (term, *parts)):
             values = [part.value for part in parts if isinstance(part, Constant)]
             ends = [_ends(term, value, name, kind, "=") for value in values if value is not None]
-            lows, highs = [low for low, _ in ends], [high for _, high in ends]
-            if not ends or None in lows or None in highs:
+            known = [(low, high) for low, high in ends if low is not None and high is not None]
+            if not known or len(known) < len(ends):
                 return None, None
-            return min(low for low in lows if low is not None), max(
-                high for high in highs if high is not None
-            )
+            return min(low for low, _ in known), max(high for _, high in known)
         case Call(sign, (term, Constant(value))) if sign in _SIDES:
             return _ends(term, value, name, kind, sign)
         case Call(sign, (Constant(value), term)) if sign in _SIDES:
@@ -254,30 +306,25 @@ def _limits(test: Expression, name: ColumnName, kind: str) -> tuple[int | None, 
     return None, None
 
 
-def _ends(
-    term: Expression, value: Value, name: ColumnName, kind: str, sign: str
-) -> tuple[int | None, int | None]:
-    """Where the column lies if this term of it is equal to, above or below the value.
-
-    What a whole number or day is compared with need not be met exactly: each of them is tested.
-    """
-    low, high = _count(value, kind, up=True), _count(value, kind)
-    exact = 1 if kind == "timestamp" else 0
+def _ends(term: Expression, value: Value, name: ColumnName, kind: str, sign: str) -> Limits:
+    """Where the column lies at most if this term of it is equal to, above or below the value."""
+    first = last = _count(value, kind)
     match term:
         case ColumnName() if term == name:
-            low, high = (
-                None if low is None else low + exact * (sign == ">"),
-                None if high is None else high - exact * (sign == "<"),
-            )
+            pass
         case Call("year", (inner,)) if inner == name and type(value) is int and 0 < value < 9999:
-            low = _count(date(value, 1, 1), kind)
-            after = _count(date(value + 1, 1, 1), kind)
-            high = None if after is None else after - 1
+            first, last = (_count(date(year, 1, 1), kind) for year in (value, value + 1))
+            last = None if last is None else last - 1
         case Call(function, (inner,)) if inner == name and function in _STARTS:
             more = _LONGEST_PART // (_DAY if kind == "date" else 1)
-            high = None if high is None else high + more
+            last = None if last is None else last + more
+            sign = sign.removesuffix("=") + "="  # what it is compared with need not be a start
         case _:
             return None, None
+    if first is None or last is None:
+        return None, None
+    low = floor(last) + 1 if sign == ">" else ceil(first)
+    high = ceil(first) - 1 if sign == "<" else floor(last)
     return None if sign in ("<", "<=") else low, None if sign in (">", ">=") else high
 
 

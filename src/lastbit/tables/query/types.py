@@ -440,7 +440,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     """The values that a key can have, where the card or the expression says so; else None.
 
     Rows with another value, a missing one included, then belong to no group. Whole numbers between
-    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
+    bounds are such values, if they are few; of public tables `sql/statement.py` knows them, and
+    `known_keys.py` what bounds tell of anything else.
     """
     match expression:
         case ColumnName():
@@ -453,17 +454,19 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return _whole_numbers(*column.number_bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
+            values = _multiples_of(inner, card) or ()
+            if {low, high} <= set(values):
+                return values[values.index(low) : values.index(high) + 1]
             whole = type_of(inner, card_types(card)) == "integer"
             return _whole_numbers(*_ordered(low, high)) if whole else None
-        case Call("case", arguments):
-            pairs = len(arguments) // 2 * 2
-            branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
+        case Call("case"):
+            branches = _results(expression)
             values = [part.value for part in branches if isinstance(part, Constant)]
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
         case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
             return DATE_VALUES.get(written[1]) if written[0] == "%" else None
-        case Call("to_integer", (inner,)) if is_whole(inner):
-            return _multiples(inner, card)
+        case Call("to_integer"):
+            return _multiples_of(expression, card)
         case Call("bin", (_, *edges)):
             lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
             return tuple(lower) if len(lower) == len(edges) - 1 else None
@@ -476,7 +479,25 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     return None
 
 
+def multiples_within_bounds(expression: Expression, card: DataCard) -> Expression:
+    """FLOOR(x / 250) * 250 of a number with bounds: beyond them, as the nearer bound.
+
+    Law      the key is clamp(key, first, last); every row that has a value is then in a group
+    """
+    values = _multiples_of(expression, card)
+    if values is None or len(values) < 2:
+        return expression
+    return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
+
+
 _MOST_MULTIPLES = 1_000
+
+
+def _multiples_of(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
+    match expression:
+        case Call("to_integer", (inner,)) if is_whole(inner):
+            return _multiples(inner, card)
+    return None
 
 
 def is_whole(expression: Expression) -> bool:
@@ -515,3 +536,52 @@ def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
     """All whole numbers between the bounds, if they are few."""
     first, last = ceil(low), floor(high)
     return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
+
+
+EXHAUSTED = frozenset({"case", "strftime", *_TRUTHS, *(part for part, _, _ in _PARTS)})
+"""Functions of which `known_values` lists all values that there are, beside a missing one."""
+
+
+def sure_range(expression: Expression) -> Bounds | None:
+    """Where the values of an expression lie whatever its columns hold; None if that is unknown."""
+    match expression:
+        case Constant(value) if _number(value):
+            return Fraction(value), Fraction(value)  # type: ignore[arg-type]
+        case Call("clamp", (_, Constant(low), Constant(high))):
+            return _ordered(low, high)
+        case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
+            return Fraction(0), Fraction(1)
+        case Call("case" | "coalesce", arguments):
+            branches = _results(expression) if expression.function == "case" else arguments
+            ranges = [sure_range(part) for part in branches if part != Constant(None)]
+            ends = [end for pair in ranges if pair is not None for end in pair]
+            return (min(ends), max(ends)) if ends and None not in ranges else None
+        case Call(function, arguments):
+            parts = {part: (Fraction(first), Fraction(last)) for part, first, last in _PARTS}
+            return parts.get(function) or _computed_reach(
+                function, [sure_range(part) for part in arguments]
+            )
+    return None
+
+
+def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) -> bool:
+    """Whether a row can lack its value; `never` are columns that always have one."""
+    match expression:
+        case Constant(value):
+            return value is None
+        case ColumnName(name, table):
+            return table is not None or name not in never
+        case Call("is_missing"):
+            return False
+        case Call("coalesce" | "least" | "greatest", arguments):
+            return all(may_be_missing(part, never) for part in arguments)
+        case Call("case"):
+            return any(may_be_missing(part, never) for part in _results(expression))
+        case Call(_, arguments):
+            return any(may_be_missing(part, never) for part in arguments)
+
+
+def _results(case: Call) -> tuple[Expression, ...]:
+    """What a CASE can be: its results, and what stands after ELSE, or else nothing."""
+    pairs = len(case.arguments) // 2 * 2
+    return (*case.arguments[1:pairs:2], *(case.arguments[pairs:] or (Constant(None),)))

@@ -395,6 +395,10 @@ def _named(node: Any, resolve: Resolve) -> Expression:
         rising = all(a < b for a, b in pairwise(numbers))
         if len(numbers) != len(found.arguments) - 1 or not rising:
             raise refused("bin", "needs numbers that rise as edges", "write bin(age, 0, 18, 65)")
+        # the last bin holds its upper edge, as that of HISTOGRAM does; a `bin` of a query does not
+        value, *_, lower, last = found.arguments
+        inside = call("case", call("=", value, last), lower, value)
+        found = call("bin", inside, *found.arguments[1:])
     return found
 
 

@@ -226,6 +226,10 @@ def grouped_by(
     name: str, expression: Expression, card: DataCard, where: tuple[Expression, ...] = ()
 ) -> GroupKey:
     """A key: its type must have exact equality, and its values are public where they are known."""
+    if card.unit is not None and expression == resolve_unit(card):
+        raise refused(
+            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
+        )
     expression = _as_key(expression, card, where)
     kind = type_of(expression, card_types(card))
     if isinstance(expression, Constant):
@@ -236,10 +240,6 @@ def grouped_by(
             f"is of type {kind}, and nearly every row would be a group of its own",
             "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
-        )
-    if card.unit is not None and expression == resolve_unit(card):
-        raise refused(
-            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
     values = public_keys(expression, card, where)
     if (
