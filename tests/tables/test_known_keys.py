@@ -236,11 +236,17 @@ def test_the_nearer_bound() -> None:
     assert keys_by("year(d)", card, "month(d) = 3 AND year(d) = 1997") == (1997,)
     beyond = keys_by("date_trunc('month', d)", card, "month(d) = 3")
     assert beyond == (date(1997, 1, 1), date(1997, 3, 1), date(1998, 3, 1), date(1998, 6, 1))
-    # a list that is known by itself is what was asked for
-    assert key_of("month(d)", card).expression == key_of("month(d)", card_of()).expression
-    assert key_of("d < '1990-01-01'", card).expression == (
-        key_of("d < '1990-01-01'", card_of()).expression
-    )
+    # one day for all keys of a row, also where the list is known by itself
+    for sql in ("month(d)", "CASE WHEN month(d) < 7 THEN 1 ELSE 2 END", "d < '1990-01-01'"):
+        plain, clamped = key_of(sql, card_of()), key_of(sql, card)
+        assert plain.values == clamped.values
+        assert "1998, 6, 20" in repr(clamped.expression) not in repr(plain.expression)
+    # whole numbers as ever, where the list is what was asked for
+    asked = "CASE WHEN age < 0 THEN 'bad' ELSE 'good' END"
+    assert key_of(asked, card).expression == key_of(asked, card_of()).expression
+    wide = card_of(d=("0001-01-01", "9999-12-31"))
+    assert key_of("d", wide).values is None
+    assert clamped_day(key_of("d", wide).expression) is not None
     assert keys_by("month(d)", card_of(d=("1997-11-15", "1998-02-01"))) == (1, 2, 11, 12)
     again = parsed("SELECT d, COUNT(*) AS n FROM v GROUP BY d ORDER BY v.d", card)
     assert again.order[0].name == "d"

@@ -140,13 +140,21 @@ def _measures(part: Aggregate, plan: WrittenPlan) -> dict[str, Fraction]:
 
 
 def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[Rule]:
-    if key.values is None:  # found in the data: a missing one is a key as well
-        return
     expression, where, inner = key.expression, query.where, query.per_unit
     for own in () if inner is None else inner.keys:
         if expression == ColumnName(own.name):
             assert inner is not None
             expression, never, where = own.expression, frozenset(), inner.where
+    numbers = isinstance(expression, Call) and expression.function not in (
+        *EXHAUSTED,
+        "clamp",
+        "bin",
+    )
+    for value, low, high in _clamps_in(expression):
+        if isinstance(value, ColumnName) and (isinstance(low, date) or numbers):
+            yield Rule(code="key_bounds", name=value.name, of=value, ends=_ends(low, high))
+    if key.values is None:  # found in the data: a missing one is a key as well
+        return
     rule = Rule(code="keys", name=key.name, most=len(key.values))
     match expression:
         case Call("clamp", (value, Constant(low), Constant(high))):
@@ -164,13 +172,6 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
             if not within_where(expression, where):
                 yield rule
                 return
-        case Call(function):  # all that there are, of columns that bounds or WHERE limit
-            for value, low, high in _clamps_in(expression):
-                if isinstance(value, ColumnName) and (
-                    isinstance(low, date) or function not in EXHAUSTED
-                ):
-                    at = replace(rule, code="key_bounds", name=value.name, most=None, of=value)
-                    yield replace(at, ends=_ends(low, high))
     if None not in key.values and may_be_missing(expression, never):
         yield Rule(code="no_key", name=key.name)
 
@@ -208,6 +209,8 @@ def _bound_rules(rule: Rule) -> Iterator[Rule]:
         if reach is None or reach[0] < rule.ends[0] or reach[1] > rule.ends[1]:  # type: ignore[operator]
             yield rule
     for value, low, high in _clamps_in(rule.of):
+        if isinstance(low, date):  # said of the key already
+            continue
         yield from _bound_rules(Rule(code="bounds", of=value, ends=_ends(low, high)))
 
 

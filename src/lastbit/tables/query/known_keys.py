@@ -90,7 +90,7 @@ def public_keys(
 ) -> tuple[Value, ...] | None:
     """The values that a key can have, in order; None where only the data tell."""
     own = known_values(expression, card)
-    if own is not None and not _narrowed_by_bounds(expression, card):
+    if not _told_by_bounds(expression, card):
         return own
     listed, _ = _listed(expression, card, where)
     return listed if own is None or (listed is not None and len(listed) < len(own)) else own
@@ -99,20 +99,23 @@ def public_keys(
 def key_within_bounds(
     expression: Expression, card: DataCard, where: Iterable[Expression] = ()
 ) -> Expression:
-    """The key, of columns brought to the nearer of the card's bounds where these tell the keys.
+    """The key, of columns brought to the nearer of the card's bounds, unless WHERE keeps them.
 
-    A column that WHERE keeps within the bounds is left as it is.
+    Dates and times are brought there in every key, so that year(d) and month(d) speak of one day;
+    whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond.
     """
-    own = known_values(expression, card)
-    if own is not None and not _narrowed_by_bounds(expression, card):
-        return expression
-    listed, spans = _listed(expression, card, where)
-    by_bounds = not isinstance(expression, Call) or expression.function == "to_integer"
-    if listed is None or (own is not None and len(listed) >= len(own) and not by_bounds):
+    tests = tuple(where)
+    numbers = _told_by_bounds(expression, card) and _listed(expression, card, tests)[0] is not None
+    clamps: dict[Expression, Expression] = {}
+    for name, clamp in _clamps(expression, card).items():
+        column = protected_column(card, name)
+        span = None if column is None else _span(name, expression, card, list(tests))
+        kept = span is not None and not (span.low_beyond or span.high_beyond)
+        if column is not None and not kept and (numbers or column.type != "integer"):
+            clamps[name] = clamp
+    if not clamps:
         return multiples_within_bounds(expression, card)
-    beyond = {span.column for span in spans if span.low_beyond or span.high_beyond}
-    clamps = _clamps(expression, card).items()
-    return _replaced(_plain(expression, card), {old: new for old, new in clamps if old in beyond})
+    return _replaced(_plain(expression, card), clamps)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
@@ -142,17 +145,18 @@ def _clamp(column: ColumnName, low: Value, high: Value) -> Call:
     )
 
 
-def _narrowed_by_bounds(expression: Expression, card: DataCard) -> bool:
-    """Whether a list that is known by itself may be longer than that of the bounds.
+def _told_by_bounds(expression: Expression, card: DataCard) -> bool:
+    """Whether bounds may tell more of a key than it says by itself.
 
-    A CASE, a comparison and a bin say what they want to see: there the list is what is asked for.
+    The constants of a CASE, false and true, and the edges of bins are what is asked for.
     """
     if isinstance(expression, ColumnName):
         column = protected_column(card, expression)
-        return column is not None and column.keys is None and column.type == "integer"
+        return column is not None and column.keys is None and column.type != "boolean"
     asked = ("case", "bin", "=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "contains")
     truths = ("starts_with", "and", "or", "not", "is_missing", "to_boolean")
-    return isinstance(expression, Call) and expression.function not in (*asked, *truths)
+    by_itself = isinstance(expression, Call) and expression.function in (*asked, *truths)
+    return not by_itself or known_values(expression, card) is None
 
 
 def _listed(
@@ -180,10 +184,10 @@ def _plain(expression: Expression, card: DataCard) -> Expression:
     return _replaced(expression, {new: old for old, new in _clamps(expression, card).items()})
 
 
-def _clamps(expression: Expression, card: DataCard) -> dict[Expression, Expression]:
+def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expression]:
     """Its columns with bounds on the card, each with the expression that brings it between them."""
     columns = {name: protected_column(card, name) for name in columns_in(expression)}
-    clamped: dict[Expression, Expression] = {}
+    clamped: dict[ColumnName, Expression] = {}
     for name, column in columns.items():
         ends = None if column is None else _card_ends(column)
         if column is None or column.bounds is None or ends is None:
