@@ -79,17 +79,25 @@ def rules_of(plan: WrittenPlan, query: Query) -> tuple[Rule, ...]:
 
 def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
     inner = PerUnit() if query.per_unit is None else query.per_unit
-    never = frozenset(part.name for part in inner.columns if part.function.startswith("count"))
+    counts = [part.name for part in inner.columns if part.function.startswith("count")]
+    never = frozenset({*counts, *_present_columns(query.where)})
     if plan.unit is not None:
         yield Rule(code="no_unit", name=plan.unit)
     yield from _join_rules(plan, query)
-    tests = (inner.where, frozenset[str]()), (query.where, never)
-    if any(test is not None and may_be_missing(test, known) for test, known in tests):
+    if inner.where is not None and may_be_missing(inner.where):
         yield Rule(code="condition")
+    if query.where is not None and may_be_missing(query.where, frozenset(counts)):
+        yield Rule(code="condition")
+    outer = [query.where, *(one.expression for one in (*query.keys, *query.aggregates))]
+    used = {column.name for one in outer if one is not None for column in columns_in(one)}
     for part in inner.columns:
-        if part.function in ("sum", "mean") and part.expression is not None:
+        if part.function in ("sum", "mean") and part.expression is not None and part.name in used:
             rule = Rule(code="unit_bounds", of=part.expression, ends=part.bounds, name=part.name)
             yield from _bound_rules(rule)
+    for own in inner.keys:
+        yield from _column_rules(own.expression)
+        if isinstance(own.expression, Call) and own.expression.function == "clamp":
+            yield from _clamp_rules(own.expression, own.name)
     for key in query.keys:
         yield from _key_rules(key, query, never)
     if any(isinstance(part, Selection) for part in plan.parts):
@@ -102,6 +110,16 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
         yield Rule(code="having")
     if query.limit is not None and (plan.groups is None or query.limit < plan.groups):
         yield Rule(code="limit", most=query.limit)
+
+
+def _present_columns(where: Expression | None) -> Iterator[str]:
+    """The columns of which a condition says that they are not missing."""
+    match where:
+        case Call("not", (Call("is_missing", (ColumnName(name, None),)),)):
+            yield name
+        case Call("and", tests):
+            for test in tests:
+                yield from _present_columns(test)
 
 
 def _join_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
@@ -145,22 +163,13 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
         if expression == ColumnName(own.name):
             assert inner is not None
             expression, never, where = own.expression, frozenset(), inner.where
-    numbers = isinstance(expression, Call) and expression.function not in (
-        *EXHAUSTED,
-        "clamp",
-        "bin",
-    )
-    for value, low, high in _clamps_in(expression):
-        if isinstance(value, ColumnName) and (isinstance(low, date) or numbers):
-            yield Rule(code="key_bounds", name=value.name, of=value, ends=_ends(low, high))
+    yield from _column_rules(expression)
     if key.values is None:  # found in the data: a missing one is a key as well
         return
     rule = Rule(code="keys", name=key.name, most=len(key.values))
     match expression:
-        case Call("clamp", (value, Constant(low), Constant(high))):
-            yield from _bound_rules(
-                replace(rule, code="key_bounds", of=value, ends=_ends(low, high))
-            )
+        case Call("clamp"):
+            yield from _clamp_rules(expression, key.name)
         case Call("bin", (_, Constant(low), *_, Constant(high))):
             value = value_in_bins(expression)
             yield from _bound_rules(replace(rule, code="bins", of=value, ends=_ends(low, high)))
@@ -174,6 +183,20 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
                 return
     if None not in key.values and may_be_missing(expression, never):
         yield Rule(code="no_key", name=key.name)
+
+
+def _clamp_rules(key: Call, name: str) -> Iterator[Rule]:
+    for value, low, high in _clamps_in(key):
+        yield from _bound_rules(Rule(code="key_bounds", name=name, of=value, ends=_ends(low, high)))
+
+
+def _column_rules(expression: Expression) -> Iterator[Rule]:
+    """Columns that a key brings between their bounds (`known_keys.py`)."""
+    asked = (*EXHAUSTED, "clamp", "bin")
+    numbers = isinstance(expression, Call) and expression.function not in asked
+    for value, low, high in _clamps_in(expression):
+        if isinstance(value, ColumnName) and (isinstance(low, date) or numbers):
+            yield Rule(code="key_bounds", name=value.name, of=value, ends=_ends(low, high))
 
 
 def value_in_bins(binned: Call) -> Expression:
@@ -195,7 +218,7 @@ def _value_rules(part: Aggregate, plan: WrittenPlan, never: frozenset[str]) -> I
     yield from _bound_rules(Rule(code=code, of=expression, ends=limits))
     step = _measures(part, plan).get("values", Fraction(1))
     if step != 1:
-        yield Rule(code="step", of=expression, step=step)
+        yield Rule(code="step", step=step)
     if may_be_missing(expression, never):
         promised = not part.nullable and part.function not in _SKIPPING
         yield Rule(code="promised", of=expression) if promised else Rule(code="missing")

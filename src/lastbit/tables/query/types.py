@@ -551,6 +551,9 @@ def sure_range(expression: Expression) -> Bounds | None:
             return _ordered(low, high)
         case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
             return Fraction(0), Fraction(1)
+        case Call("*", (first, second)) if first == second:
+            least, most = sure_range(Call("abs", (first,))) or (None, None)
+            return None if least is None or most is None else (least**2, most**2)
         case Call("case" | "coalesce", arguments):
             branches = _results(expression) if expression.function == "case" else arguments
             ranges = [sure_range(part) for part in branches if part != Constant(None)]
