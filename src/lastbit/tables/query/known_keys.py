@@ -36,7 +36,7 @@ from lastbit.tables.query.types import (
 
 _FEW_NUMBERS = 256
 _MOST_KEYS = 1_000
-_MOST_WORK = 1 << 22  # values times calls: a second of one core
+_MOST_WORK = 1 << 20  # values times calls: the days of a thousand years, some 0.1 s
 _DAY = 86_400_000_000
 _HOUR, _MINUTE, _SECOND = _DAY // 24, _DAY // 1_440, _DAY // 86_400
 _EPOCH = datetime(1970, 1, 1)
@@ -59,7 +59,6 @@ _CODES: Mapping[str, int] = MappingProxyType(
 )
 _SIDES: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="})
 _STARTS = ("to_date", "start_of_year", "start_of_quarter", "start_of_month", "start_of_week")
-_LONGEST_PART = 366 * _DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def public_keys(
     own = known_values(expression, card)
     if not _told_by_bounds(expression, card):
         return own
-    listed, _ = _listed(expression, card, where)
+    listed = _listed(expression, card, where)
     return listed if own is None or (listed is not None and len(listed) < len(own)) else own
 
 
@@ -105,7 +104,7 @@ def key_within_bounds(
     whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond.
     """
     tests = tuple(where)
-    numbers = _told_by_bounds(expression, card) and _listed(expression, card, tests)[0] is not None
+    numbers = _told_by_bounds(expression, card) and _listed(expression, card, tests) is not None
     clamps: dict[Expression, Expression] = {}
     for name, clamp in _clamps(expression, card).items():
         column = protected_column(card, name)
@@ -161,22 +160,26 @@ def _told_by_bounds(expression: Expression, card: DataCard) -> bool:
 
 def _listed(
     expression: Expression, card: DataCard, where: Iterable[Expression]
-) -> tuple[tuple[Value, ...] | None, tuple[Span, ...]]:
+) -> tuple[Value, ...] | None:
     """The different values of the expression over all that its columns can be, if they are few."""
     plain, tests = _plain(expression, card), list(_conjuncts(where))
     spans = [_span(column, plain, card, tests) for column in dict.fromkeys(columns_in(plain))]
     known = tuple(span for span in spans if span is not None)
     if not known or len(known) < len(spans):
-        return None, ()
+        return None
     usable = tuple(test for test in tests if _tells(test, known))
     calls = sum(part.calls for part in (plain, *usable) if isinstance(part, Call))
     if prod(span.size + 1 for span in known) * (1 + calls) > _MOST_WORK:
-        return None, ()
-    most = _FEW_NUMBERS if plain == known[0].column and known[0].kind == "integer" else _MOST_KEYS
+        return None
+    whole = plain == known[0].column and known[0].kind == "integer"
+    if whole and not usable:
+        numbers = range(known[0].first, known[0].last + 1)
+        return tuple(numbers) if len(numbers) <= _FEW_NUMBERS else None
+    most = _FEW_NUMBERS if whole else _MOST_KEYS
     # late: the engine is slow to load, and other keys do not need it
     from lastbit.tables.backends.duckdb.key_values import values_over
 
-    return values_over(plain, usable, known, most), known
+    return values_over(plain, usable, known, most)
 
 
 def _plain(expression: Expression, card: DataCard) -> Expression:
@@ -320,8 +323,7 @@ def _ends(term: Expression, value: Value, name: ColumnName, kind: str, sign: str
             first, last = (_count(date(year, 1, 1), kind) for year in (value, value + 1))
             last = None if last is None else last - 1
         case Call(function, (inner,)) if inner == name and function in _STARTS:
-            more = _LONGEST_PART // (_DAY if kind == "date" else 1)
-            last = None if last is None else last + more
+            last = _count(_year_after(value), kind)
             sign = sign.removesuffix("=") + "="  # what it is compared with need not be a start
         case _:
             return None, None
@@ -330,6 +332,13 @@ def _ends(term: Expression, value: Value, name: ColumnName, kind: str, sign: str
     low = floor(last) + 1 if sign == ">" else ceil(first)
     high = ceil(first) - 1 if sign == "<" else floor(last)
     return None if sign in ("<", "<=") else low, None if sign in (">", ">=") else high
+
+
+def _year_after(value: Value) -> Value:
+    """A time that no part of a year ends after, if it begins with this day."""
+    if not isinstance(value, date) or value.year == datetime.max.year:
+        return datetime.max if isinstance(value, date) else None
+    return datetime(value.year + 1, 12, 31)
 
 
 def _width(expression: Expression, name: ColumnName) -> int:
