@@ -372,7 +372,9 @@ def _notes(card: DataCard) -> Iterator[str]:
     keyless = [
         c.name
         for c in others
-        if c.type in ("integer", "text", "date") and known_values(ColumnName(c.name), card) is None
+        if c.type in ("integer", "text", "date")
+        and not (c.type == "date" and c.bounds is not None)  # its months are known
+        and known_values(ColumnName(c.name), card) is None
     ]
     if keyless:
         lacks = [] if card.budget is not None and card.budget.delta else ["a delta in the budget"]
