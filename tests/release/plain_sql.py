@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from math import nan
+from math import floor, nan
 from typing import Any
 
 from lastbit.tables import Rule
@@ -26,7 +26,9 @@ Groups = dict[tuple[Any, ...], tuple[Any, ...]]
 
 def clamped(value: str, ends: Any) -> str:
     low, high = (float(end) if Fraction(end).denominator > 1 else int(end) for end in ends)
-    return f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
+    return (
+        f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
+    )
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,12 @@ class Key:
 
 @dataclass(frozen=True)
 class Part:
-    """An aggregate: its SQL, the kind of number, its values in plain SQL and their middle."""
+    """An aggregate: its SQL, the kind of number, and its values in plain SQL."""
 
     name: str
     sql: str
     kind: str
     raw: str = "1"
-    middle: float = 0
 
     def numbers(self, rules: Rules, *, beside_mean: bool = False) -> list[str]:
         """What it counts, in plain SQL: one number, or those of its ranges."""
@@ -87,7 +88,9 @@ class Part:
             return [f"coalesce(sum(w) FILTER ({test}), 0)" for test in tests]
         if "promised" in codes:
             alone = self.kind == "sum" and not beside_mean
-            value = f"coalesce({value}, {0 if alone else self.middle})"
+            ends = next((rule.ends for rule in own if rule.code == "bounds"), None) or (0, 0)
+            middle = 0 if alone else floor(Fraction(ends[0] + ends[1]) / 2)
+            value = f"coalesce({value}, {middle})"
         total, rows = f"sum(w * {value})", f"sum(w) FILTER ({value} IS NOT NULL)"
         if self.kind == "sum":
             return [f"coalesce({total}, 0)"]
@@ -120,8 +123,8 @@ PARTS = (
     Part("n", "COUNT(*)", "count"),
     Part("nx", "COUNT(x)", "some", "x"),
     Part("units", "COUNT(DISTINCT who)", "units"),
-    Part("sn", "SUM(num)", "sum", "num", 2),
-    Part("mn", "AVG(num)", "mean", "num", 2),
+    Part("sn", "SUM(num)", "sum", "num"),
+    Part("mn", "AVG(num)", "mean", "num"),
     Part("mx", "AVG(x)", "mean", "x"),
     Part("vx", "VAR_POP(x)", "variance", "x"),
     Part("hx", "HISTOGRAM(x, 0, 2, 5, 10)", "histogram", "x"),
@@ -165,7 +168,9 @@ class Question:
         keys = [key.name if self.is_inner(key) else f"{key.sql} AS {key.name}" for key in self.keys]
         wanted = ", ".join([*keys, *(f"{part.sql} AS {part.name}" for part in self.parts)])
         on = {"places": " JOIN places ON t.cat = places.cat", "labs": " JOIN labs ON who = whose"}
-        rows = f"FROM t{on.get(self.join or '', '')}" + (f" WHERE {self.where}" if self.where else "")
+        rows = f"FROM t{on.get(self.join or '', '')}" + (
+            f" WHERE {self.where}" if self.where else ""
+        )
         if self.per_unit is not None:
             own = ", ".join(["who", *(key.sql for key in self.per_unit)])
             rows = f"FROM (SELECT {own}, COUNT(*) AS n, SUM(num) AS s {rows} GROUP BY {own}) AS q"
@@ -218,7 +223,8 @@ class Question:
         weight = "1.0"
         for rule in rules:
             if rule.code == "max_rows":
-                weight = f"CASE WHEN c > {rule.most} THEN floor({rule.most} * {ONE} / c) / {ONE} ELSE 1.0 END"
+                share = f"floor({rule.most} * {ONE} / c) / {ONE}"
+                weight = f"CASE WHEN c > {rule.most} THEN {share} ELSE 1.0 END"
         counted = f"SELECT *, count(*) OVER (PARTITION BY u) AS c FROM ({self.rows(rules)})"
         means = {part.raw for part in self.parts if part.kind in ("mean", "variance")}
         numbers = [
@@ -268,13 +274,17 @@ def question_of(draw: random.Random, places: Any) -> Question:
     card = card_of(draw, places, each_row=each_row)
     where = draw.choice([None, None, *WHERES])
     if not each_row and draw.random() < 0.25:
-        inner, outer = draw.choice(INNER_KEYS), draw.choice((*OUTER_KEYS, "inner"))
-        key = inner if outer == "inner" else outer
+        inner = draw.choice(INNER_KEYS)
+        outer = draw.choice((*OUTER_KEYS, inner))
         parts = draw.sample(OUTER_PARTS, draw.randint(1, 2))
-        own = () if inner is None else (inner,)
         where = None if where == "flag" == getattr(inner, "name", "") else where
-        keys = () if key is None else (key,)
-        return Question(card=card, keys=keys, parts=tuple(parts), where=where, per_unit=own)
+        return Question(
+            card=card,
+            keys=() if outer is None else (outer,),
+            parts=tuple(parts),
+            where=where,
+            per_unit=() if inner is None else (inner,),
+        )
     join = draw.choice([None, None, None, "places", None if each_row else "labs"])
     unfit = {"label"} if join != "places" else {"cat", "dc"}
     unfit |= set() if card.max_groups else {"name"}

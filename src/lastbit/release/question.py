@@ -35,8 +35,8 @@ from lastbit.tables import (
     condition_of,
     expression_of,
     grouped_by,
-    key_within_bounds,
     joined_with,
+    key_of,
     number_texts,
     numbers_in,
     numbers_in_statement,
@@ -205,7 +205,7 @@ class Question:
         inner = PerUnit(
             columns=tuple(_unit_column(name, one, after.rows) for name, one in wanted.items()),
             keys=tuple(
-                UnitKey(name=name, expression=key_within_bounds(expression, after.rows.card))
+                UnitKey(name=name, expression=key_of(expression, after.rows.card))
                 for name, expression in grouped.items()
                 if expression != unit
             ),

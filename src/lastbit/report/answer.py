@@ -42,7 +42,6 @@ from lastbit.tables import (
     UnitJoin,
     WrittenPlan,
     to_json,
-    value_in_bins,
 )
 
 INTERVAL = "95 %"
@@ -212,13 +211,13 @@ def expression_words(expression: Expression, outside: int = 0) -> str:
             return f"not {expression_words(inner, _INSIDE)}"
         case Call("in", (value, *others)):
             return f"{expression_words(value, _INSIDE)} in ({_list_words(others)})"
+        case Call("bin", (Call("case", (Call("=", (value, _)), _, same)), *edges)) if value == same:
+            return f"bin({_list_words([value, *edges])})"  # its last bin is closed
         case Call(function, arguments) if function in _BINDS:
             own = _BINDS[function]
             words = f" {function} ".join(expression_words(part, own) for part in arguments)
             return words if own > outside else f"({words})"
         case Call(function, arguments):
-            if function == "bin":
-                arguments = (value_in_bins(expression), *arguments[1:])
             return f"{printable(function, 40)}({_list_words(arguments)})"
 
 

@@ -84,11 +84,7 @@ from lastbit.tables.plan.declared_prices import (
     check_budget as check_budget,
     suggested as suggested,
 )
-from lastbit.tables.plan.left_out import (
-    Rule as Rule,
-    rules_of as rules_of,
-    value_in_bins as value_in_bins,
-)
+from lastbit.tables.plan.left_out import Rule as Rule, rules_of as rules_of
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
@@ -189,7 +185,7 @@ from lastbit.tables.query.scan import (
 from lastbit.tables.query.sub_query import counted_card as counted_card
 from lastbit.tables.query.types import (
     DATE_VALUES as DATE_VALUES,
-    key_within_bounds as key_within_bounds,
+    key_of as key_of,
     known_values as known_values,
 )
 from lastbit.tables.query.units import (

@@ -18,7 +18,7 @@ from lastbit.tables.query.expression import ColumnName, Constant, Expression
 from lastbit.tables.query.query import all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.sub_query import derived_card
-from lastbit.tables.query.types import card_types, key_within_bounds, known_of, type_of, typed
+from lastbit.tables.query.types import card_types, key_of, known_of, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, UnitKey
 from lastbit.tables.sql.aggregates import condition, is_aggregate, resolve_unit
 from lastbit.tables.sql.expressions import translated
@@ -110,7 +110,7 @@ class UnitColumns:
         return PerUnit(
             columns=tuple(replace(part, name=name) for part, name in self._columns.items()),
             keys=tuple(
-                UnitKey(name=name, expression=key_within_bounds(expression, self.rows.base))
+                UnitKey(name=name, expression=key_of(expression, self.rows.base))
                 for expression, name in self._keys.items()
                 if expression != self.unit
             ),

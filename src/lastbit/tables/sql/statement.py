@@ -30,14 +30,7 @@ from lastbit.tables.query.expression import (
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import (
-    card_types,
-    is_whole,
-    key_within_bounds,
-    known_values,
-    type_of,
-    typed,
-)
+from lastbit.tables.query.types import card_types, key_of, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
@@ -137,7 +130,7 @@ class Released:
             # the column of the table that a name such as visits.region means, if there is one
             for expression in list(self.rows.meant(what, table))[:1]:
                 for key in self.query.keys:
-                    if key.expression == _as_key(expression, self.rows.card):
+                    if key.expression == key_of(expression, self.rows.card):
                         return key
         elif is_aggregate(node):
             asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
@@ -219,16 +212,9 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def _as_key(expression: Expression, card: DataCard) -> Expression:
-    """The key that an expression is: whole if it is so by the way it is made, within its bounds."""
-    if type_of(expression, card_types(card)) == "number" and is_whole(expression):
-        expression = call("to_integer", expression)
-    return key_within_bounds(expression, card)
-
-
 def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
     """A key: its type must have exact equality, and its values are public where they are known."""
-    expression = _as_key(expression, card)
+    expression = key_of(expression, card)
     kind = type_of(expression, card_types(card))
     if isinstance(expression, Constant):
         raise refused(name, "is the same in every row", "leave it out")
@@ -453,8 +439,8 @@ def _group_key(
         meant = list(rows.meant(what, table))
         if alias and not meant:
             return alias[0].expression
-        if alias and [_as_key(one, rows.card) for one in meant] != [alias[0].expression]:
+        if alias and [key_of(one, rows.card) for one in meant] != [alias[0].expression]:
             problem = "is a column, and what is selected under its name is another thing"
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
-    return _as_key(typed(translated(node, rows.resolve), card_types(rows.card)), rows.card)
+    return key_of(typed(translated(node, rows.resolve), card_types(rows.card)), rows.card)
