@@ -65,16 +65,15 @@ class Synthetic:
     @property
     def unmeasured(self) -> tuple[tuple[str, str], ...]:
         """Pairs of columns that the model knows only apart, or through other columns."""
-        released = {frozenset(one.columns) for one in self.tables if len(one.columns) == 2}
-        known = released - {frozenset(pair) for pair in self.left_out}
+        known = {frozenset(one.columns) for one in self.tables if one.columns not in self.left_out}
         return tuple(pair for pair in combinations(self.columns, 2) if frozenset(pair) not in known)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when counting the rows; then what to know of the tables."""
         pairs = ", ".join(f"{unit_name(a)} with {unit_name(b)}" for a, b in self.unmeasured)
-        first = f"Not measured together: {pairs}. What rows say of such a pair may be far off."
-        return (*((first,) if pairs else ()), *self.tables.notes)
+        apart = f"Not measured together: {pairs}. What rows say of such a pair may be far off."
+        return (*([apart] if pairs else []), *self.tables.notes)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

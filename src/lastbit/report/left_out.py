@@ -13,23 +13,17 @@ from lastbit.tables import Query, Rule, WrittenPlan, columns_in, rules_of, unit_
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         "no_unit": "Rows without a {name} are left out.",
-        "max_groups": "Each {name} counts in at most {most} groups of {columns}: of any other it "
-        "is left out.",
+        "max_groups": "Each {name} counts in at most {most} groups of {columns}, and in no other.",
         "no_match": "Rows that match no row of {name} are left out.",
         "one_match": "Rows that match several rows of {name} are left out.",
-        "joined_rows": "At most {most} rows of one unit in {name} are joined, chosen afresh: "
-        "others are left out.",
+        "joined_rows": "Of {name} at most {most} rows of one unit are joined, chosen afresh.",
         "keys": "Rows whose {name} is not one of the listed keys are left out.",
         "key_bounds": "Rows with {name} below {low} count at {low}, those above {high} at {high}.",
-        "bins": "Rows with {of} below {low} or above {high} are left out: no bin of {name} "
-        "holds them.",
+        "bins": "Rows with {of} below {low} or above {high} are in no bin of {name}, and left out.",
         "edges": "Values of {of} below {low} or above {high} are left out of {columns}.",
-        "bounds": "In {columns} values of {of} below {low} count as {low}, those above {high} as "
-        "{high}.",
-        "unit_bounds": "In {name} values of {of} below {low} count as {low}, those above {high} "
-        "as {high}.",
-        "promised": "The card promises that {of} is never missing: in {columns} rows without it "
-        "count.",
+        "bounds": "In {columns} {of} counts as {low} below {low}, and as {high} above {high}.",
+        "unit_bounds": "In {name} {of} counts as {low} below {low}, and as {high} above {high}.",
+        "promised": "Rows without {of} count in {columns}: the card promises that there are none.",
         "having": "HAVING leaves groups out by their noisy numbers.",
         "limit": "LIMIT leaves out all groups but {most}.",
     }
@@ -40,23 +34,17 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 def left_out_notes(plan: WrittenPlan, query: Query) -> Iterator[str]:
     """What this question leaves out, or changes, and by which rule."""
     rules = rules_of(plan, query)
-    for rule in rules:
-        if rule.code in _WORDS:
-            yield _WORDS[rule.code].format_map(_facts(rule))
-    steps = [rule.step for rule in rules if rule.step is not None]
+    yield from (_WORDS[rule.code].format_map(_facts(rule)) for rule in rules if rule.code in _WORDS)
+    steps = {rule.step: rule for rule in rules if rule.step is not None}
     if steps:
-        columns = dict.fromkeys(name for rule in rules if rule.step for name in rule.columns)
+        columns = dict.fromkeys(name for rule in steps.values() for name in rule.columns)
         coarsest = grouped_up(max(steps))
         yield f"In {_names(columns)} values are rounded to multiples of {coarsest} or less."
-    places = {
-        "condition": lambda _: ("WHERE",),
-        "no_key": lambda rule: (rule.name,),
-        "missing": lambda rule: rule.columns,
-    }
-    missing = [name for rule in rules if rule.code in places for name in places[rule.code](rule)]
-    if missing:
-        which = _names(dict.fromkeys(missing))
-        yield f"A value that is missing, or cannot be read, leaves its row out of {which}."
+    lacking = [rule for rule in rules if rule.code in ("condition", "no_key", "missing")]
+    if lacking:
+        which = (name for rule in lacking for name in rule.columns or [rule.name or "WHERE"])
+        places = _names(dict.fromkeys(which))
+        yield f"A value that is missing, or cannot be read, leaves its row out of {places}."
 
 
 def _names(names: Iterable[str]) -> str:

@@ -310,11 +310,10 @@ def notes_of(answer: Record | Reading) -> list[str]:
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
     share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
-    for place, note in enumerate([*notes]):
-        if note.endswith(_FOR_LESS):  # it is said of at most one
-            can = any(rule.code == "max_rows" for rule in rules_of(plan, query))
-            notes[place : place + 1] = [note, *share] if can else []
-    notes += left_out_notes(plan, query)
+    place = next((at for at, note in enumerate(notes) if note.endswith(_FOR_LESS)), len(notes))
+    can = any(rule.code == "max_rows" for rule in rules_of(plan, query))
+    said = [*notes[place : place + 1], *share] if can else []
+    notes[place : place + 1] = [*said, *left_out_notes(plan, query)]
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)

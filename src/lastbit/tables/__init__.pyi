@@ -84,11 +84,7 @@ from lastbit.tables.plan.declared_prices import (
     check_budget as check_budget,
     suggested as suggested,
 )
-from lastbit.tables.plan.left_out import (
-    Rule as Rule,
-    rules_of as rules_of,
-    value_in_bins as value_in_bins,
-)
+from lastbit.tables.plan.left_out import Rule as Rule, rules_of as rules_of
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,

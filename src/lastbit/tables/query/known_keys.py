@@ -29,9 +29,12 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
 from lastbit.tables.query.types import (
+    card_types,
+    is_whole,
+    key_of,
     known_values,
-    multiples_within_bounds,
     protected_column,
+    type_of,
 )
 
 _FEW_NUMBERS = 256
@@ -101,20 +104,23 @@ def key_within_bounds(
     """The key, of columns brought to the nearer of the card's bounds, unless WHERE keeps them.
 
     Dates and times are brought there in every key, so that year(d) and month(d) speak of one day;
-    whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond.
+    whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond. A
+    number that is whole by the way it is made becomes a whole number.
     """
-    tests = tuple(where)
+    tests, kept = tuple(where), False
+    if is_whole(expression) and type_of(expression, card_types(card)) == "number":
+        expression = Call("to_integer", (expression,))
     numbers = _told_by_bounds(expression, card) and _listed(expression, card, tests) is not None
     clamps: dict[Expression, Expression] = {}
     for name, clamp in _clamps(expression, card).items():
-        column = protected_column(card, name)
-        span = None if column is None else _span(name, expression, card, list(tests))
-        kept = span is not None and not (span.low_beyond or span.high_beyond)
-        if column is not None and not kept and (numbers or column.type != "integer"):
+        span = _span(name, expression, card, list(tests))
+        if span is not None and not (span.low_beyond or span.high_beyond):
+            kept = True
+        elif numbers or not (isinstance(clamp, Call) and clamp.function == "clamp"):
             clamps[name] = clamp
-    if not clamps:
-        return multiples_within_bounds(expression, card)
-    return _replaced(_plain(expression, card), clamps)
+    if clamps or kept:
+        return _replaced(_plain(expression, card), clamps)
+    return key_of(expression, card)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:

@@ -353,10 +353,8 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
             return known_of(expression, card).bounds
         case Call("clamp", (_, Constant(low), Constant(high))):
             return _ordered(low, high)
-        case Call("case", arguments):
-            pairs = len(arguments) // 2 * 2
-            branches = [*arguments[1:pairs:2], *arguments[pairs:]]
-            return _hull(branches, card)
+        case Call("case"):
+            return _hull(list(_results(expression)), card)
         case Call("coalesce", arguments):
             return _hull(list(arguments), card)
         case Call("to_integer" | "to_number", (inner,)):
@@ -440,8 +438,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     """The values that a key can have, where the card or the expression says so; else None.
 
     Rows with another value, a missing one included, then belong to no group. Whole numbers between
-    bounds are such values, if they are few; of public tables `sql/statement.py` knows them, and
-    `known_keys.py` what bounds tell of anything else.
+    bounds are such values, if they are few (`key_of`); of public tables
+    `sql/statement.py` knows them.
     """
     match expression:
         case ColumnName():
@@ -454,9 +452,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return _whole_numbers(*column.number_bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
-            values = _multiples_of(inner, card) or ()
-            if {low, high} <= set(values):
-                return values[values.index(low) : values.index(high) + 1]
+            if isinstance(inner, Call) and {low, high} <= set(known_values(inner, card) or ()):
+                return known_values(inner, card)
             whole = type_of(inner, card_types(card)) == "integer"
             return _whole_numbers(*_ordered(low, high)) if whole else None
         case Call("case"):
@@ -465,8 +462,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
         case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
             return DATE_VALUES.get(written[1]) if written[0] == "%" else None
-        case Call("to_integer"):
-            return _multiples_of(expression, card)
+        case Call("to_integer", (inner,)) if is_whole(inner):
+            return _multiples(inner, card)
         case Call("bin", (_, *edges)):
             lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
             return tuple(lower) if len(lower) == len(edges) - 1 else None
@@ -479,25 +476,25 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     return None
 
 
-def multiples_within_bounds(expression: Expression, card: DataCard) -> Expression:
-    """FLOOR(x / 250) * 250 of a number with bounds: beyond them, as the nearer bound.
+def key_of(expression: Expression, card: DataCard) -> Expression:
+    """What rows are grouped by: whole if it is made so; beyond its bounds, as the nearer one.
 
-    Law      the key is clamp(key, first, last); every row that has a value is then in a group
+    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250. Keys that the card lists
+    are a list: rows with another value belong to no group.
     """
-    values = _multiples_of(expression, card)
-    if values is None or len(values) < 2:
-        return expression
-    return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
+    column = protected_column(card, expression) if isinstance(expression, ColumnName) else None
+    kind = type_of(expression, card_types(card))
+    if kind == "number" and is_whole(expression):
+        expression = Call("to_integer", (expression,))
+    made = isinstance(expression, Call) and expression.function == "to_integer"
+    if made or (column is not None and column.keys is None and kind == "integer"):
+        values = known_values(expression, card) or ()
+        if len(values) > 1:
+            return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
+    return expression
 
 
 _MOST_MULTIPLES = 1_000
-
-
-def _multiples_of(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
-    match expression:
-        case Call("to_integer", (inner,)) if is_whole(inner):
-            return _multiples(inner, card)
-    return None
 
 
 def is_whole(expression: Expression) -> bool:
@@ -560,10 +557,10 @@ def sure_range(expression: Expression) -> Bounds | None:
             ends = [end for pair in ranges if pair is not None for end in pair]
             return (min(ends), max(ends)) if ends and None not in ranges else None
         case Call(function, arguments):
-            parts = {part: (Fraction(first), Fraction(last)) for part, first, last in _PARTS}
-            return parts.get(function) or _computed_reach(
-                function, [sure_range(part) for part in arguments]
-            )
+            for part, first, last in _PARTS:
+                if part == function:
+                    return Fraction(first), Fraction(last)
+            return _computed_reach(function, [sure_range(part) for part in arguments])
     return None
 
 

@@ -31,7 +31,7 @@ from lastbit.tables.query.known_keys import key_within_bounds, public_keys
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import card_types, is_whole, type_of, typed
+from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
@@ -131,7 +131,9 @@ class Released:
             # the column of the table that a name such as visits.region means, if there is one
             for expression in list(self.rows.meant(what, table))[:1]:
                 for key in self.query.keys:
-                    if key.expression == _as_key(expression, self.rows.card, self.rows.where):
+                    if key.expression == key_within_bounds(
+                        expression, self.rows.card, self.rows.where
+                    ):
                         return key
         elif is_aggregate(node):
             asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
@@ -213,15 +215,6 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def _as_key(
-    expression: Expression, card: DataCard, where: tuple[Expression, ...] = ()
-) -> Expression:
-    """The key that an expression is: whole if it is so by the way it is made, within its bounds."""
-    if type_of(expression, card_types(card)) == "number" and is_whole(expression):
-        expression = call("to_integer", expression)
-    return key_within_bounds(expression, card, where)
-
-
 def grouped_by(
     name: str, expression: Expression, card: DataCard, where: tuple[Expression, ...] = ()
 ) -> GroupKey:
@@ -230,7 +223,7 @@ def grouped_by(
         raise refused(
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
-    expression = _as_key(expression, card, where)
+    expression = key_within_bounds(expression, card, where)
     kind = type_of(expression, card_types(card))
     if isinstance(expression, Constant):
         raise refused(name, "is the same in every row", "leave it out")
@@ -451,9 +444,11 @@ def _group_key(
         meant = list(rows.meant(what, table))
         if alias and not meant:
             return alias[0].expression
-        if alias and [_as_key(e, rows.card, rows.where) for e in meant] != [alias[0].expression]:
+        if alias and [key_within_bounds(e, rows.card, rows.where) for e in meant] != [
+            alias[0].expression
+        ]:
             problem = "is a column, and what is selected under its name is another thing"
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
     expression = typed(translated(node, rows.resolve), card_types(rows.card))
-    return _as_key(expression, rows.card, rows.where)
+    return key_within_bounds(expression, rows.card, rows.where)
