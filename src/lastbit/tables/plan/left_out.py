@@ -87,7 +87,7 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
             rule = Rule(code="unit_bounds", of=part.expression, ends=part.bounds, name=part.name)
             yield from _bound_rules(rule)
     for own in inner.keys:
-        yield from _clamp_rules(own.expression, "key_bounds", own.name)
+        yield from _key_bounds(own.expression, own.name)
     for key in query.keys:
         yield from _key_rules(key, query, never)
     yield from (Rule(code="threshold"),) if plan.groups is None else ()
@@ -131,7 +131,7 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
         if inner is not None and expression == ColumnName(own.name):
             expression, never, where = own.expression, frozenset(), inner.where
     asked = key.values is None or (isinstance(expression, Call) and expression.function in _ASKED)
-    for rule in _clamp_rules(expression, "key_bounds", key.name):
+    for rule in _key_bounds(expression, key.name):
         if not asked or (rule.ends is not None and isinstance(rule.ends[0], date)):
             yield rule
     if key.values is None:  # found in the data: a missing one is a key as well
@@ -151,6 +151,14 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
         yield rule
     elif None not in key.values and may_be_missing(expression, never):
         yield Rule(code="no_key", name=key.name)
+
+
+def _key_bounds(key: Expression, name: str) -> Iterator[Rule]:
+    """What is brought to the nearer bound in a key: all of it, or a column that it is made of."""
+    whole = isinstance(key, Call) and key.function == "clamp"
+    for rule in _clamp_rules(key, "key_bounds", name):
+        inside = isinstance(rule.of, ColumnName) and not whole
+        yield replace(rule, name=rule.of.name) if inside else rule  # type: ignore[union-attr]
 
 
 def _value_rules(part: Aggregate, plan: WrittenPlan, never: frozenset[str]) -> Iterator[Rule]:
@@ -181,15 +189,14 @@ def _bound_rules(rule: Rule) -> Iterator[Rule]:
 
 
 def _clamp_rules(expression: Expression, code: str = "bounds", name: str = "") -> Iterator[Rule]:
-    """Those of each clamp in an expression; of a key, by the name of the column, if it is one."""
+    """Those of each clamp in an expression."""
     day = clamped_day(expression)
     if day is not None:
-        yield Rule(code=code, name=day[0].name, of=day[0], ends=day[1:])
+        yield Rule(code=code, name=name, of=day[0], ends=day[1:])
         return
     match expression:
         case Call("clamp", (value, *_)):
             ends = sure_range(expression)
-            name = value.name if name and isinstance(value, ColumnName) else name
             yield from _bound_rules(Rule(code=code, name=name, of=value, ends=ends))
         case Call(_, arguments):
             for part in arguments:

@@ -110,7 +110,8 @@ def key_within_bounds(
     tests, kept = tuple(where), False
     if is_whole(expression) and type_of(expression, card_types(card)) == "number":
         expression = Call("to_integer", (expression,))
-    numbers = _told_by_bounds(expression, card) and _listed(expression, card, tests) is not None
+    own = known_values(expression, card)
+    numbers = own != public_keys(expression, card, tests)
     clamps: dict[Expression, Expression] = {}
     for name, clamp in _clamps(expression, card).items():
         span = _span(name, expression, card, list(tests))
