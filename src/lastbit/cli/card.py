@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
-from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar, cast
@@ -344,14 +342,11 @@ def _engine(limits: EngineLimits, folder: Path) -> Iterator[str]:
         yield printable(", ".join(words), 200)
 
 
-def _end(bound: Fraction | date) -> str:
-    return str(bound) if isinstance(bound, date) else exact_text(bound)
-
-
 def _row(column: Column) -> tuple[str, ...]:
     bounds = ""
     if column.bounds is not None:
-        bounds = " to ".join(map(_end, column.bounds))
+        days = column.number_bounds is None
+        bounds = " to ".join(map(str if days else exact_text, column.bounds))  # type: ignore[arg-type]
         whole = column.type == "integer" and column.step == 1
         bounds += f", step {exact_text(column.step)}" if column.step and not whole else ""
     keys = ""
@@ -372,9 +367,8 @@ def _notes(card: DataCard) -> Iterator[str]:
     keyless = [
         c.name
         for c in others
-        if c.type in ("integer", "text", "date")
-        and not (c.type == "date" and c.bounds is not None)  # its months are known
-        and known_values(ColumnName(c.name), card) is None
+        if c.type in ("integer", "text") or (c.type == "date" and c.bounds is None)
+        if known_values(ColumnName(c.name), card) is None
     ]
     if keyless:
         lacks = [] if card.budget is not None and card.budget.delta else ["a delta in the budget"]

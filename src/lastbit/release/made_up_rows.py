@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor, isqrt
 from pathlib import Path
@@ -71,7 +71,7 @@ _MOST_VALUES = 10_000  # of a column of a public table, to take values from
 _MOST_PUBLIC = 1_000  # rows of a public table that is made up
 _LARGEST = 2**63 - 1
 _FARTHEST = Fraction(10**300)  # of a number, so that it is a float
-_DAYS, _SECONDS, _NUMBERS, _TEXTS = 2_192, 2_192 * 86_400, 100, 50
+_FIRST, _DAYS, _NUMBERS, _TEXTS = datetime(2020, 1, 1), 2_192, 100, 50
 _MISSING_IN = 50
 Values: TypeAlias = Sequence[Any]
 Pick: TypeAlias = Callable[[int], str]
@@ -260,20 +260,13 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
         case "boolean":
             return f"{pick(2)} = 0"
         case "date" | "timestamp":
-            return _day(column, pick)
+            unit = timedelta(days=1) if column.type == "date" else timedelta(seconds=1)
+            first, last = column.bounds or (_FIRST, _FIRST + timedelta(days=_DAYS) - unit)
+            steps = (last - first) // unit + 1  # type: ignore[operator]
+            after = f"to_seconds({unit.total_seconds():.0f} * {pick(steps)})"
+            return f"CAST(TIMESTAMP '{first}' + {after} AS {kind})"
         case "text":
             return f"{_literal(column.name + ' ')} || (1 + {pick(_TEXTS)})"
-
-
-def _day(column: Column, pick: Pick) -> str:
-    """A day or a moment between the bounds, or in the years from 2020 on."""
-    first, last = column.bounds or (date(2020, 1, 1), None)
-    assert isinstance(first, date)
-    if column.type == "date":
-        days = _DAYS if last is None else (last - first).days + 1  # type: ignore[operator]
-        return f"DATE '{first.isoformat()}' + CAST({pick(days)} AS INTEGER)"
-    seconds = _SECONDS if last is None else int((last - first).total_seconds()) + 1  # type: ignore[operator]
-    return f"TIMESTAMP '{first.isoformat()}' + to_seconds({pick(seconds)})"
 
 
 def _public_values_of(card: DataCard) -> dict[tuple[str, ColumnType], Values]:

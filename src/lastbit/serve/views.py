@@ -8,7 +8,7 @@ down, everything else up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
@@ -180,16 +180,18 @@ def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
     headings = ("column", "type", "within", "declared keys", "missing values")
     rows: list[tuple[str, ...]] = [headings]
     for column in columns.values():
-        within = (
-            ""
-            if column.bounds is None
-            else " to ".join(
-                str(end) if isinstance(end, date) else amount(end, up=bool(place))
-                for place, end in enumerate(column.bounds)
+        ends = enumerate(column.number_bounds or ())
+        within = [amount(end, up=bool(place)) for place, end in ends] or column.bounds or ()
+        keys = "" if column.keys is None else _few(column.keys)
+        rows.append(
+            (
+                column.name,
+                column.type,
+                " to ".join(map(str, within)),
+                keys,
+                "yes" if column.nullable else "no",
             )
         )
-        keys = "" if column.keys is None else _few(column.keys)
-        rows.append((column.name, column.type, within, keys, "yes" if column.nullable else "no"))
     return rows
 
 

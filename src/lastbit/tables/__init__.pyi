@@ -170,8 +170,8 @@ from lastbit.tables.query.expression import (
     value_type as value_type,
 )
 from lastbit.tables.query.known_keys import (
+    bounded_key as bounded_key,
     clamped_day as clamped_day,
-    key_within_bounds as key_within_bounds,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,

@@ -99,30 +99,31 @@ class Column:
         try:
             low, high = bounds
         except (TypeError, ValueError):
-            what = "days" if days else "numbers"
+            what = f"{self.type}s" if days else "numbers"
             raise self._wrong("bounds", f"are not two {what}", "write (low, high)") from None
-        ends: Any = (rational(low, "low"), rational(high, "high")) if not days else None
         if days:
-            ends = self._day(low, time.min), self._day(high, time.max)
+            ends: Any = self._moment(low, time.min), self._moment(high, time.max)
+        else:
+            ends = rational(low, "low"), rational(high, "high")
         object.__setattr__(self, "bounds", ends)
-        if ends[0] > ends[1] or (ends[0] == ends[1] and not days):
+        if not (ends[0] < ends[1] or (days and ends[0] == ends[1])):
             raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
 
-    def _day(self, given: Any, of_day: time) -> date:
-        """The day, or of a time the moment; a day then stands for its first or last moment."""
+    def _moment(self, given: Any, of_day: time) -> date:
+        """The day, or of a time the moment: a day stands for its first or its last one."""
         end = given
-        for read in (date.fromisoformat, datetime.fromisoformat) if isinstance(end, str) else ():
+        if isinstance(given, str):
             try:
-                end = read(given)
-                break
+                end = datetime.fromisoformat(given) if ":" in given else date.fromisoformat(given)
             except ValueError:
-                continue
+                end = None
         if self.type == "timestamp" and type(end) is date:
             end = datetime.combine(end, of_day)
-        wanted = date if self.type == "date" else datetime
-        if type(end) is not wanted or getattr(end, "tzinfo", None) is not None:
+        if type(end) is not (date if self.type == "date" else datetime) or (
+            getattr(end, "tzinfo", None) is not None
+        ):
             remedy = 'write ["1997-01-01", "1998-06-30"]'
-            remedy += ", or moments such as 1997-01-01 12:00:00" if wanted is datetime else ""
+            remedy += ", or 1997-01-01 12:00:00" if self.type == "timestamp" else ""
             raise self._wrong("bounds", f"are not two {self.type}s without a zone", remedy)
         return end
 

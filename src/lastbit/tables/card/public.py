@@ -116,16 +116,12 @@ def _text(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _end(bound: Fraction | date) -> str:
-    return bound.isoformat() if isinstance(bound, date) else str(bound)
-
-
 def _column(column: Column) -> dict[str, Any]:
     days = (key.isoformat() if isinstance(key, date) else key for key in column.keys or ())
     return {
         "name": column.name,
         "type": column.type,
-        "bounds": None if column.bounds is None else [_end(bound) for bound in column.bounds],
+        "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
         "step": _text(column.step),
         "keys": None if column.keys is None else list(days),
         "nullable": column.nullable,

@@ -32,7 +32,7 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
         raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
     unit = card.column(card.unit)
     found = [unit]
-    found += [_key(key, card, per_unit) for key in per_unit.keys]
+    found += [_key(key, card, per_unit.where) for key in per_unit.keys]
     found += [_column(part, card) for part in per_unit.columns]
     if len({column.name.lower() for column in found}) < len(found):
         problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
@@ -53,7 +53,7 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
     inner = query.per_unit
     if card.unit is None or inner is None or query.joins:
         return card
-    values = [public_keys(key.expression, card, _tests(inner)) for key in inner.keys]
+    values = [public_keys(key.expression, card, inner.where) for key in inner.keys]
     known = prod(len(found) for found in values if found is not None)
     most = card.max_groups if None in values else known
     if most is None:
@@ -63,17 +63,13 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
     return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
 
 
-def _tests(inner: PerUnit) -> tuple[Expression, ...]:
-    return () if inner.where is None else (inner.where,)
-
-
-def _key(key: UnitKey, card: DataCard, inner: PerUnit) -> Column:
+def _key(key: UnitKey, card: DataCard, where: Expression | None) -> Column:
     kind = type_of(key.expression, card_types(card))
     if kind in ("number", None):
         problem = "is of type number, or always missing"
         raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
     known = known_of(key.expression, card)
-    values = public_keys(key.expression, card, _tests(inner)) if kind != "timestamp" else None
+    values = public_keys(key.expression, card, where) if kind != "timestamp" else None
     plain = kind == "integer"
     return Column(
         name=key.name,

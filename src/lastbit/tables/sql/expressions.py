@@ -330,28 +330,17 @@ def _difference(node: Any, resolve: Resolve) -> Expression:
     ignored = ("date_part_boundary",)
     late, early, part = taken(node, "this", "expression", "unit", ignored=ignored)
     word = "day" if part is None else _word(part).removesuffix("s")
-    first, second = (translated(one, resolve) for one in (early, late))
+    days = [_as_date(translated(one, resolve)) for one in (late, early)]
     if word == "day":
-        return call("days_between", first, second)
+        return call("days_between", *reversed(days))
     if word not in _A_YEAR:
         remedy = "count days and divide, or group by date_trunc"
         raise refused("DATEDIFF", "is known for days, months, quarters and years only", remedy)
-    return call("-", _since_year_0(second, word), _since_year_0(first, word))
+    years = (call("*", call("year", day), Constant(_A_YEAR[word])) for day in days)
+    return call("-", *(call("+", y, call(word, day)) for y, day in zip(years, days, strict=True)))
 
 
-_A_YEAR = MappingProxyType({"year": 1, "quarter": 4, "month": 12})
-
-
-def _since_year_0(value: Expression, word: str) -> Expression:
-    """The number of the month, quarter or year, all of them counted on."""
-    day, a_year = _as_date(value), _A_YEAR[word]
-    if isinstance(day, Constant) and isinstance(day.value, date):
-        months = day.value.year * 12 + day.value.month - 1
-        return Constant(months * a_year // 12 + (a_year > 1))
-    years = call("year", day)
-    if a_year == 1:
-        return years
-    return call("+", call("*", years, Constant(a_year)), call(word, day))
+_A_YEAR = MappingProxyType({"year": 0, "quarter": 4, "month": 12})
 
 
 def _as_date(value: Expression) -> Expression:
@@ -363,14 +352,15 @@ def _as_date(value: Expression) -> Expression:
 
 def _date_bins(value: Expression, edges: list[Expression]) -> Expression:
     """The first day of the bin that holds a date, of the last one its end too; missing outside."""
-    days = [edge.value for edge in edges if isinstance(edge, Constant) and type(edge.value) is date]
-    if len(days) < len(edges) or any(a >= b for a, b in pairwise(days)):
-        remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
-        raise refused("bin", "needs dates that rise as edges", remedy)
-    day, parts = call("to_date", value), []
+    day, parts = call("to_date", value), list[Expression]()
     for first, end in pairwise(edges):
-        before = call("<=" if end is edges[-1] else "<", day, end)
-        parts += [call("and", call(">=", day, first), before), first]
+        match first, end:
+            case Constant(date() as low), Constant(date() as high) if low < high:
+                before = call("<=" if end is edges[-1] else "<", day, end)
+                parts += [call("and", call(">=", day, first), before), first]
+            case _:
+                remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
+                raise refused("bin", "needs dates that rise as edges", remedy)
     return call("case", *parts)
 
 
@@ -387,9 +377,9 @@ def _named(node: Any, resolve: Resolve) -> Expression:
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
     found = call(function, *(translated(argument, resolve) for argument in nodes or []))
     if function == "bin":
-        dates = [_as_date(edge) for edge in found.arguments[1:]]
-        if any(isinstance(e, Constant) and isinstance(e.value, date) for e in dates):
-            return _date_bins(found.arguments[0], dates)
+        value, *dates = map(_as_date, found.arguments)
+        if isinstance(dates[0], Constant) and isinstance(dates[0].value, date):
+            return _date_bins(value, dates)
         edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
         numbers = [e for e in edges if isinstance(e, int | Fraction) and not isinstance(e, bool)]
         rising = all(a < b for a, b in pairwise(numbers))

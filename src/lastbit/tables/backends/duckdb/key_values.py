@@ -7,13 +7,12 @@ spelled as in a statement, so that a key of a row is one of the list, to the las
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import Steps, Typed
-from lastbit.tables.query.expression import ColumnName, Expression, Value
+from lastbit.tables.query.expression import Expression, Value
 from lastbit.tables.query.known_keys import Span
 
 
@@ -25,38 +24,34 @@ def values_over(
 
     Texts are in the order of what they are made of. None where there are none, or more than `most`.
     """
+    if expression == spans[0].column and spans[0].kind == "integer" and not tests:
+        numbers = range(spans[0].first, spans[0].last + 1)
+        return tuple(numbers) if len(numbers) <= most else None
     columns = {span.column: Typed(f"c{place}", span.kind) for place, span in enumerate(spans)}  # type: ignore[arg-type]
     steps = Steps(evens=False)
-
-    def scope(column: ColumnName) -> Typed:
-        return columns[column]
-
-    spelling = Spelling(scope, steps, DUCKDB)
+    spelling = Spelling(columns.__getitem__, steps, DUCKDB)
     key, *filters = (spelling.spelled(part) for part in (expression, *tests))
-    tables = [_points(place, span) for place, span in enumerate(spans)]
-    beyond = " OR ".join(f"b{place}" for place in range(len(spans)))
+    parts = [f"l0 AS (SELECT * FROM {', '.join(map(_points, range(len(spans)), spans))})"]
+    for step in steps.after_joins(0):
+        parts.append(f"l{len(parts)} AS (SELECT {step} FROM l{len(parts) - 1})")
     every = " AND ".join(test.sql for test in filters) or "TRUE"
-    last, parts = "t", [f"t AS (SELECT * FROM {', '.join(tables)})"]
-    for number, step in enumerate(steps.after_joins(0), start=1):
-        parts.append(f"l{number} AS (SELECT {step} FROM {last})")
-        last = f"l{number}"
+    beyond = " OR ".join(f"b{place}" for place in range(len(spans)))
     first = ", ".join(f"min(c{place})" for place in range(len(spans)))
-    order = first if key.type == "text" else "k"
-    sql = f"WITH {', '.join(parts)} SELECT {key.sql} AS k FROM {last} WHERE ({every}) OR {beyond}"
-    sql += f" GROUP BY k HAVING k IS NOT NULL ORDER BY {order} LIMIT {most + 1}"
-
-    def run(connection: Any) -> list[Any]:
-        return [row[0] for row in connection.execute(sql).fetchall()]
-
+    sql = (
+        f"WITH {', '.join(parts)} SELECT {key.sql} AS k FROM l{len(parts) - 1} "
+        f"WHERE ({every}) OR {beyond} GROUP BY k HAVING k IS NOT NULL "
+        f"ORDER BY {first if key.type == 'text' else 'k'} LIMIT {most + 1}"
+    )
     with EngineSession() as session:
-        values = session.guarded(run)
-    return tuple(values) if 0 < len(values) <= most else None
+        rows = session.guarded(lambda connection: connection.execute(sql).fetchall())
+    return tuple(row[0] for row in rows) if 0 < len(rows) <= most else None
 
 
 def _points(place: int, span: Span) -> str:
     """The values of a column, and whether rows beyond the end count as this one."""
-    start = span.first - span.first % span.width
-    number = f"greatest({span.first}, {start} + range * {span.width})"
+    number = (
+        f"greatest({span.first}, {span.first // span.width * span.width} + range * {span.width})"
+    )
     value = {
         "integer": f"CAST({number} AS BIGINT)",
         "date": f"CAST(DATE '1970-01-01' + CAST({number} AS INTEGER) AS DATE)",
@@ -64,6 +59,5 @@ def _points(place: int, span: Span) -> str:
     }[span.kind]
     sides = ((0, span.low_beyond), (span.size - 1, span.high_beyond))
     beyond = " OR ".join(f"range = {end}" for end, counts in sides if counts) or "FALSE"
-    listed = f"SELECT {value} AS c{place}, {beyond} AS b{place} FROM range({span.size})"
     missing = " UNION ALL SELECT NULL, FALSE" if span.nullable else ""
-    return f"({listed}{missing})"
+    return f"(SELECT {value} AS c{place}, {beyond} AS b{place} FROM range({span.size}){missing})"
