@@ -132,7 +132,7 @@ PARTS = (
     Part("late", f"SUM({LATE})", "sum", LATE),
     Part("mm", "AVG(month(day))", "mean", "month(day)"),
     Part("sj", "SUM(junk)", "sum", "junk"),
-    Part("sc", "SUM(clamp(num, 1, 3))", "sum", "num"),
+    Part("sc", "SUM(clamp(num, 1, 3))", "sum", "(num)"),
     Part("few", "COUNT(*) FILTER (WHERE num > 2)", "some", "CASE WHEN num > 2 THEN 1 END"),
     Part("med", "MEDIAN(x)", "median", "x"),
     Part("near", "SUM(coalesce(num, 3))", "sum", "coalesce(num, 3)"),
@@ -318,7 +318,9 @@ def table_of(draw: random.Random, rows: int) -> Table:
                 None if who is None else f"u{who % 3}",
                 draw.choice(["a", "a", "b", "c", "", None, "e"]),
                 draw.choice([None, None, None, *range(-3, 13), 2**70]),
-                draw.choice([None, nan, 0.0, 2.0, 5.0, 10.0, -1.5, 11.25, 3.3333, 9.999, 7.5]),
+                draw.choice(
+                    [None, nan, 0.0, 2.0, 5.0, 10.0, -1.5, -3.0, 11.25, 12.0, 3.3333, 9.999, 7.5]
+                ),
                 draw.choice([None, True, False]),
                 draw.choice(DAYS),
                 draw.choice([None, "12", "abc", "", "nan", "-1.5e3", "0", "7.25"]),

@@ -344,7 +344,7 @@ def test_whole_numbers_beyond_their_bounds_are_at_the_nearer_one() -> None:
     assert rules["max_groups"].most == 4
     whole = orders().sql("SELECT month, COUNT(*) AS n FROM orders GROUP BY month")
     assert [key.values for key in whole.query.keys] == [tuple(range(1, 13))]
-    note = "Each customer counts in at most 4 groups of n: of any other it is left out."
+    note = "Each customer counts in at most 4 groups of n, and in no other."
     assert note in answer.notes  # failed before: nothing said so
 
 
@@ -396,8 +396,8 @@ def test_notes_say_what_is_left_out_by_which_rule_and_where() -> None:
     )
     assert answer.notes[-6:-1] == (
         "Rows without a customer are left out.",
-        "Rows with paid below 0 or above 4 are left out: no bin of b holds them.",
-        "In m values of paid below 0 count as 0, those above 5 as 5.",
+        "Rows with paid below 0 or above 4 are in no bin of b, and left out.",
+        "In m paid counts as 0 below 0, and as 5 above 5.",
         "In m values are rounded to multiples of 4.769e-6 or less.",
         "A value that is missing, or cannot be read, leaves its row out of WHERE, b and m.",
     )

@@ -65,11 +65,12 @@ def rules_of(plan: WrittenPlan, query: Query) -> tuple[Rule, ...]:
 def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
     inner = PerUnit() if query.per_unit is None else query.per_unit
     where = query.where
-    outer = [where, *(made.expression for made in (*query.keys, *query.aggregates))]
+    outer = [where, *(key.expression for key in query.keys)]
+    outer += [part.expression for part in query.aggregates]
     used = {column for made in outer if made is not None for column in columns_in(made)}
     counts = [part.name for part in inner.columns if part.function.startswith("count")]
     tests = where.arguments if isinstance(where, Call) and where.function == "and" else (where,)
-    there = [own.name for own in used if call("not", call("is_missing", own)) in tests]
+    there = [one.name for one in used if call("not", call("is_missing", one)) in tests]
     never = frozenset([*counts, *there])
     yield from () if plan.unit is None else (Rule(code="no_unit", name=plan.unit),)
     for join in query.all_joins:
@@ -82,18 +83,18 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
     for test, known in (inner.where, frozenset[str]()), (where, frozenset(counts)):
         if test is not None and may_be_missing(test, known):
             yield Rule(code="condition")
-    for part in inner.columns:
-        if part.function in ("sum", "mean") and part.expression and ColumnName(part.name) in used:
-            rule = Rule(code="unit_bounds", of=part.expression, ends=part.bounds, name=part.name)
+    for own in inner.columns:
+        if own.function in ("sum", "mean") and own.expression and ColumnName(own.name) in used:
+            rule = Rule(code="unit_bounds", of=own.expression, ends=own.bounds, name=own.name)
             yield from _bound_rules(rule)
-    for own in inner.keys:
-        yield from _key_bounds(own.expression, own.name)
+    for by in inner.keys:
+        yield from _key_bounds(by.expression, by.name)
     for key in query.keys:
         yield from _key_rules(key, query, never)
     yield from (Rule(code="threshold"),) if plan.groups is None else ()
-    for one in query.aggregates:
-        columns = tuple(_columns_made_of(one, query))
-        for rule in (*_unit_rules(one, plan, query), *_value_rules(one, plan, never)):
+    for part in query.aggregates:
+        columns = tuple(_columns_made_of(part, query))
+        for rule in (*_unit_rules(part, plan, query), *_value_rules(part, plan, never)):
             yield replace(rule, columns=columns)
     yield from () if query.having is None else (Rule(code="having"),)
     if query.limit is not None and (plan.groups is None or query.limit < plan.groups):

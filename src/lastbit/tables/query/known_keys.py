@@ -29,7 +29,6 @@ from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
 from lastbit.tables.query.types import (
     card_types,
-    is_whole,
     key_of,
     known_values,
     protected_column,
@@ -102,20 +101,19 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond. A
     number that is whole by the way it is made becomes a whole number.
     """
-    if is_whole(expression) and type_of(expression, card_types(card)) == "number":
-        expression = Call("to_integer", (expression,))
-    numbers = known_values(expression, card) != public_keys(expression, card, *where)
+    made = key_of(expression, card)
+    clamped = isinstance(made, Call) and made.function == "clamp" and made != expression
+    key = made.arguments[0] if isinstance(made, Call) and clamped else made
+    numbers = known_values(key, card) != public_keys(key, card, *where)
     clamps: dict[Expression, Expression] = {}
     within = False
-    for name, clamp in _clamps(expression, card).items():
-        span = _span(name, expression, card, where)
+    for name, clamp in _clamps(key, card).items():
+        span = _span(name, key, card, where)
         if span is not None and not (span.low_beyond or span.high_beyond):
             within = True
         elif numbers or clamped_day(clamp) is not None:
             clamps[name] = clamp
-    if clamps or within:
-        return _replaced(_plain(expression, card), clamps)
-    return key_of(expression, card)
+    return made if clamped and not within else _replaced(_plain(key, card), clamps)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:

@@ -549,17 +549,17 @@ def sure_range(expression: Expression) -> Bounds | None:
         case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
             return Fraction(0), Fraction(1)
         case Call("*", (first, second)) if first == second:
-            least, most = sure_range(Call("abs", (first,))) or (None, None)
-            return None if least is None or most is None else (least**2, most**2)
+            ends = sure_range(Call("abs", (first,)))
+            return None if ends is None else (ends[0] ** 2, ends[1] ** 2)
         case Call("case" | "coalesce", arguments):
             branches = _results(expression) if expression.function == "case" else arguments
             ranges = [sure_range(part) for part in branches if part != Constant(None)]
-            ends = [end for pair in ranges if pair is not None for end in pair]
-            return (min(ends), max(ends)) if ends and None not in ranges else None
+            known = [end for pair in ranges if pair is not None for end in pair]
+            return (min(known), max(known)) if known and None not in ranges else None
         case Call(function, arguments):
-            for part, first, last in _PARTS:
-                if part == function:
-                    return Fraction(first), Fraction(last)
+            for name, least, most in _PARTS:
+                if name == function:
+                    return Fraction(least), Fraction(most)
             return _computed_reach(function, [sure_range(part) for part in arguments])
     return None
 
