@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from fractions import Fraction
 from types import MappingProxyType
 
 from lastbit.report.page import amount, grouped_up, listed
@@ -53,14 +52,11 @@ def _names(names: Iterable[str]) -> str:
 
 def _facts(rule: Rule) -> dict[str, str]:
     values = () if rule.of is None else dict.fromkeys(one.name for one in columns_in(rule.of))
-    ends: tuple[Fraction | date, ...] = rule.ends or ()
+    ends = [str(end) if isinstance(end, date) else amount(end, up=True) for end in rule.ends or ()]
     return {
         "name": unit_name(rule.name),
         "of": _names(values),
         "columns": _names(rule.columns),
         "most": f"{rule.most or 0:,}",
-        **{
-            name: str(end) if isinstance(end, date) else amount(end, up=True)
-            for name, end in zip(("low", "high"), ends, strict=False)
-        },
+        **dict(zip(("low", "high"), ends, strict=False)),
     }

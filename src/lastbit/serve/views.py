@@ -180,18 +180,12 @@ def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
     headings = ("column", "type", "within", "declared keys", "missing values")
     rows: list[tuple[str, ...]] = [headings]
     for column in columns.values():
-        ends = enumerate(column.number_bounds or ())
-        within = [amount(end, up=bool(place)) for place, end in ends] or column.bounds or ()
+        ends = [str(end) for end in column.bounds or ()]
+        if column.number_bounds is not None:
+            ends = [amount(end, up=bool(place)) for place, end in enumerate(column.bounds)]
         keys = "" if column.keys is None else _few(column.keys)
-        rows.append(
-            (
-                column.name,
-                column.type,
-                " to ".join(map(str, within)),
-                keys,
-                "yes" if column.nullable else "no",
-            )
-        )
+        missing = "yes" if column.nullable else "no"
+        rows.append((column.name, column.type, " to ".join(ends), keys, missing))
     return rows
 
 

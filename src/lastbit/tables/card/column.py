@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
@@ -109,23 +110,19 @@ class Column:
         if not (ends[0] < ends[1] or (days and ends[0] == ends[1])):
             raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
 
-    def _moment(self, given: Any, of_day: time) -> date:
+    def _moment(self, end: Any, of_day: time) -> date:
         """The day, or of a time the moment: a day stands for its first or its last one."""
-        end = given
-        if isinstance(given, str):
-            try:
-                end = datetime.fromisoformat(given) if ":" in given else date.fromisoformat(given)
-            except ValueError:
-                end = None
+        if isinstance(end, str):
+            with suppress(ValueError):
+                end = datetime.fromisoformat(end) if ":" in end else date.fromisoformat(end)
         if self.type == "timestamp" and type(end) is date:
             end = datetime.combine(end, of_day)
-        if type(end) is not (date if self.type == "date" else datetime) or (
-            getattr(end, "tzinfo", None) is not None
-        ):
-            remedy = 'write ["1997-01-01", "1998-06-30"]'
-            remedy += ", or 1997-01-01 12:00:00" if self.type == "timestamp" else ""
-            raise self._wrong("bounds", f"are not two {self.type}s without a zone", remedy)
-        return end
+        wanted = date if self.type == "date" else datetime
+        if type(end) is wanted and getattr(end, "tzinfo", None) is None:
+            return end
+        remedy = 'write ["1997-01-01", "1998-06-30"]'
+        remedy += "" if wanted is date else ", or 1997-01-01 12:00:00"
+        raise self._wrong("bounds", f"are not two {self.type}s without a zone", remedy)
 
     def _check_keys(self, keys: tuple[Value, ...]) -> None:
         if self.type not in _KEYS:

@@ -30,7 +30,6 @@ from lastbit.tables.query.types import EXHAUSTED, Bounds, may_be_missing, sure_r
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
 _WEIGHED = frozenset({"rows", "values", "squares", "bins"})
-_ASKED = EXHAUSTED | {"bin"}
 _SKIPPING = frozenset({"quantile", "cdf", "min", "max", "histogram", "count_distinct"})
 """Functions that leave missing values out, promised or not."""
 
@@ -88,7 +87,7 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
             rule = Rule(code="unit_bounds", of=own.expression, ends=own.bounds, name=own.name)
             yield from _bound_rules(rule)
     for by in inner.keys:
-        yield from _key_bounds(by.expression, by.name)
+        yield from _clamp_rules(by.expression, "key_bounds", by.name)
     for key in query.keys:
         yield from _key_rules(key, query, never)
     yield from (Rule(code="threshold"),) if plan.groups is None else ()
@@ -128,13 +127,14 @@ def _measures(part: Aggregate, plan: WrittenPlan) -> dict[str, Fraction]:
 
 def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[Rule]:
     expression, where, inner = key.expression, query.where, query.per_unit
-    for own in () if inner is None else inner.keys:
-        if inner is not None and expression == ColumnName(own.name):
-            expression, never, where = own.expression, frozenset(), inner.where
-    asked = key.values is None or (isinstance(expression, Call) and expression.function in _ASKED)
-    for rule in _key_bounds(expression, key.name):
-        if not asked or (rule.ends is not None and isinstance(rule.ends[0], date)):
-            yield rule
+    if inner is not None:
+        for own in inner.keys:
+            if expression == ColumnName(own.name):
+                expression, never, where = own.expression, frozenset(), inner.where
+    function = expression.function if isinstance(expression, Call) else ""
+    asked = key.values is None or function in {*EXHAUSTED, "bin"}  # of numbers, with these bounds
+    for rule in _clamp_rules(expression, "key_bounds", key.name):
+        yield from (rule,) if not asked or isinstance((rule.ends or (0,))[0], date) else ()
     if key.values is None:  # found in the data: a missing one is a key as well
         return
     listed, rule = False, Rule(code="keys", name=key.name, most=len(key.values))
@@ -146,20 +146,11 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
             listed = table is None and set(key.values) - {None} != {False, True}
             listed = listed and not within_where(expression, where, key.values)
         case Call("to_integer"):  # of others all values are listed (`known_keys.py`)
-            bounded = any(_clamp_rules(expression)) or within_where(expression, where)
-            listed = not bounded
+            listed = not (any(_clamp_rules(expression)) or within_where(expression, where))
     if listed:
         yield rule
     elif None not in key.values and may_be_missing(expression, never):
         yield Rule(code="no_key", name=key.name)
-
-
-def _key_bounds(key: Expression, name: str) -> Iterator[Rule]:
-    """What is brought to the nearer bound in a key: all of it, or a column that it is made of."""
-    whole = isinstance(key, Call) and key.function == "clamp"
-    for rule in _clamp_rules(key, "key_bounds", name):
-        inside = isinstance(rule.of, ColumnName) and not whole
-        yield replace(rule, name=rule.of.name) if inside else rule  # type: ignore[union-attr]
 
 
 def _value_rules(part: Aggregate, plan: WrittenPlan, never: frozenset[str]) -> Iterator[Rule]:
@@ -183,25 +174,24 @@ def _bound_rules(rule: Rule) -> Iterator[Rule]:
     assert rule.of is not None
     if rule.ends is not None:
         reach = sure_range(rule.of)
-        low, high = rule.ends
-        if reach is None or reach[0] < low or reach[1] > high:  # type: ignore[operator]
+        if reach is None or reach[0] < rule.ends[0] or reach[1] > rule.ends[1]:  # type: ignore[operator]
             yield rule
     yield from _clamp_rules(rule.of)
 
 
 def _clamp_rules(expression: Expression, code: str = "bounds", name: str = "") -> Iterator[Rule]:
-    """Those of each clamp in an expression."""
+    """Those of each clamp in an expression; in a key, by the name of the column that it is of."""
     day = clamped_day(expression)
-    if day is not None:
-        yield Rule(code=code, name=name, of=day[0], ends=day[1:])
-        return
     match expression:
+        case Call() if day is not None:
+            yield Rule(code=code, name=day[0].name, of=day[0], ends=day[1:])
         case Call("clamp", (value, *_)):
             ends = sure_range(expression)
             yield from _bound_rules(Rule(code=code, name=name, of=value, ends=ends))
         case Call(_, arguments):
             for part in arguments:
-                yield from _clamp_rules(part, code, name)
+                of = part.arguments[0] if isinstance(part, Call) and code == "key_bounds" else None
+                yield from _clamp_rules(part, code, of.name if isinstance(of, ColumnName) else name)
 
 
 def _columns_made_of(part: Aggregate, query: Query) -> Iterator[str]:

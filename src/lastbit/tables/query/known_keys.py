@@ -1,17 +1,13 @@
 """Keys that bounds tell: all values of an expression over days, times and whole numbers.
 
 Law      a column of whole numbers or days between bounds, of the card or of WHERE, has finitely
-         many values. A time has those at which a day, an hour, a minute or a second begins, by
-         what the expression tells apart, and the first one. The keys are the different values of
-         the expression at all of these for which WHERE can be true, in order
-Theorem  public: the list is a function of the card, WHERE and the key, and of no row. So an answer
-         that shows all of it has found no key in the data
+         many values; a time has those at which a day, hour, minute or second begins, by what the
+         expression tells apart, and the first one. The keys are the different values of the
+         expression at all of these for which WHERE can be true, in order
+Theorem  public: the list is a function of the card, WHERE and the key, and of no row
 Theorem  none missing: a row that passes WHERE, and has a key, has one of these. Its values lie
          between the bounds, or `bounded_key` brings them to the nearer one, which is listed
-         whatever WHERE says of it; and functions of a time that tell days (hours, ...) apart have
-         one value on each of them
-Differs  what an expression can be by itself (the constants of a CASE, the months of any date) is
-         `types.known_values`; it is taken where it is not the longer list
+         whatever WHERE says of it; functions of a time have one value on each day (hour, ...)
 Checked  tests/tables/test_known_keys.py (every day of centuries, by DuckDB itself), tests/engines
 """
 
@@ -24,16 +20,11 @@ from fractions import Fraction
 from math import ceil, floor, prod
 from types import MappingProxyType
 
+from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
-from lastbit.tables.query.types import (
-    card_types,
-    key_of,
-    known_values,
-    protected_column,
-    type_of,
-)
+from lastbit.tables.query.types import card_types, key_of, known_values, protected_column, type_of
 
 Test = Expression | None
 Limits = tuple[int | None, int | None]
@@ -48,11 +39,9 @@ _OF_DAYS = _STARTS | {
     *("iso_year", "to_date", "days_between", "is_missing"),
 }
 _FINER: Mapping[str, int] = MappingProxyType(
-    {
-        **dict.fromkeys(("hour", "start_of_hour", "H", "I", "p"), _HOUR),
-        **dict.fromkeys(("minute", "start_of_minute", "M"), _MINUTE),
-        **dict.fromkeys(("second", "S"), _SECOND),
-    }
+    dict.fromkeys(("hour", "start_of_hour", "H", "I", "p"), _HOUR)
+    | dict.fromkeys(("minute", "start_of_minute", "M"), _MINUTE)
+    | dict.fromkeys(("second", "S"), _SECOND)
 )
 """The microseconds for which a function of a time, or a code of strftime, stays the same."""
 _SIDES: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="})
@@ -87,7 +76,7 @@ def public_keys(expression: Expression, card: DataCard, *where: Test) -> tuple[V
     The constants of a CASE, false and true, and the edges of bins are what is asked for.
     """
     own = known_values(expression, card)
-    asked = isinstance(expression, Call) and expression.function in ("case", "bin")
+    asked = expression.function in ("case", "bin") if isinstance(expression, Call) else not where
     if own is not None and (asked or type_of(expression, card_types(card)) == "boolean"):
         return own
     listed = _listed(expression, card, where)
@@ -175,11 +164,11 @@ def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expressi
     """Its columns with bounds on the card, each with the expression that brings it between them."""
     clamped: dict[ColumnName, Expression] = {}
     for name in columns_in(expression):
-        column, ends = protected_column(card, name), _card_ends(name, card)
-        if column is not None and column.bounds is not None and ends is not None:
-            low, high = ends if column.type == "integer" else column.bounds
-            if column.type != "integer" or ends[0] < ends[1]:
-                clamped[name] = _clamp(name, low, high)
+        column, ends = _bounded(name, card)
+        if column is not None and ends is not None and column.type != "integer":
+            clamped[name] = _clamp(name, *(column.bounds or ends))
+        elif ends is not None and ends[0] < ends[1]:
+            clamped[name] = _clamp(name, *ends)
     return clamped
 
 
@@ -201,35 +190,28 @@ def _conjuncts(tests: Iterable[Test]) -> Iterator[Expression]:
 def _span(
     name: ColumnName, expression: Expression, card: DataCard, where: tuple[Test, ...]
 ) -> Span | None:
-    column = protected_column(card, name)
-    if column is None or column.keys is not None:
+    column, ends = _bounded(name, card)
+    if column is None:
         return None
     low, high = first, last = _where_limits(where, name, column.type)
-    ends = _card_ends(name, card)
+    beyond = False, False
     if ends is not None:
+        beyond = low is None or low < ends[0], high is None or high > ends[1]
         first = ends[0] if low is None else min(max(low, ends[0]), ends[1])
         last = ends[1] if high is None else min(max(high, ends[0]), ends[1])
     if first is None or last is None or first > last:
         return None
-    return Span(
-        name,
-        column.type,
-        first,
-        last,
-        _width(expression, name) if column.type == "timestamp" else 1,
-        column.nullable,
-        ends is not None and (low is None or low < ends[0]),
-        ends is not None and (high is None or high > ends[1]),
-    )
+    width = _width(expression, name) if column.type == "timestamp" else 1
+    return Span(name, column.type, first, last, width, column.nullable, *beyond)
 
 
-def _card_ends(name: ColumnName, card: DataCard) -> tuple[int, int] | None:
-    """The bounds of the card, counted; none where it lists keys, or of other types."""
+def _bounded(name: ColumnName, card: DataCard) -> tuple[Column | None, tuple[int, int] | None]:
+    """The column, unless it is public or lists its keys; and its bounds, counted."""
     column = protected_column(card, name)
-    if column is None or column.bounds is None or column.keys is not None:
-        return None
-    low, high = (_count(end, column.type) for end in column.bounds)
-    return None if low is None or high is None else (ceil(low), floor(high))
+    if column is None or column.keys is not None:
+        return None, None
+    low, high = (_count(end, column.type) for end in column.bounds or (None, None))
+    return column, None if low is None or high is None else (ceil(low), floor(high))
 
 
 def _count(value: Value, kind: str) -> Fraction | None:

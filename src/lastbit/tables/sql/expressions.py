@@ -352,15 +352,14 @@ def _as_date(value: Expression) -> Expression:
 
 def _date_bins(value: Expression, edges: list[Expression]) -> Expression:
     """The first day of the bin that holds a date, of the last one its end too; missing outside."""
+    days = [edge.value for edge in edges if isinstance(edge, Constant) and type(edge.value) is date]
+    if len(days) < len(edges) or not all(a < b for a, b in pairwise(days)):
+        remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
+        raise refused("bin", "needs dates that rise as edges", remedy)
     day, parts = call("to_date", value), list[Expression]()
     for first, end in pairwise(edges):
-        match first, end:
-            case Constant(date() as low), Constant(date() as high) if low < high:
-                before = call("<=" if end is edges[-1] else "<", day, end)
-                parts += [call("and", call(">=", day, first), before), first]
-            case _:
-                remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
-                raise refused("bin", "needs dates that rise as edges", remedy)
+        before = call("<=" if end is edges[-1] else "<", day, end)
+        parts += [call("and", call(">=", day, first), before), first]
     return call("case", *parts)
 
 
