@@ -27,17 +27,19 @@ from lastbit.tables.query.expression import Call, ColumnName, Constant, Expressi
 from lastbit.tables.query.types import card_types, key_of, known_values, protected_column, type_of
 
 Test = Expression | None
+Tests = tuple[Test, ...]
+Listed = tuple[Value, ...] | None
 Limits = tuple[int | None, int | None]
 _FEW_NUMBERS = 256
 _MOST_KEYS = 1_000
 _MOST_WORK = 1 << 20  # values times calls: the days of a thousand years, some 0.1 s
 _EPOCH = datetime(1970, 1, 1)
 _DAY, _HOUR, _MINUTE, _SECOND = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
-_STARTS = frozenset(f"start_of_{part}" for part in ("year", "quarter", "month", "week"))
-_OF_DAYS = _STARTS | {
+_OF_DAYS = frozenset({
     *("year", "quarter", "month", "day", "weekday", "week", "day_of_year", "iso_weekday"),
-    *("iso_year", "to_date", "days_between", "is_missing"),
-}
+    *("iso_year", "start_of_year", "start_of_quarter", "start_of_month", "start_of_week"),
+    *("to_date", "days_between", "is_missing"),
+})  # fmt: skip
 _FINER: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(("hour", "start_of_hour", "H", "I", "p"), _HOUR)
     | dict.fromkeys(("minute", "start_of_minute", "M"), _MINUTE)
@@ -51,8 +53,8 @@ _SIDES: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">
 class Span:
     """The values of a column at `first` and then at each multiple of `width` up to `last`.
 
-    Whole numbers are counted as they are, days and microseconds from 1970 on. `low_beyond` says
-    that values below the first one count as it, `high_beyond` the same of the last.
+    Whole numbers are counted as they are, days and microseconds from 1970 on. `beyond` says
+    whether values below the first count as it, and those above the last as that.
     """
 
     column: ColumnName
@@ -61,8 +63,7 @@ class Span:
     last: int
     width: int
     nullable: bool
-    low_beyond: bool
-    high_beyond: bool
+    beyond: tuple[bool, bool]
 
     @property
     def size(self) -> int:
@@ -70,7 +71,7 @@ class Span:
         return self.last // self.width - self.first // self.width + 1
 
 
-def public_keys(expression: Expression, card: DataCard, *where: Test) -> tuple[Value, ...] | None:
+def public_keys(expression: Expression, card: DataCard, *where: Test) -> Listed:
     """The values that a key can have, in order; None where only the data tell.
 
     The constants of a CASE, false and true, and the edges of bins are what is asked for.
@@ -98,7 +99,7 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     within = False
     for name, clamp in _clamps(key, card).items():
         span = _span(name, key, card, where)
-        if span is not None and not (span.low_beyond or span.high_beyond):
+        if span is not None and True not in span.beyond:
             within = True
         elif numbers or clamped_day(clamp) is not None:
             clamps[name] = clamp
@@ -135,9 +136,7 @@ def _clamp(column: ColumnName, low: Value, high: Value) -> Call:
     return Call("case", (tests[0], first, tests[1], last, column))
 
 
-def _listed(
-    expression: Expression, card: DataCard, where: tuple[Test, ...]
-) -> tuple[Value, ...] | None:
+def _listed(expression: Expression, card: DataCard, where: Tests) -> Listed:
     """The different values of the expression over all that its columns can be, if they are few."""
     plain = _plain(expression, card)
     spans = [_span(column, plain, card, where) for column in dict.fromkeys(columns_in(plain))]
@@ -187,9 +186,7 @@ def _conjuncts(tests: Iterable[Test]) -> Iterator[Expression]:
             yield test
 
 
-def _span(
-    name: ColumnName, expression: Expression, card: DataCard, where: tuple[Test, ...]
-) -> Span | None:
+def _span(name: ColumnName, key: Expression, card: DataCard, where: Tests) -> Span | None:
     column, ends = _bounded(name, card)
     if column is None:
         return None
@@ -201,8 +198,8 @@ def _span(
         last = ends[1] if high is None else min(max(high, ends[0]), ends[1])
     if first is None or last is None or first > last:
         return None
-    width = _width(expression, name) if column.type == "timestamp" else 1
-    return Span(name, column.type, first, last, width, column.nullable, *beyond)
+    width = _width(key, name) if column.type == "timestamp" else 1
+    return Span(name, column.type, first, last, width, column.nullable, beyond)
 
 
 def _bounded(name: ColumnName, card: DataCard) -> tuple[Column | None, tuple[int, int] | None]:
@@ -224,7 +221,7 @@ def _count(value: Value, kind: str) -> Fraction | None:
     return Fraction((at - _EPOCH) // timedelta(microseconds=1), _DAY if kind == "date" else 1)
 
 
-def _where_limits(where: tuple[Test, ...], name: ColumnName, kind: str) -> Limits:
+def _where_limits(where: Tests, name: ColumnName, kind: str) -> Limits:
     """The least and the greatest value of a column of which all these tests can be true."""
     pairs = [_limits(test, name, kind) for test in _conjuncts(where)]
     lows, highs = ([pair[end] for pair in pairs if pair[end] is not None] for end in (0, 1))
@@ -232,36 +229,26 @@ def _where_limits(where: tuple[Test, ...], name: ColumnName, kind: str) -> Limit
 
 
 def _limits(test: Expression, name: ColumnName, kind: str) -> Limits:
+    """Where the column can lie if the test compares it, or its year, with constants."""
     match test:
         case Call("in", (term, *parts)):
-            values = [part.value for part in parts if isinstance(part, Constant)]
-            ends = [_ends(term, value, name, kind, "=") for value in values if value is not None]
-            if not ends or any(None in pair for pair in ends):
-                return None, None
-            return min(pair[0] for pair in ends), max(pair[1] for pair in ends)  # type: ignore[type-var]
+            sign, values = "=", [part.value for part in parts if isinstance(part, Constant)]
         case Call(sign, (term, Constant(value))) if sign in _SIDES:
-            return _ends(term, value, name, kind, sign)
+            values = [value]
         case Call(sign, (Constant(value), term)) if sign in _SIDES:
-            return _ends(term, value, name, kind, _SIDES[sign])
-    return None, None
-
-
-def _ends(term: Expression, value: Value, name: ColumnName, kind: str, sign: str) -> Limits:
-    """Where the column lies at most if this term of it is equal to, above or below the value."""
-    first = last = _count(value, kind)
-    match term:
-        case Call("year", (inner,)) if inner == name and type(value) is int and 0 < value < 9999:
-            first, after = (_count(date(year, 1, 1), kind) for year in (value, value + 1))
-            last = None if after is None else after - 1
-        case Call(function, (inner,)) if inner == name and function in {*_STARTS, "to_date"}:
-            last = None if first is None else first + 366 * (1 if kind == "date" else _DAY)
-            sign = sign.removesuffix("=") + "="  # what it is compared with need not be a start
-        case _ if term != name:
+            sign, values = _SIDES[sign], [value]
+        case _:
             return None, None
-    if first is None or last is None:
+    firsts = lasts = [_count(value, kind) for value in values if value is not None]
+    if term == Call("year", (name,)):
+        years = [y if type(y) is int and 0 < y < 9999 else None for y in values if y is not None]
+        firsts = [_count(y and date(y, 1, 1), kind) for y in years]
+        lasts = [_count(y and datetime(y, 12, 31, 23, 59, 59, 999_999), kind) for y in years]
+    counts = [count for count in (*firsts, *lasts) if count is not None]
+    if not counts or None in (*firsts, *lasts) or term not in (name, Call("year", (name,))):
         return None, None
-    low = floor(last) + 1 if sign == ">" else ceil(first)
-    high = ceil(first) - 1 if sign == "<" else floor(last)
+    low = floor(max(counts)) + 1 if sign == ">" else ceil(min(counts))
+    high = ceil(min(counts)) - 1 if sign == "<" else floor(max(counts))
     return None if sign in ("<", "<=") else low, None if sign in (">", ">=") else high
 
 

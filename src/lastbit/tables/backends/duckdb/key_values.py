@@ -54,7 +54,7 @@ def _points(place: int, span: Span) -> str:
         "date": f"CAST(DATE '1970-01-01' + CAST({number} AS INTEGER) AS DATE)",
         "timestamp": f"make_timestamp({number})",
     }[span.kind]
-    sides = ((0, span.low_beyond), (span.size - 1, span.high_beyond))
-    beyond = " OR ".join(f"range = {end}" for end, counts in sides if counts) or "FALSE"
+    sides = zip((0, span.size - 1), span.beyond, strict=True)
+    beyond = " OR ".join(f"range = {end} AND {counts}" for end, counts in sides)
     missing = " UNION ALL SELECT NULL, FALSE" if span.nullable else ""
     return f"(SELECT {value} AS c{place}, {beyond} AS b{place} FROM range({span.size}){missing})"
