@@ -16,7 +16,6 @@ import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables import card_from_json, card_to_json
-from lastbit.tables.backends.duckdb import key_values
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.measures import WEIGHT_ONE
@@ -281,7 +280,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutants_are_seen(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     name, wrong = MUTANTS[mutant]
-    key_values.values_over.cache_clear()
+    known_keys._values.cache_clear()
     where = known_keys.Span if name == "size" else known_keys
     monkeypatch.setattr(where, name, property(wrong) if name == "size" else wrong)
     try:
@@ -291,7 +290,7 @@ def test_mutants_are_seen(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
         right = (date(1997, 1, 1), date(1997, 2, 1)), (date(1997, 1, 31), date(1997, 2, 1)), (4, 5)
         assert (days, times, asked) != right
     finally:
-        key_values.values_over.cache_clear()
+        known_keys._values.cache_clear()
 
 
 def test_bounds_of_dates() -> None:
@@ -359,7 +358,7 @@ def test_differences_and_bins_of_dates() -> None:
         "bin(d, '1998-01-01', '1997-01-01')",
         "bin(d, d, '1')",
     ):
-        with pytest.raises(QueryRefused, match=r"dates that rise|date is not|numbers that rise"):
+        with pytest.raises(QueryRefused, match=r"numbers that rise|date is not"):
             keys_by(wrong, card_of())
 
 

@@ -33,16 +33,14 @@ class Column:
 
     `bounds` limit a number, a date or a time: a value outside counts as the nearer bound. Of a time
     they may be days, both of them whole. `keys` are the values a group may have; rows with another
-    belong to no group. `step` is the grid on which numbers are
-    summed: 1 for integers, 2**-20 of the range otherwise unless declared. A column that is not
-    `nullable` has no missing values; if it has one nevertheless, that counts as the middle of the
-    bounds in a mean, and in a sum beside it, and as nothing in a sum alone.
+    belong to no group. `step` is the grid on which numbers are summed: 1 for integers, 2**-20 of
+    the range otherwise unless declared. A column that is not `nullable` has no missing values; if
+    it has one nevertheless, that counts as the middle of the bounds in a mean, and in a sum beside
+    it, and as nothing in a sum alone.
 
     >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
     >>> cost.bounds
     (Fraction(0, 1), Fraction(500, 1))
-    >>> Column(name="day", type="date", bounds=("1997-01-01", "1998-06-30")).bounds[0]
-    datetime.date(1997, 1, 1)
     """
 
     name: str
@@ -100,8 +98,8 @@ class Column:
         try:
             low, high = bounds
         except (TypeError, ValueError):
-            what = f"{self.type}s" if days else "numbers"
-            raise self._wrong("bounds", f"are not two {what}", "write (low, high)") from None
+            problem = f"are not two {'dates' if days else 'numbers'}"
+            raise self._wrong("bounds", problem, "write (low, high)") from None
         if days:
             ends: Any = self._moment(low, time.min), self._moment(high, time.max)
         else:

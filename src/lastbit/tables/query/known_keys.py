@@ -17,11 +17,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, prod
 from types import MappingProxyType
 
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.duckdb import DUCKDB
+from lastbit.tables.compile.expressions import Spelling
+from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
 from lastbit.tables.query.types import card_types, key_of, known_values, protected_column, type_of
@@ -88,15 +92,13 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     """The key, of columns brought to the nearer of the card's bounds, unless WHERE keeps them.
 
     Dates and times are brought there in every key, so that year(d) and month(d) speak of one day;
-    whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond. A
-    number that is whole by the way it is made becomes a whole number.
+    whole numbers where the bounds tell the keys: CASE WHEN age < 0 asks for what lies beyond.
     """
     made = key_of(expression, card)
     clamped = isinstance(made, Call) and made.function == "clamp" and made != expression
     key = made.arguments[0] if isinstance(made, Call) and clamped else made
     numbers = known_values(key, card) != public_keys(key, card, *where)
-    clamps: dict[Expression, Expression] = {}
-    within = False
+    clamps, within = dict[Expression, Expression](), False
     for name, clamp in _clamps(key, card).items():
         span = _span(name, key, card, where)
         if span is not None and True not in span.beyond:
@@ -118,22 +120,20 @@ def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
 
 def within_where(key: Expression, where: Test, values: Collection[Value] = ()) -> bool:
     """Whether WHERE limits every column of a key; and a column, to these values."""
-    kinds = ("date",) if any(isinstance(value, date) for value in values) else ("integer", "date")
     for name in columns_in(key):
-        limits = [_where_limits((where,), name, kind) for kind in kinds]
-        low, high = next((pair for pair in limits if None not in pair), (None, None))
-        if low is None or high is None or (key == name and high - low + 1 != len(values)):
+        limits = (_where_limits((where,), name, kind) for kind in ("integer", "date"))
+        sizes = [high - low + 1 for low, high in limits if low is not None and high is not None]
+        if not sizes or (key == name and sizes[0] != len(values)):
             return False
     return True
 
 
-def _clamp(column: ColumnName, low: Value, high: Value) -> Call:
+def _clamp(name: ColumnName, first: Value, last: Value) -> Call:
     """The column, but the nearer bound beyond; missing where it is."""
-    first, last = Constant(low), Constant(high)
-    if isinstance(low, int):
-        return Call("clamp", (column, first, last))
-    tests = Call("<", (column, first)), Call(">", (column, last))
-    return Call("case", (tests[0], first, tests[1], last, column))
+    low, high = Constant(first), Constant(last)
+    if isinstance(first, int):
+        return Call("clamp", (name, low, high))
+    return Call("case", (Call("<", (name, low)), low, Call(">", (name, high)), high, name))
 
 
 def _listed(expression: Expression, card: DataCard, where: Tests) -> Listed:
@@ -148,10 +148,50 @@ def _listed(expression: Expression, card: DataCard, where: Tests) -> Listed:
     if prod(span.size + 1 for span in known) * (1 + calls) > _MOST_WORK:
         return None
     whole = plain == known[0].column and known[0].kind == "integer"
-    # late: the engine is slow to load, and other keys do not need it
-    from lastbit.tables.backends.duckdb.key_values import values_over
+    return _values(plain, usable, known, _FEW_NUMBERS if whole else _MOST_KEYS)
 
-    return values_over(plain, usable, known, _FEW_NUMBERS if whole else _MOST_KEYS)
+
+@lru_cache(maxsize=256)
+def _values(key: Expression, tests: Tests, spans: tuple[Span, ...], most: int) -> Listed:
+    """The different values where all tests are true, or values beyond an end count as it; in order.
+
+    No table is opened. The key is spelled as in a statement, so that a row has one of the list, to
+    the last bit. Texts are in the order of what they are made of.
+    """
+    columns = {span.column: Typed(f"c{place}", span.kind) for place, span in enumerate(spans)}  # type: ignore[arg-type]
+    spelling = Spelling(columns.__getitem__, steps := Steps(evens=False), DUCKDB)
+    made, *filters = (spelling.spelled(part) for part in (key, *tests) if part is not None)
+    parts = [f"l0 AS (SELECT * FROM {', '.join(map(_points, range(len(spans)), spans))})"]
+    for step in steps.after_joins(0):
+        parts.append(f"l{len(parts)} AS (SELECT {step} FROM l{len(parts) - 1})")
+    every = " AND ".join(["TRUE", *(test.sql for test in filters)])
+    beyond = " OR ".join(f"b{place}" for place in range(len(spans)))
+    first = ", ".join(f"min(c{place})" for place in range(len(spans)))
+    sql = (
+        f"WITH {', '.join(parts)} SELECT {made.sql} AS k FROM l{len(parts) - 1} "
+        f"WHERE ({every}) OR {beyond} GROUP BY k HAVING k IS NOT NULL "
+        f"ORDER BY {first if made.type == 'text' else 'k'} LIMIT {most + 1}"
+    )
+    from lastbit.tables.backends.duckdb.engine import EngineSession  # late: it is slow to load
+
+    with EngineSession() as session:
+        rows = session.guarded(lambda connection: connection.execute(sql).fetchall())
+    return tuple(row[0] for row in rows) if 0 < len(rows) <= most else None
+
+
+def _points(place: int, span: Span) -> str:
+    """The values of a column, and whether rows beyond the end count as this one."""
+    start = span.first - span.first % span.width
+    number = f"greatest({span.first}, {start} + range * {span.width})"
+    value = {
+        "integer": f"CAST({number} AS BIGINT)",
+        "date": f"CAST(DATE '1970-01-01' + CAST({number} AS INTEGER) AS DATE)",
+        "timestamp": f"make_timestamp({number})",
+    }[span.kind]
+    sides = zip((0, span.size - 1), span.beyond, strict=True)
+    beyond = " OR ".join(f"range = {end} AND {counts}" for end, counts in sides)
+    missing = " UNION ALL SELECT NULL, FALSE" if span.nullable else ""
+    return f"(SELECT {value} AS c{place}, {beyond} AS b{place} FROM range({span.size}){missing})"
 
 
 def _plain(expression: Expression, card: DataCard) -> Expression:
@@ -196,7 +236,7 @@ def _span(name: ColumnName, key: Expression, card: DataCard, where: Tests) -> Sp
         beyond = low is None or low < ends[0], high is None or high > ends[1]
         first = ends[0] if low is None else min(max(low, ends[0]), ends[1])
         last = ends[1] if high is None else min(max(high, ends[0]), ends[1])
-    if first is None or last is None or first > last:
+    if first is None or last is None or not -(2**63) < first <= last < 2**63:
         return None
     width = _width(key, name) if column.type == "timestamp" else 1
     return Span(name, column.type, first, last, width, column.nullable, beyond)
@@ -267,7 +307,5 @@ def _width(expression: Expression, name: ColumnName) -> int:
 
 def _tells(test: Expression, spans: tuple[Span, ...]) -> bool:
     """Whether the test has one value at all that a place of these spans stands for."""
-    if not set(columns_in(test)) <= {span.column for span in spans}:
-        return False
-    times = (span for span in spans if span.kind == "timestamp")
-    return all(_width(test, span.column) >= span.width for span in times)
+    known = {span.column: span.width if span.kind == "timestamp" else 1 for span in spans}
+    return all(known.get(name, _DAY + 1) <= _width(test, name) for name in columns_in(test))

@@ -352,10 +352,6 @@ def _as_date(value: Expression) -> Expression:
 
 def _date_bins(value: Expression, edges: list[Expression]) -> Expression:
     """The first day of the bin that holds a date, of the last one its end too; missing outside."""
-    days = [edge.value for edge in edges if isinstance(edge, Constant) and type(edge.value) is date]
-    if len(days) < len(edges) or not all(a < b for a, b in pairwise(days)):
-        remedy = "write bin(d, '2026-01-01', '2026-04-01', '2026-12-31')"
-        raise refused("bin", "needs dates that rise as edges", remedy)
     day, parts = call("to_date", value), list[Expression]()
     for first, end in pairwise(edges):
         before = call("<=" if end is edges[-1] else "<", day, end)
@@ -376,14 +372,17 @@ def _named(node: Any, resolve: Resolve) -> Expression:
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
     found = call(function, *(translated(argument, resolve) for argument in nodes or []))
     if function == "bin":
-        value, *dates = map(_as_date, found.arguments)
-        if isinstance(dates[0], Constant) and isinstance(dates[0].value, date):
-            return _date_bins(value, dates)
-        edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
-        numbers = [e for e in edges if isinstance(e, int | Fraction) and not isinstance(e, bool)]
+        value, *bounds = map(_as_date, found.arguments)
+        edges = [edge.value for edge in bounds if isinstance(edge, Constant)]
+        dates = bool(edges) and type(edges[0]) is date
+        wanted = (date,) if dates else (int, Fraction)
+        numbers: list[Any] = [edge for edge in edges if type(edge) in wanted]
         rising = all(a < b for a, b in pairwise(numbers))
-        if len(numbers) != len(found.arguments) - 1 or not rising:
-            raise refused("bin", "needs numbers that rise as edges", "write bin(age, 0, 18, 65)")
+        if len(numbers) != len(bounds) or not rising:
+            remedy = "write bin(age, 0, 18, 65) or bin(d, '2026-01-01', '2026-04-01')"
+            raise refused("bin", "needs numbers that rise as edges, or dates", remedy)
+        if dates:
+            return _date_bins(value, bounds)
         # the last bin holds its upper edge, as that of HISTOGRAM does; a `bin` of a query does not
         value, *_, lower, last = found.arguments
         inside = call("case", call("=", value, last), lower, value)
