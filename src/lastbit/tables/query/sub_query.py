@@ -2,8 +2,7 @@
 
 Law      bounds of a column of a sub-query are those that its values have in a unit with at most
          max_rows rows; a unit that has more is clamped to them. They are a default, as the bounds
-         on a card are: clamp(x, low, high) in the question comes before them. COUNT(*) begins at 1:
-         a row of a sub-query is made of one row or more
+         on a card are: clamp(x, low, high) in the question comes before them. COUNT(*) is above 0
 Checked  tests/tables/test_units.py
 """
 
