@@ -75,6 +75,9 @@ class Synthetic:
         apart = f"Not measured together: {pairs}. What rows say of such a pair may be far off."
         return (*([apart] if pairs else []), *self.tables.notes)
 
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self):,} rows of {', '.join(self.columns)}", *self.notes])
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 

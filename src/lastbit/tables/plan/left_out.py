@@ -38,9 +38,8 @@ _SKIPPING = frozenset({"quantile", "cdf", "min", "max", "histogram", "count_dist
 class Rule:
     """One rule, with what it goes by.
 
-    `name` is the unit, the joined table or the key; `of` the expression whose values it looks at;
-    `most` how many are left in; `ends` the bounds or outer edges, `step` the grid; `columns` those
-    of the answer that it touches, none where it touches all.
+    `name` is the unit, a joined table or a key; `of` the expression it looks at; `most` how many
+    are left in; `ends` the bounds or outer edges; `columns` those that it touches, or none for all.
     """
 
     code: str
@@ -66,7 +65,7 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
     where = query.where
     outer = [where, *(key.expression for key in query.keys)]
     outer += [part.expression for part in query.aggregates]
-    used = {column for made in outer if made is not None for column in columns_in(made)}
+    used = {column for one in outer if one is not None for column in columns_in(one)}
     counts = [part.name for part in inner.columns if part.function.startswith("count")]
     tests = where.arguments if isinstance(where, Call) and where.function == "and" else (where,)
     there = [one.name for one in used if call("not", call("is_missing", one)) in tests]
@@ -172,10 +171,9 @@ def _value_rules(part: Aggregate, plan: WrittenPlan, never: frozenset[str]) -> I
 def _bound_rules(rule: Rule) -> Iterator[Rule]:
     """The rule, if a value can lie beyond its ends; and those of a clamp inside."""
     assert rule.of is not None
-    if rule.ends is not None:
-        reach = sure_range(rule.of)
-        if reach is None or reach[0] < rule.ends[0] or reach[1] > rule.ends[1]:  # type: ignore[operator]
-            yield rule
+    reach, ends = sure_range(rule.of), rule.ends
+    if ends is not None and (reach is None or reach[0] < ends[0] or reach[1] > ends[1]):  # type: ignore[operator]
+        yield rule
     yield from _clamp_rules(rule.of)
 
 

@@ -1,9 +1,8 @@
 """The card of the rows that a question looks at: those of a sub-query have columns of their own.
 
 Law      bounds of a column of a sub-query are those that its values have in a unit with at most
-         max_rows rows; a unit that has more is clamped to them. They are a default, as the bounds
-         on a card are: clamp(x, low, high) in the question comes before them. COUNT(*) begins at 1:
-         a row of a sub-query is made of one row or more
+         max_rows rows, of COUNT(*) at least 1 to 2; a unit that has more is clamped to them. They
+         are a default, as those on a card are: clamp(x, low, high) in a question comes first
 Checked  tests/tables/test_units.py
 """
 
@@ -84,8 +83,8 @@ def _key(key: UnitKey, card: DataCard, where: Expression | None) -> Column:
 def _column(part: UnitColumn, card: DataCard) -> Column:
     most, one = Fraction(card.max_rows), Fraction(1)
     if part.function in ("count", "count_distinct"):
-        whole = part.function == "count" and part.expression is None
-        bounds = (one if whole and most > 1 else Fraction(0)), most
+        rows = part.function == "count" and part.expression is None
+        bounds = (one, max(most, one + 1)) if rows else (Fraction(0), most)
         return Column(name=part.name, type="integer", bounds=bounds, step=one, nullable=False)
     assert part.expression is not None
     kind = type_of(part.expression, card_types(card))

@@ -438,8 +438,7 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     """The values that a key can have, where the card or the expression says so; else None.
 
     Rows with another value, a missing one included, then belong to no group. Whole numbers between
-    bounds are such values, if they are few (`key_of`); of public tables
-    `sql/statement.py` knows them.
+    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
     """
     match expression:
         case ColumnName():
@@ -452,8 +451,10 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return _whole_numbers(*column.number_bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
-            if isinstance(inner, Call) and {low, high} <= set(known_values(inner, card) or ()):
-                return known_values(inner, card)
+            made = isinstance(inner, Call) and inner.function == "to_integer"
+            steps = (known_values(inner, card) if made else None) or ()
+            if {low, high} <= set(steps):
+                return steps[steps.index(low) : steps.index(high) + 1]
             whole = type_of(inner, card_types(card)) == "integer"
             return _whole_numbers(*_ordered(low, high)) if whole else None
         case Call("case"):
