@@ -119,7 +119,6 @@ class Column:
         if type(end) is wanted and getattr(end, "tzinfo", None) is None:
             return end
         remedy = 'write ["1997-01-01", "1998-06-30"]'
-        remedy += "" if wanted is date else ", or 1997-01-01 12:00:00"
         raise self._wrong("bounds", f"are not two {self.type}s without a zone", remedy)
 
     def _check_keys(self, keys: tuple[Value, ...]) -> None:

@@ -57,8 +57,7 @@ path = {ledger}
 # users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
 
 # Columns. Drop those that nobody may ask about.
-#   bounds = [low, high]   numbers outside count as the nearer bound; sums and means need them.
-#                          Of dates ["2020-01-01", "2024-12-31"]: groups by month are known then
+#   bounds = [low, high]   values outside count as the nearer bound; sums and means need them
 #   step = 0.01            numbers are rounded to its multiples before they are summed
 #   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
 #   nullable = false       every row has a value; a mean then shares the count of all rows

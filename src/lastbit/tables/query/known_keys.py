@@ -76,11 +76,9 @@ class Span:
 
 
 def public_keys(expression: Expression, card: DataCard, *where: Test) -> Listed:
-    """The values that a key can have, in order; None where only the data tell.
-
-    The constants of a CASE, false and true, and the edges of bins are what is asked for.
-    """
+    """The values that a key can have, in order; None where only the data tell."""
     own = known_values(expression, card)
+    # the constants of a CASE, false and true, and the edges of bins are what is asked for
     asked = expression.function in ("case", "bin") if isinstance(expression, Call) else not where
     if own is not None and (asked or type_of(expression, card_types(card)) == "boolean"):
         return own

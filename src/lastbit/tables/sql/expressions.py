@@ -327,8 +327,7 @@ def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
 
 def _difference(node: Any, resolve: Resolve) -> Expression:
     """date_diff('month', a, b): how many midnights, or beginnings of months, lie between them."""
-    ignored = ("date_part_boundary",)
-    late, early, part = taken(node, "this", "expression", "unit", ignored=ignored)
+    late, early, part = taken(node, "this", "expression", "unit", ignored=("date_part_boundary",))
     word = "day" if part is None else _word(part).removesuffix("s")
     days = [_as_date(translated(one, resolve)) for one in (late, early)]
     if word == "day":
