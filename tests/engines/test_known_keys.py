@@ -51,7 +51,7 @@ def stored(row):
 def card():
     bounds = {"d": (LOW, HIGH), "t": (FROM, TO), "z": (FROM, TO), "age": (0, 30)}
     kinds = {"d": "date", "t": "timestamp", "z": "timestamp", "age": "integer"}
-    columns = {n: Column(name=n, type=kind, bounds=bounds[n]) for n, kind in kinds.items()}
+    columns = {n: Column(name=n, type=k, bounds=bounds[n]) for n, k in kinds.items()}  # type: ignore[arg-type]
     return card_of({}, columns=columns)
 
 

@@ -88,7 +88,7 @@ class Part:
             return [f"coalesce(sum(w) FILTER ({test}), 0)" for test in tests]
         if "promised" in codes:
             alone = self.kind == "sum" and not beside_mean
-            ends = next((rule.ends for rule in own if rule.code == "bounds"), None) or (0, 0)
+            ends: Any = next((r.ends for r in own if r.code == "bounds"), None) or (0, 0)
             middle = 0 if alone else floor(Fraction(ends[0] + ends[1]) / 2)
             value = f"coalesce({value}, {middle})"
         total, rows = f"sum(w * {value})", f"sum(w) FILTER ({value} IS NOT NULL)"
