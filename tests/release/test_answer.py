@@ -173,10 +173,9 @@ def test_a_table_for_people() -> None:
     assert lines[0].split() == ["region", "day", "n", "noise", "n_low", "noise"]
     assert lines[2].split()[2:] == ["1,234", "±", "34", "2.50", "2.00", "to", "3.25"]
     assert "\x1b" not in str(ANSWER) and lines[3].split()[-4:] == ["unknown", "0", "to", "16"]
-    assert lines[-2:] == [
-        "epsilon = 1/3 differential privacy for one row more or less",
-        "- A note.",
-    ]
+    promise = lines.index("epsilon = 1/3 differential privacy for one row more or less")
+    assert lines[promise + 1] == "- A note."
+    assert all(line.startswith("- ") for line in lines[promise + 1 :])
     many = Answer(record_of(ROWS[:1] * 100))
     assert "... and 60 more rows" in str(many)
     total = Answer(record_of(ROWS[:1], totals=[1234, None]))

@@ -115,8 +115,8 @@ def check_column(column: Column, values: tuple[Any, ...]) -> None:
     assert all(type(value) is kinds.get(column.type, type(value)) for value in present)
     if column.keys is not None:
         assert set(present) <= set(column.keys)
-    elif column.bounds is not None:
-        low, high = column.bounds
+    elif column.number_bounds is not None:
+        low, high = column.number_bounds
         assert all(low <= Fraction(value) <= high for value in present)
         if column.step is not None:  # all of 1/64, so exact in floats
             assert all(((Fraction(v) - low) / column.step).denominator == 1 for v in present)

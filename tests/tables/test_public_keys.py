@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import lastbit as lb
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
-from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.sql.statement import grouped_by, parsed
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -108,3 +109,39 @@ def test_an_answer_by_a_public_column() -> None:
     )
     answer = table.join("places", on="code").group_by("level").agg(n=lb.count()).release(epsilon=90)
     assert (answer["level"], answer["n"]) == ([1, 2, 3], [1, 1, 1])
+
+
+def test_keys_beyond_their_bounds_are_at_the_nearer_one() -> None:
+    few = card_of((Fraction(0), Fraction(95)))
+
+    def grouped(expression: str) -> Any:
+        return parsed(f"SELECT {expression} AS k, COUNT(*) AS n FROM t GROUP BY k", few).keys[0]
+
+    tens = "FLOOR(age / 10) * 10"
+    assert grouped("age").expression == Call(
+        "clamp", (ColumnName("age"), Constant(0), Constant(95))
+    )
+    assert grouped(tens).values == tuple(range(0, 100, 10))
+    assert grouped(tens).expression.arguments[1:] == (Constant(0), Constant(90))
+    assert grouped(f"CAST({tens} AS BIGINT)") == grouped(tens)
+    assert grouped(f"clamp(CAST({tens} AS BIGINT), 20, 40)").values == (20, 30, 40)
+    assert grouped("clamp(age, 20, 22)").values == (20, 21, 22)
+    listed = replace(
+        few, columns={**few.columns, "age": Column(name="age", type="integer", keys=[1, 2])}
+    )
+    key = parsed("SELECT age, COUNT(*) AS n FROM t GROUP BY age", listed).keys[0]
+    assert (key.expression, key.values) == (ColumnName("age"), (1, 2))
+
+
+def test_a_key_within_bounds_is_still_named_by_its_column() -> None:
+    few = card_of((Fraction(0), Fraction(5)))
+    asked = "SELECT t.age, COUNT(*) AS n FROM t GROUP BY t.age HAVING t.age > 2 ORDER BY t.age"
+    query = parsed(asked, few)
+    assert query.keys[0].name == "age" and query.order[0].name == "age"
+    assert parsed("SELECT age AS a, COUNT(*) AS n FROM t GROUP BY age", few).keys[0].name == "a"
+    inner = "SELECT who, age, COUNT(*) AS k FROM t GROUP BY who, age"
+    outer = parsed(f"SELECT age, SUM(k) AS n FROM ({inner}) GROUP BY age", few)
+    assert outer.per_unit is not None and outer.keys[0].values == tuple(range(6))
+    assert outer.per_unit.keys[0].expression == Call(
+        "clamp", (ColumnName("age"), Constant(0), Constant(5))
+    )

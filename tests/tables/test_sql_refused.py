@@ -204,7 +204,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits WHERE strftime(day, '%c') = 'a'": "format",
     "SELECT COUNT(*) FROM visits WHERE strftime(day, region) = 'a'": "format",
     "SELECT COUNT(*) FROM visits WHERE width_bucket(age, 9, 0, 3) = 1": "WIDTH_BUCKET",
-    "SELECT COUNT(*) FROM visits WHERE date_diff('hour', seen, seen) > 1": "days only",
+    "SELECT COUNT(*) FROM visits WHERE date_diff('hour', seen, seen) > 1": "known for days",
     "SELECT COUNT(*) FROM visits WHERE extract(epoch FROM seen) > 1": "use one of",
     "SELECT COUNT(*) FROM visits WHERE ward = $1": "not known",
     "SELECT COUNT(*) FROM visits WHERE ward = ?": "not known",

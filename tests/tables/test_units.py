@@ -163,7 +163,7 @@ def test_a_sub_query_grouped_by_the_unit():
         where=Call(">", (ColumnName("age"), Constant(3))),
     )
     assert query.where == Call(">", (ColumnName("visits"), Constant(1)))
-    assert query.aggregates[0].bounds == between(0, 10)  # max_rows of the card
+    assert query.aggregates[0].bounds == between(1, 10)  # max_rows of the card
     assert query.keys[0].values == ("north", "south")
     counted = counted_card(query, CARD)
     assert (counted.max_rows, counted.max_groups) == (2, 2)  # as many as the region has values
@@ -276,7 +276,7 @@ def test_bounds_of_columns_of_a_sub_query():
         )
     )
     found = derived_card(CARD, inner).columns
-    assert found["n"].bounds == between(0, 10)
+    assert found["n"].bounds == between(1, 10)
     assert found["s"].bounds == between(-30, 50)
     assert (found["m"].type, found["m"].bounds) == ("number", between(-3, 5))
     assert (found["x"].type, found["x"].bounds) == ("date", None)

@@ -49,7 +49,7 @@ _COUNTS = ("count", "count_units")
 _DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
 _NUMERIC = ("sum", "mean", "variance", "std", "cdf", *_RANKED)
-_KEYS = ("integer", "text", "boolean", "date", "missing")
+_KEYS = ("integer", "text", "boolean", "date", "timestamp", "missing")
 # function: the least and the greatest number of its arguments
 _FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
     **dict.fromkeys(("+", "*", "and", "or", "in", "case", "least", "greatest"), (2, 10**6)),

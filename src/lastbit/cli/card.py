@@ -350,7 +350,8 @@ def _engine(limits: EngineLimits, folder: Path) -> Iterator[str]:
 def _row(column: Column) -> tuple[str, ...]:
     bounds = ""
     if column.bounds is not None:
-        bounds = " to ".join(map(exact_text, column.bounds))
+        days = column.number_bounds is None
+        bounds = " to ".join(map(str if days else exact_text, column.bounds))  # type: ignore[arg-type]
         whole = column.type == "integer" and column.step == 1
         bounds += f", step {exact_text(column.step)}" if column.step and not whole else ""
     keys = ""
@@ -372,7 +373,8 @@ def _notes(card: DataCard) -> Iterator[str]:
     keyless = [
         c.name
         for c in others
-        if c.type in ("integer", "text", "date") and known_values(ColumnName(c.name), card) is None
+        if c.type in ("integer", "text") or (c.type == "date" and c.bounds is None)
+        if known_values(ColumnName(c.name), card) is None
     ]
     if keyless:
         lacks = [] if card.budget is not None and card.budget.delta else ["a delta in the budget"]

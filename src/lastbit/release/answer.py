@@ -35,7 +35,7 @@ from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
-from lastbit.tables import Constant, Cost, Query, from_json
+from lastbit.tables import Constant, Cost, Query, Rule, WrittenPlan, from_json, rules_of
 from lastbit.verify import read
 
 if TYPE_CHECKING:  # which imports this file
@@ -303,6 +303,12 @@ class Answer:
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
         return tuple(notes_of(self._seen))
+
+    @property
+    def left_out(self) -> tuple[Rule, ...]:
+        """The rules that can have left rows, units or values out, or changed them; as data."""
+        plan, query = self.record["plan"], self.record["asked"]["query"]
+        return rules_of(WrittenPlan.from_json(plan), Query.from_json(query))
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor, isqrt
 from pathlib import Path
@@ -71,7 +71,7 @@ _MOST_VALUES = 10_000  # of a column of a public table, to take values from
 _MOST_PUBLIC = 1_000  # rows of a public table that is made up
 _LARGEST = 2**63 - 1
 _FARTHEST = Fraction(10**300)  # of a number, so that it is a float
-_DAYS, _SECONDS, _NUMBERS, _TEXTS = 2_192, 2_192 * 86_400, 100, 50
+_FIRST, _DAYS, _NUMBERS, _TEXTS = datetime(2020, 1, 1), 2_192, 100, 50
 _MISSING_IN = 50
 Values: TypeAlias = Sequence[Any]
 Pick: TypeAlias = Callable[[int], str]
@@ -244,12 +244,12 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
         return f"CAST([{', '.join(map(_literal, values))}] AS {kind}[])[1 + {pick(len(values))}]"
     match column.type:
         case "integer":
-            low, high = column.bounds or (Fraction(0), Fraction(_NUMBERS - 1))
+            low, high = column.number_bounds or (Fraction(0), Fraction(_NUMBERS - 1))
             start, end = max(ceil(low), -_LARGEST), min(floor(high), _LARGEST)
             span = min(max(end - start + 1, 1), _LARGEST)
             return f"CAST({start}::HUGEINT + {pick(span)} AS BIGINT)"
         case "number":
-            low, high = column.bounds or (Fraction(0), Fraction(_NUMBERS))
+            low, high = column.number_bounds or (Fraction(0), Fraction(_NUMBERS))
             low, high = max(low, -_FARTHEST), min(high, _FARTHEST)
             step = column.step or (high - low) / 1000
             steps = min(floor((high - low) / step) + 1, _LARGEST)
@@ -259,10 +259,12 @@ def _value(column: Column, values: Values | None, pick: Pick) -> str:
             )
         case "boolean":
             return f"{pick(2)} = 0"
-        case "date":
-            return f"DATE '2020-01-01' + CAST({pick(_DAYS)} AS INTEGER)"
-        case "timestamp":
-            return f"TIMESTAMP '2020-01-01' + to_seconds({pick(_SECONDS)})"
+        case "date" | "timestamp":
+            unit = timedelta(days=1) if column.type == "date" else timedelta(seconds=1)
+            first, last = column.bounds or (_FIRST, _FIRST + timedelta(days=_DAYS) - unit)
+            steps = (last - first) // unit + 1  # type: ignore[operator]
+            after = f"to_seconds({unit.total_seconds():.0f} * {pick(steps)})"
+            return f"CAST(TIMESTAMP '{first}' + {after} AS {kind})"
         case "text":
             return f"{_literal(column.name + ' ')} || (1 + {pick(_TEXTS)})"
 

@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
 from lastbit.release.answer import checked_title, exported, key_value, record_json
-from lastbit.report import answer_in_notebook, answer_in_terminal, marginal_tables, page
+from lastbit.report import answer_in_notebook, answer_in_terminal, marginal_tables, notes_of, page
 from lastbit.tables import Cost, Query
 from lastbit.verify import read
 
@@ -149,7 +149,7 @@ class Marginals:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
-        return tuple(self.record["notes"])
+        return tuple(notes_of(self.record))
 
     @property
     def certificate(self) -> dict[str, Any]:

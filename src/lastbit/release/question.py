@@ -31,6 +31,7 @@ from lastbit.tables import (
     UnitFunction,
     UnitKey,
     all_of,
+    bounded_key,
     columns_asked,
     columns_in,
     condition_of,
@@ -203,15 +204,15 @@ class Question:
             after = after._with_number_types(text, aggregated=True)
         keys = texts_by_name(by)
         grouped = {name: expression_of(text, after.rows) for name, text in keys.items()}
-        unit = ColumnName(after.card.column(whose).name)
+        unit, tests = ColumnName(after.card.column(whose).name), after.rows.where
         inner = PerUnit(
             columns=tuple(_unit_column(name, one, after.rows) for name, one in wanted.items()),
             keys=tuple(
-                UnitKey(name=name, expression=expression)
+                UnitKey(name=name, expression=bounded_key(expression, after.card, *tests))
                 for name, expression in grouped.items()
                 if expression != unit
             ),
-            where=all_of(after.rows.where),
+            where=all_of(tests),
             joins=after.rows.joins,
         )
         return replace(
@@ -230,7 +231,7 @@ class Question:
             with after._type_remedies(text):
                 expression = expression_of(text, after.rows)
                 _check_key(expression, after.rows.card)
-                key = grouped_by(name, expression, after.rows.card)
+                key = grouped_by(name, expression, after.rows.card, *after.rows.where)
             steps = (*after.steps, ("key", name, text))
             after = replace(after, keys=(*after.keys, key), steps=steps)
         keys = after.keys

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from lastbit.ledger import Ledger
 from lastbit.release.answer import exported
 from lastbit.release.marginal_answer import Marginals, MarginalTable
 from lastbit.release.private_table import Table
+from lastbit.tables import unit_name
 
 _MOST_CELLS = 1 << 22
 _MOST_ROWS = 10**8
@@ -59,6 +61,22 @@ class Synthetic:
     """The released tables that the model was fitted to."""
     left_out: tuple[tuple[str, ...], ...] = ()
     """Pairs whose tables are released, and which would have made the model too large."""
+
+    @property
+    def unmeasured(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of columns that the model knows only apart, or through other columns."""
+        known = {frozenset(one.columns) for one in self.tables if one.columns not in self.left_out}
+        return tuple(pair for pair in combinations(self.columns, 2) if frozenset(pair) not in known)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know when counting the rows; then what to know of the tables."""
+        pairs = ", ".join(f"{unit_name(a)} with {unit_name(b)}" for a, b in self.unmeasured)
+        apart = f"Not measured together: {pairs}. What rows say of such a pair may be far off."
+        return (*([apart] if pairs else []), *self.tables.notes)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self):,} rows of {', '.join(self.columns)}", *self.notes])
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

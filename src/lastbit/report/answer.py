@@ -49,6 +49,7 @@ from lastbit.tables import (
     Query,
     UnitJoin,
     WrittenPlan,
+    clamped_day,
     to_json,
 )
 
@@ -216,6 +217,10 @@ def expression_words(expression: Expression, outside: int = 0) -> str:
             return f"not {expression_words(inner, _INSIDE)}"
         case Call("in", (value, *others)):
             return f"{expression_words(value, _INSIDE)} in ({_list_words(others)})"
+        case Call("bin", (Call("case", (Call("=", (value, _)), _, same)), *edges)) if value == same:
+            return f"bin({_list_words([value, *edges])})"  # its last bin is closed
+        case Call("case") if (day := clamped_day(expression)) is not None:
+            return f"clamp({_list_words([day[0], *map(Constant, day[1:])])})"
         case Call(function, arguments) if function in _BINDS:
             own = _BINDS[function]
             words = f" {function} ".join(expression_words(part, own) for part in arguments)

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import root_bounds
 from lastbit.mechanisms import Exponential
+from lastbit.report.left_out import left_out_notes
 from lastbit.report.page import MALFORMED, amount, grouped_up, listed, price, printable
 from lastbit.tables import (
     AnyPart,
@@ -41,7 +42,7 @@ from lastbit.tables import (
     SingleKeys,
     TreePart,
     WrittenPlan,
-    unit_name,
+    rules_of,
     worst_reach,
 )
 
@@ -315,10 +316,10 @@ def notes_of(answer: Record | Reading) -> list[str]:
     # of a unit each counts once; of an answer with whole intervals these say what was left out
     known = bool({"kept", "whole"} & set(record)) or query.per_unit is not None
     known |= plan.marginals is None and all(one.kind == "units" for one in plan.measures)
-    places = [place for place, note in enumerate(notes, 1) if _AT_MOST in note]
-    if plan.unit is not None and places:  # once, after the first
-        missing = f"Rows without a {unit_name(plan.unit)} are left out."
-        notes[places[0] : places[0]] = [*([] if known else [BIAS, TUNING]), missing]
+    place = next((at for at, note in enumerate(notes) if _AT_MOST in note), len(notes))
+    can = any(rule.code == "max_rows" for rule in rules_of(plan, query))
+    said = [*notes[place : place + 1], *([] if known else [BIAS, TUNING])] if can else []
+    notes[place : place + 1] = [*said, *left_out_notes(plan, query)]
     functions = {recipe.function for recipe in plan.recipes}
     if functions & {"min", "max"}:
         notes.append(EXTREMES)

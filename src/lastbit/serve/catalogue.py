@@ -101,7 +101,7 @@ def _suggested(card: DataCard) -> Iterator[tuple[str, str]]:
     table = _named(card.name)
     few = (c for c in card.columns.values() if c.keys and len(c.keys) <= _MOST_KEYS)
     keys = next(few, None) or next((c for c in card.columns.values() if c.keys), None)
-    numbers = [c for c in card.columns.values() if c.bounds is not None and c.name != card.unit]
+    numbers = [c for c in card.columns.values() if c.number_bounds and c.name != card.unit]
     yield "How many rows there are", f"SELECT COUNT(*) AS n FROM {table}"
     if keys is not None:
         by = _named(keys.name)

@@ -182,13 +182,12 @@ def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
     headings = ("column", "type", "within", "declared keys", "missing values")
     rows: list[tuple[str, ...]] = [headings]
     for column in columns.values():
-        within = (
-            ""
-            if column.bounds is None
-            else " to ".join(amount(end, up=bool(place)) for place, end in enumerate(column.bounds))
-        )
+        ends = [str(end) for end in column.bounds or ()]
+        if column.number_bounds is not None:
+            ends = [amount(end, up=bool(place)) for place, end in enumerate(column.bounds)]
         keys = "" if column.keys is None else _few(column.keys)
-        rows.append((column.name, column.type, within, keys, "yes" if column.nullable else "no"))
+        missing = "yes" if column.nullable else "no"
+        rows.append((column.name, column.type, " to ".join(ends), keys, missing))
     return rows
 
 

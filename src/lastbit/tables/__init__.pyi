@@ -85,6 +85,7 @@ from lastbit.tables.plan.declared_prices import (
     check_budget as check_budget,
     suggested as suggested,
 )
+from lastbit.tables.plan.left_out import Rule as Rule, rules_of as rules_of
 from lastbit.tables.plan.marginals import (
     MarginalsPlan as MarginalsPlan,
     component_precision as component_precision,
@@ -169,6 +170,10 @@ from lastbit.tables.query.expression import (
     value_from_json as value_from_json,
     value_to_json as value_to_json,
     value_type as value_type,
+)
+from lastbit.tables.query.known_keys import (
+    bounded_key as bounded_key,
+    clamped_day as clamped_day,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, time
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, get_args
@@ -30,11 +31,12 @@ _KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
 class Column:
     """One column: its type, and what is publicly known of it.
 
-    `bounds` limit a number: a value outside counts as the nearer bound. `keys` are the values a
-    group may have; rows with another belong to no group. `step` is the grid on which numbers are
-    summed: 1 for integers, 2**-20 of the range otherwise unless declared. A column that is not
-    `nullable` has no missing values; if it has one nevertheless, that counts as nothing in a sum
-    and as the middle of the bounds in a mean.
+    `bounds` limit a number, a date or a time: a value outside counts as the nearer bound. Of a time
+    they may be days, both of them whole. `keys` are the values a group may have; rows with another
+    belong to no group. `step` is the grid on which numbers are summed: 1 for integers, 2**-20 of
+    the range otherwise unless declared. A column that is not `nullable` has no missing values; if
+    it has one nevertheless, that counts as the middle of the bounds in a mean, and in a sum beside
+    it, and as nothing in a sum alone.
 
     >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
     >>> cost.bounds
@@ -43,7 +45,7 @@ class Column:
 
     name: str
     type: ColumnType
-    bounds: tuple[Fraction, Fraction] | None
+    bounds: tuple[Fraction, Fraction] | tuple[date, date] | None
     step: Fraction | None
     keys: tuple[Value, ...] | None
     nullable: bool
@@ -55,7 +57,7 @@ class Column:
         *,
         name: str,
         type: ColumnType,
-        bounds: tuple[Number, Number] | None = None,
+        bounds: tuple[Number, Number] | tuple[date | str, date | str] | None = None,
         step: Number | None = None,
         keys: Iterable[Value] | None = None,
         nullable: bool = True,
@@ -78,15 +80,7 @@ class Column:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         number = self.type in ("integer", "number")
         if self.bounds is not None:
-            try:
-                low, high = self.bounds
-            except (TypeError, ValueError):
-                raise self._wrong("bounds", "are not two numbers", "write (low, high)") from None
-            object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
-            if not number:
-                raise self._wrong("bounds", "are for numbers", "drop them")
-            if not self.bounds[0] < self.bounds[1]:
-                raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
+            self._check_bounds(self.bounds)
         if self.step is not None:
             object.__setattr__(self, "step", rational(self.step, "step"))
             if not number:
@@ -95,6 +89,41 @@ class Column:
                 raise self._wrong("step", "is not above 0", "pass, say, 0.01")
         if self.keys is not None:
             self._check_keys(self.keys)
+
+    @property
+    def number_bounds(self) -> tuple[Fraction, Fraction] | None:
+        """The bounds of a number; None of a date, or where there are none."""
+        return self.bounds if self.type in ("integer", "number") else None  # type: ignore[return-value]
+
+    def _check_bounds(self, bounds: Any) -> None:
+        days = self.type in ("date", "timestamp")
+        if not days and self.type not in ("integer", "number"):
+            raise self._wrong("bounds", "are for numbers, dates and times", "drop them")
+        try:
+            low, high = bounds
+        except (TypeError, ValueError):
+            problem = f"are not two {'dates' if days else 'numbers'}"
+            raise self._wrong("bounds", problem, "write (low, high)") from None
+        if days:
+            ends: Any = self._moment(low, time.min), self._moment(high, time.max)
+        else:
+            ends = rational(low, "low"), rational(high, "high")
+        object.__setattr__(self, "bounds", ends)
+        if not (ends[0] < ends[1] or (days and ends[0] == ends[1])):
+            raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
+
+    def _moment(self, end: Any, of_day: time) -> date:
+        """The day, or of a time the moment: a day stands for its first or its last one."""
+        if isinstance(end, str):
+            with suppress(ValueError):
+                end = datetime.fromisoformat(end) if ":" in end else date.fromisoformat(end)
+        if self.type == "timestamp" and type(end) is date:
+            end = datetime.combine(end, of_day)
+        wanted = date if self.type == "date" else datetime
+        if type(end) is wanted and getattr(end, "tzinfo", None) is None:
+            return end
+        remedy = 'write ["1997-01-01", "1998-06-30"]'
+        raise self._wrong("bounds", f"are not two {self.type}s without a zone", remedy)
 
     def _check_keys(self, keys: tuple[Value, ...]) -> None:
         if self.type not in _KEYS:

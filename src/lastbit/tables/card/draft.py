@@ -58,7 +58,7 @@ path = {ledger}
 # users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
 
 # Columns. Drop those that nobody may ask about.
-#   bounds = [low, high]   numbers outside count as the nearer bound; left out, a profile
+#   bounds = [low, high]   values outside count as the nearer bound; left out, a profile
 #                          chooses them for sums, means and quantiles
 #   step = 0.01            numbers are rounded to its multiples before they are summed
 #   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
@@ -68,6 +68,7 @@ path = {ledger}
 _HINTS = MappingProxyType(
     {
         **dict.fromkeys(("integer", "number"), "# bounds = [0, 100]\n"),
+        **dict.fromkeys(("date", "timestamp"), '# bounds = ["2020-01-01", "2024-12-31"]\n'),
         "text": '# keys = ["a", "b"]\n',
     }
 )

@@ -135,9 +135,8 @@ def _columns(data: list[Mapping[str, Any]]) -> dict[str, Column]:
         keys, bounds, step = one["keys"], one["bounds"], one["step"]
         if keys is not None and one["type"] == "date":
             keys = [None if key is None else date.fromisoformat(key) for key in keys]
-        low_high = (
-            None if bounds is None else (exact_fraction(bounds[0]), exact_fraction(bounds[1]))
-        )
+        read = str if one["type"] in ("date", "timestamp") else exact_fraction
+        low_high: Any = None if bounds is None else tuple(map(read, bounds))
         found[one["name"]] = Column(
             name=one["name"],
             type=one["type"],

@@ -132,7 +132,9 @@ class _Sections(Fields):
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
             self.wrong((*path, "nullable"), "is neither true nor false", "write true or false")
-        bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
+        bounds: Any = fields.get("bounds")
+        if kind not in ("date", "timestamp") or bounds == "decide":  # else the column reads them
+            bounds = self.bounds((*path, "bounds"), bounds)
         step = self.number((*path, "step"), fields.get("step"))
         if kind is None:
             return None
@@ -150,13 +152,14 @@ class _Sections(Fields):
             "nullable": nullable,
         }
         column = self.attempt(path, lambda: Column(**values))
-        if column is not None and column.bounds is not None:
+        limits = None if column is None else column.number_bounds
+        if column is not None and limits is not None:
             try:  # whether a mean can be computed within these bounds, on this grid
-                check_bounds("bounds", column.bounds)
-                centre = sum(column.bounds, Fraction(0)) / 2
+                check_bounds("bounds", limits)
+                centre = sum(limits, Fraction(0)) / 2
                 if column.step is not None:  # as a mean has it: a point of the declared grid
                     centre = floor(centre / column.step) * column.step
-                grid_of(column.bounds, column.step, centre=centre)
+                grid_of(limits, column.step, centre=centre)
             except InvalidParameter as error:
                 field = "step" if error.parameter == "step" else "bounds"
                 self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)

@@ -1,8 +1,8 @@
 """The card of the rows that a question looks at: those of a sub-query have columns of their own.
 
 Law      bounds of a column of a sub-query are those that its values have in a unit with at most
-         max_rows rows; a unit that has more is clamped to them. They are a default, as the bounds
-         on a card are: clamp(x, low, high) in the question comes before them
+         max_rows rows, of COUNT(*) at least 1 to 2; a unit that has more is clamped to them. They
+         are a default, as those on a card are: clamp(x, low, high) in a question comes first
 Checked  tests/tables/test_units.py
 """
 
@@ -15,8 +15,10 @@ from math import prod
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import Expression
+from lastbit.tables.query.known_keys import public_keys
 from lastbit.tables.query.scan import Scan
-from lastbit.tables.query.types import card_types, known_of, known_values, type_of
+from lastbit.tables.query.types import card_types, known_of, type_of
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitKey
 
 
@@ -29,7 +31,7 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
         raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
     unit = card.column(card.unit)
     found = [unit]
-    found += [_key(key, card) for key in per_unit.keys]
+    found += [_key(key, card, per_unit.where) for key in per_unit.keys]
     found += [_column(part, card) for part in per_unit.columns]
     if len({column.name.lower() for column in found}) < len(found):
         problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
@@ -50,7 +52,7 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
     inner = query.per_unit
     if card.unit is None or inner is None or query.joins:
         return card
-    values = [known_values(key.expression, card) for key in inner.keys]
+    values = [public_keys(key.expression, card, inner.where) for key in inner.keys]
     known = prod(len(found) for found in values if found is not None)
     most = card.max_groups if None in values else known
     if most is None:
@@ -60,13 +62,13 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
     return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
 
 
-def _key(key: UnitKey, card: DataCard) -> Column:
+def _key(key: UnitKey, card: DataCard, where: Expression | None) -> Column:
     kind = type_of(key.expression, card_types(card))
     if kind in ("number", None):
         problem = "is of type number, or always missing"
         raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
     known = known_of(key.expression, card)
-    values = known_values(key.expression, card)
+    values = public_keys(key.expression, card, where) if kind != "timestamp" else None
     plain = kind == "integer"
     return Column(
         name=key.name,
@@ -81,7 +83,8 @@ def _key(key: UnitKey, card: DataCard) -> Column:
 def _column(part: UnitColumn, card: DataCard) -> Column:
     most, one = Fraction(card.max_rows), Fraction(1)
     if part.function in ("count", "count_distinct"):
-        bounds = Fraction(0), most
+        rows = part.function == "count" and part.expression is None
+        bounds = (one, max(most, one + 1)) if rows else (Fraction(0), most)
         return Column(name=part.name, type="integer", bounds=bounds, step=one, nullable=False)
     assert part.expression is not None
     kind = type_of(part.expression, card_types(card))

@@ -277,7 +277,7 @@ def known_of(expression: Expression, card: DataCard) -> Known:
             if column is not None:
                 return Known(
                     expression=expression,
-                    bounds=column.bounds,
+                    bounds=column.number_bounds,
                     step=column.step,
                     nullable=column.nullable,
                 )
@@ -353,10 +353,8 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
             return known_of(expression, card).bounds
         case Call("clamp", (_, Constant(low), Constant(high))):
             return _ordered(low, high)
-        case Call("case", arguments):
-            pairs = len(arguments) // 2 * 2
-            branches = [*arguments[1:pairs:2], *arguments[pairs:]]
-            return _hull(branches, card)
+        case Call("case"):
+            return _hull(list(_results(expression)), card)
         case Call("coalesce", arguments):
             return _hull(list(arguments), card)
         case Call("to_integer" | "to_number", (inner,)):
@@ -449,15 +447,19 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return (False, True)
             if column is None or column.keys is not None:
                 return None if column is None else column.keys
-            if column.type == "integer" and column.bounds is not None and not column.bounds_chosen:
-                return _whole_numbers(*column.bounds)
+            if column.type == "integer" and not column.bounds_chosen:
+                bounds = column.number_bounds
+                return None if bounds is None else _whole_numbers(*bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
+            made = isinstance(inner, Call) and inner.function == "to_integer"
+            steps = (known_values(inner, card) if made else None) or ()
+            if {low, high} <= set(steps):
+                return steps[steps.index(low) : steps.index(high) + 1]
             whole = type_of(inner, card_types(card)) == "integer"
             return _whole_numbers(*_ordered(low, high)) if whole else None
-        case Call("case", arguments):
-            pairs = len(arguments) // 2 * 2
-            branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
+        case Call("case"):
+            branches = _results(expression)
             values = [part.value for part in branches if isinstance(part, Constant)]
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
         case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
@@ -474,6 +476,24 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 if part == function:
                     return tuple(range(first, last + 1))
     return None
+
+
+def key_of(expression: Expression, card: DataCard) -> Expression:
+    """What rows are grouped by: whole if it is made so; beyond its bounds, as the nearer one.
+
+    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250. Keys that the card lists
+    are a list: rows with another value belong to no group.
+    """
+    column = protected_column(card, expression) if isinstance(expression, ColumnName) else None
+    kind = type_of(expression, card_types(card))
+    if kind == "number" and is_whole(expression):
+        expression = Call("to_integer", (expression,))
+    made = isinstance(expression, Call) and expression.function == "to_integer"
+    if made or (column is not None and column.keys is None and kind == "integer"):
+        values = known_values(expression, card) or ()
+        if len(values) > 1:
+            return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
+    return expression
 
 
 _MOST_MULTIPLES = 1_000
@@ -515,3 +535,55 @@ def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
     """All whole numbers between the bounds, if they are few."""
     first, last = ceil(low), floor(high)
     return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
+
+
+EXHAUSTED = frozenset({"case", "strftime", *_TRUTHS, *(part for part, _, _ in _PARTS)})
+"""Functions of which `known_values` lists all values that there are, beside a missing one."""
+
+
+def sure_range(expression: Expression) -> Bounds | None:
+    """Where the values of an expression lie whatever its columns hold; None if that is unknown."""
+    match expression:
+        case Constant(value) if _number(value):
+            return Fraction(value), Fraction(value)  # type: ignore[arg-type]
+        case Call("clamp", (_, Constant(low), Constant(high))):
+            return _ordered(low, high)
+        case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
+            return Fraction(0), Fraction(1)
+        case Call("*", (first, second)) if first == second:
+            ends = sure_range(Call("abs", (first,)))
+            return None if ends is None else (ends[0] ** 2, ends[1] ** 2)
+        case Call("case" | "coalesce", arguments):
+            branches = _results(expression) if expression.function == "case" else arguments
+            ranges = [sure_range(part) for part in branches if part != Constant(None)]
+            known = [end for pair in ranges if pair is not None for end in pair]
+            return (min(known), max(known)) if known and None not in ranges else None
+        case Call(function, arguments):
+            for name, least, most in _PARTS:
+                if name == function:
+                    return Fraction(least), Fraction(most)
+            return _computed_reach(function, [sure_range(part) for part in arguments])
+    return None
+
+
+def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) -> bool:
+    """Whether a row can lack its value; `never` are columns that always have one."""
+    match expression:
+        case Constant(value):
+            return value is None
+        case ColumnName(name, table):
+            return table is not None or name not in never
+        case Call("is_missing"):
+            return False
+        case Call("coalesce" | "least" | "greatest", arguments):
+            return all(may_be_missing(part, never) for part in arguments)
+        case Call("case"):
+            return any(may_be_missing(part, never) for part in _results(expression))
+        case Call(_, arguments):
+            return any(may_be_missing(part, never) for part in arguments)
+
+
+def _results(case: Call) -> tuple[Expression, ...]:
+    """What a CASE can be: its results, and what stands after ELSE, or else nothing."""
+    pairs = len(case.arguments) // 2 * 2
+    return (*case.arguments[1:pairs:2], *(case.arguments[pairs:] or (Constant(None),)))

@@ -325,12 +325,37 @@ def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
     return call("to_integer", call("/", call("-", first, rest), second))
 
 
-def _days(node: Any, resolve: Resolve) -> Expression:
-    ignored = ("date_part_boundary",)  # days_between counts midnights too
-    late, early, part = taken(node, "this", "expression", "unit", ignored=ignored)
-    if part is not None and _word(part) not in ("day", "days"):
-        raise refused("DATEDIFF", "is known for days only", "count days and divide")
-    return call("days_between", translated(early, resolve), translated(late, resolve))
+def _difference(node: Any, resolve: Resolve) -> Expression:
+    """date_diff('month', a, b): how many midnights, or beginnings of months, lie between them."""
+    late, early, part = taken(node, "this", "expression", "unit", ignored=("date_part_boundary",))
+    word = "day" if part is None else _word(part).removesuffix("s")
+    days = [_as_date(translated(one, resolve)) for one in (late, early)]
+    if word == "day":
+        return call("days_between", *reversed(days))
+    if word not in _A_YEAR:
+        remedy = "count days and divide, or group by date_trunc"
+        raise refused("DATEDIFF", "is known for days, months, quarters and years only", remedy)
+    years = (call("*", call("year", day), Constant(_A_YEAR[word])) for day in days)
+    return call("-", *(call("+", y, call(word, day)) for y, day in zip(years, days, strict=True)))
+
+
+_A_YEAR = MappingProxyType({"year": 0, "quarter": 4, "month": 12})
+
+
+def _as_date(value: Expression) -> Expression:
+    """A text as the date that it writes; anything else as it is."""
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        return Constant(day_or_time(value.value, date.fromisoformat))
+    return value
+
+
+def _date_bins(value: Expression, edges: list[Expression]) -> Expression:
+    """The first day of the bin that holds a date, of the last one its end too; missing outside."""
+    day, parts = call("to_date", value), list[Expression]()
+    for first, end in pairwise(edges):
+        before = call("<=" if end is edges[-1] else "<", day, end)
+        parts += [call("and", call(">=", day, first), before), first]
+    return call("case", *parts)
 
 
 def _named(node: Any, resolve: Resolve) -> Expression:
@@ -346,11 +371,21 @@ def _named(node: Any, resolve: Resolve) -> Expression:
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
     found = call(function, *(translated(argument, resolve) for argument in nodes or []))
     if function == "bin":
-        edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
-        numbers = [e for e in edges if isinstance(e, int | Fraction) and not isinstance(e, bool)]
+        value, *bounds = map(_as_date, found.arguments)
+        edges = [edge.value for edge in bounds if isinstance(edge, Constant)]
+        dates = bool(edges) and type(edges[0]) is date
+        wanted = (date,) if dates else (int, Fraction)
+        numbers: list[Any] = [edge for edge in edges if type(edge) in wanted]
         rising = all(a < b for a, b in pairwise(numbers))
-        if len(numbers) != len(found.arguments) - 1 or not rising:
-            raise refused("bin", "needs numbers that rise as edges", "write bin(age, 0, 18, 65)")
+        if len(numbers) != len(bounds) or not rising:
+            remedy = "write bin(age, 0, 18, 65) or bin(d, '2026-01-01', '2026-04-01')"
+            raise refused("bin", "needs numbers that rise as edges, or dates", remedy)
+        if dates:
+            return _date_bins(value, bounds)
+        # the last bin holds its upper edge, as that of HISTOGRAM does; a `bin` of a query does not
+        value, *_, lower, last = found.arguments
+        inside = call("case", call("=", value, last), lower, value)
+        found = call("bin", inside, *found.arguments[1:])
     return found
 
 
@@ -383,7 +418,7 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "Dayname": _spelled_out("%A"),
         "WidthBucket": _bucket,
         "IntDiv": _whole_quotient,
-        "DateDiff": _days,
+        "DateDiff": _difference,
         "Anonymous": _named,
         "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
         "Select": _never("a sub-query", "join with a public table, or ask two questions"),

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression
+from lastbit.tables.query.known_keys import bounded_key
 from lastbit.tables.query.query import all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.sub_query import derived_card
@@ -107,10 +108,11 @@ class UnitColumns:
     @property
     def per_unit(self) -> PerUnit:
         """The sub-query as gathered so far."""
+        rows = self.rows
         return PerUnit(
             columns=tuple(replace(part, name=name) for part, name in self._columns.items()),
             keys=tuple(
-                UnitKey(name=name, expression=expression)
+                UnitKey(name=name, expression=bounded_key(expression, rows.base, *rows.where))
                 for expression, name in self._keys.items()
                 if expression != self.unit
             ),

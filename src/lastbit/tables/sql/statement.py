@@ -27,10 +27,11 @@ from lastbit.tables.query.expression import (
     Expression,
     starts_of_times,
 )
+from lastbit.tables.query.known_keys import bounded_key, public_keys
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import card_types, is_whole, known_values, type_of, typed
+from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
@@ -128,10 +129,11 @@ class Released:
                     if names(what, output.name):
                         return output
             # the column of the table that a name such as visits.region means, if there is one
-            expression = next(iter(self.rows.meant(what, table)), None)
-            for key in self.query.keys:
-                if key.expression == expression:
-                    return key
+            rows = self.rows
+            for expression in list(rows.meant(what, table))[:1]:
+                for key in self.query.keys:
+                    if key.expression == bounded_key(expression, rows.card, *rows.where):
+                        return key
         elif is_aggregate(node):
             asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
             for part in self._outputs():
@@ -212,16 +214,13 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def _as_key(expression: Expression, card: DataCard) -> Expression:
-    """A number that is whole by the way it is made, as a whole number."""
-    if type_of(expression, card_types(card)) == "number" and is_whole(expression):
-        return call("to_integer", expression)
-    return expression
-
-
-def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
+def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expression) -> GroupKey:
     """A key: its type must have exact equality, and its values are public where they are known."""
-    expression = _as_key(expression, card)
+    if card.unit is not None and expression == resolve_unit(card):
+        raise refused(
+            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
+        )
+    expression = bounded_key(expression, card, *where)
     kind = type_of(expression, card_types(card))
     if isinstance(expression, Constant):
         raise refused(name, "is the same in every row", "leave it out")
@@ -232,11 +231,7 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
             "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
-    if card.unit is not None and expression == resolve_unit(card):
-        raise refused(
-            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
-        )
-    values = known_values(expression, card)
+    values = public_keys(expression, card, *where)
     if (
         isinstance(expression, ColumnName)
         and expression.table is not None
@@ -278,7 +273,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     for name, node in named:
         if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
-            keys.append(grouped_by(name, expression, rows.card))
+            keys.append(grouped_by(name, expression, rows.card, *rows.where))
     for name, node in named:
         if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
@@ -324,7 +319,7 @@ def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Q
     name, node = named[0]
     (value,) = taken(node, "this")
     expression = typed(translated(value, rows.resolve), card_types(rows.card))
-    key = grouped_by(name, expression, rows.card)
+    key = grouped_by(name, expression, rows.card, *rows.where)
     count = "n" if name.lower() != "n" else "n_2"
     there = call("not", call("is_missing", expression))
     return Query(
@@ -446,8 +441,10 @@ def _group_key(
         meant = list(rows.meant(what, table))
         if alias and not meant:
             return alias[0].expression
-        if alias and meant != [alias[0].expression]:
+        keyed = [bounded_key(one, rows.card, *rows.where) for one in meant]
+        if alias and keyed != [alias[0].expression]:
             problem = "is a column, and what is selected under its name is another thing"
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
-    return _as_key(typed(translated(node, rows.resolve), card_types(rows.card)), rows.card)
+    expression = typed(translated(node, rows.resolve), card_types(rows.card))
+    return bounded_key(expression, rows.card, *rows.where)
