@@ -24,6 +24,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from lastbit.errors import QueryRefused
@@ -36,10 +37,11 @@ from lastbit.release.profile import (
     Values,
     groups_question,
     rows_question,
+    standing_out,
     values_question,
 )
 from lastbit.release.question import STAND_IN, Question
-from lastbit.release.rows_per_unit import CANDIDATES, RowsPerUnit
+from lastbit.release.rows_per_unit import CANDIDATES, EDGES, RowsPerUnit
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
 Bounds = tuple[Fraction, Fraction]
@@ -115,10 +117,9 @@ def with_limits(
     """The question with all limits, those that were left out chosen by a profile; and its words."""
     columns, card = open_columns(question), question.card
     groups = _best_groups(question, profile, price)
-    choices = [
-        _choice(question, profile, price, columns, most, groups)
-        for most in _candidates(profile.rows, card)
-    ]
+    sizes = None if profile.rows is None else _Sizes(profile.rows)
+    tried = [card.max_rows] if sizes is None or not card.max_rows_open else sizes.candidates
+    choices = [_choice(question, profile, price, columns, sizes, most, groups) for most in tried]
     best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
     chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
     return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
@@ -162,13 +163,22 @@ def _words(
         yield f"Values of {unit_name(column)} count as {ends}, the nearer end beyond: {how}."
 
 
-def _candidates(rows: RowsPerUnit | None, card: DataCard) -> list[int]:
-    if not card.max_rows_open:
-        return [card.max_rows]
-    if rows is None:
-        return [1]
-    # and the one that loses nothing below the limit
-    return sorted({*(most for most in CANDIDATES if most < rows.limit), max(rows.limit - 1, 1)})
+class _Sizes:
+    """How many rows, or groups, units have: the likely numbers of units by the middles of bins."""
+
+    def __init__(self, numbers: RowsPerUnit) -> None:
+        counts = numbers.counts[:-1]  # the last bin has no end
+        units = standing_out(counts, numbers.noise, range(len(counts)))
+        bins = list(pairwise(EDGES[:-1]))
+        self.sizes = [((a + b - 1) / 2, n) for (a, b), n in zip(bins, units, strict=True) if n]
+        most = max(b - 1 for (_, b), n in zip(bins, units, strict=True) if n)
+        self.candidates = sorted({*(one for one in CANDIDATES if one < most), most})
+        """Limits to compare: the last one loses nothing."""
+        self.total = max(self.count(most), 1.0)
+
+    def count(self, most: int) -> float:
+        """About how many rows count with this limit."""
+        return math.fsum(n * min(size, most) for size, n in self.sizes)
 
 
 def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any]) -> int | None:
@@ -177,18 +187,18 @@ def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any])
     keys = _keys_to_count(query, card)
     if keys is None:
         return card.max_groups
-    counts = profile.groups.get(keys) or profile.rows
-    if counts is None:
+    numbers = profile.groups.get(keys) or profile.rows
+    if numbers is None:
         return _GUESS
-    known, pairs = query.groups, max(counts.rows(), 1.0)
-    own: list[int | None] = list(_candidates(counts, replace(card, max_rows_open=True)))
+    known, sizes = query.groups, _Sizes(numbers)
+    own: list[int | None] = list(sizes.candidates)
     if known is not None:
         own = [*(most for most in own if most is not None and most < known), None]
     units = [part.name for part in query.aggregates if part.function == "count_units"]
     errors = []
     for most in own:
         halves = _halves(question.draft, price, card.max_rows, most)
-        lost = 0.0 if most is None else pairs - counts.rows(most)
+        lost = 0.0 if most is None else sizes.total - sizes.count(most)
         off = sum(float(halves[name]) for name in units) / len(units)
         errors.append(off * (known or _SOME_GROUPS) + lost)
     return own[errors.index(min(errors))]
@@ -199,14 +209,15 @@ def _choice(
     profile: Profile,
     price: Mapping[str, Any],
     columns: Sequence[str],
+    sizes: _Sizes | None,
     most: int,
     groups: int | None,
 ) -> _Choice:
     draft = question.draft
     halves = _halves(draft, price, most, groups)
     query = _with_numbers(draft, most, groups).query
-    total = _rows_there(profile, columns, question.card)
-    lost = 0.0 if profile.rows is None else total - profile.rows.rows(most)
+    total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
+    lost = 0.0 if sizes is None else total - sizes.count(most)
     each = (query.groups or _SOME_GROUPS) / total
     bounds: dict[str, Bounds] = {}
     ratios: dict[str, float] = {}
@@ -237,9 +248,7 @@ def _reads(part: Aggregate, column: str) -> bool:
 
 
 def _rows_there(profile: Profile, columns: Sequence[str], card: DataCard) -> float:
-    """About how many rows there are."""
-    if profile.rows is not None:
-        return max(profile.rows.rows(), 1.0)
+    """About how many rows there are, where nobody has counted those of units: as many as units."""
     units = [sum(profile.values[column.lower()].counts) for column in columns]
     return max(float(max(units, default=0)), float(card.rows or 0), 1.0)
 

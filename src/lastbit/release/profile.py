@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -75,23 +76,11 @@ class Values:
 
     @property
     def likely(self) -> list[int]:
-        """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
-
-        That is the stretch with the greatest sum of counts, less what one noise is above in a tenth
-        of releases for each bin. Where there is noise alone it is a short one; it has a unit.
-        """
-        price = self.noise.surpassed(1 / 10)
-        best, first, last, running, start = -math.inf, 0, 0, 0.0, 0
-        for place, count in enumerate(self.counts):
-            if running <= 0:
-                running, start = 0.0, place
-            running += count - price
-            if running > best:
-                best, first, last = running, start, place
-        found = [
-            max(count, 0) if first <= place <= last else 0
-            for place, count in enumerate(self.counts)
-        ]
+        """The counts of the values that stand out from noise (`standing_out`); 0 for the others."""
+        one = bisect_left(self.edges, 1)
+        found = standing_out(
+            self.counts, self.noise, [abs(i - one) for i in range(len(self.counts))]
+        )
         # a few values of the other sign are hardly there
         least = self.noise.least_clear(self.counts)
         below = [edge < 0 for edge in self.edges[:-1]]
@@ -101,7 +90,34 @@ class Values:
         for side in (False, True):
             if sums[side] <= least < sums[not side]:
                 found = [0 if b is side else n for n, b in zip(found, below, strict=True)]
-        return found if any(found) else [*found[:first], 1, *found[first + 1 :]]
+        return found
+
+
+def standing_out(counts: Sequence[int], noise: Noise, far: Sequence[int]) -> list[int]:
+    """The counts of the stretch of bins that stands out most from noise; 0 outside of it.
+
+    That is the stretch with the greatest sum of counts, less for each bin what one noise is above
+    in a tenth of releases, and less a quarter of a deviation for each of the bins (`far`) by which
+    its further end is away from where numbers usually are: noise alone shall not choose a bin
+    that makes everything large. Some count is above 0.
+
+    >>> standing_out([4, 300, 20, 250, 3, 12], Noise(scale=10.0), range(6))
+    [0, 300, 20, 250, 0, 0]
+    """
+    # measured on nine tables with noise of scale 20 and 60: limits chosen by it are off by 1.0
+    # times the least error in the median, and by 2 in a tenth; a fiftieth in place of a tenth: 1.3
+    each, away = noise.surpassed(1 / 10), math.sqrt(noise.spread) / 4
+    best, chosen = -math.inf, (0, 0)
+    for first in range(len(counts)):
+        running = 0.0
+        for last in range(first, len(counts)):
+            running += counts[last] - each
+            score = running - away * max(far[first], far[last])
+            if score > best:
+                best, chosen = score, (first, last)
+    first, last = chosen
+    found = [max(n, 0) if first <= place <= last else 0 for place, n in enumerate(counts)]
+    return found if any(found) else [*found[:first], 1, *found[first + 1 :]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
