@@ -377,6 +377,15 @@ def test_tables_at_the_edge_are_answered(sql: str) -> None:
     assert answer.record["rows"] and problem_of(answer.record) is None
 
 
+def test_bounds_where_width_costs_nothing_are_wider_than_what_is_seen() -> None:
+    profile = exact_profile([1] * 1_000, {"cost": (32, 512)})
+    median, mean = (
+        with_limits(table().agg(x=asked), profile, PRICE)[0].query.aggregates[0].bounds
+        for asked in (lb.median("cost"), lb.mean("cost"))
+    )
+    assert median == (0, 1_024) and mean in ((0, 512), (0, 256))
+
+
 # ---------------------------------------------------------------- kinds of questions
 
 

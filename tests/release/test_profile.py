@@ -86,6 +86,12 @@ def test_tuned_answers_are_the_profile(tmp_path: Path) -> None:
     assert spent(place) == Fraction(16, 10) and answer.cost.epsilon == Fraction(1, 2)
 
 
+def test_an_open_table_can_be_tuned() -> None:
+    table = lb.table(visits(), unit="patient", name="visits")
+    assert lb.suggest_max_rows(table, epsilon=5).max_rows == 3
+    assert lb.suggest_bounds(table, "cost", epsilon=5).bounds == (96, 192)
+
+
 def test_the_least_noise_holds_then_the_first(tmp_path: Path) -> None:
     table = lb.table(visits(), unit="patient", name="visits")
     place = tmp_path / "a.ledger"

@@ -43,6 +43,8 @@ from lastbit.tables import Cost, DataCard, Plan, admitted, asked_price, planned
 
 _PARTS = 20
 """The profile costs one part of this many of the price of the first question."""
+_MOST_PROFILES = 4
+"""How many recorded profiles are tried, the best first, to find what was asked before."""
 _NO_LEDGER = "No ledger was given, so the next question pays for the profile again; pass profile=."
 
 Place = str | os.PathLike[str] | Ledger | None
@@ -252,7 +254,8 @@ def plans_on_record(
     if not wanted:
         yield _by_profile(question, wanted, Profile(), price, within)
         return
-    for profile in recorded_profiles(wanted, question.card, books=books, data=data):
+    profiles = recorded_profiles(wanted, question.card, books=books, data=data)
+    for profile in profiles[:_MOST_PROFILES]:
         if not all(one.is_in(profile) for one in wanted):
             return
         yield _by_profile(question, wanted, profile, price, within)

@@ -291,7 +291,16 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
     """The bounds for which noise, off times their size, and what is clamped are least together."""
     edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
-    ends = {_within(edge) for edge in edges[there[0] : there[-1] + 2]} | {Fraction(0)}
+    first, last = there[0], there[-1] + 1
+    if not off:  # width costs nothing: a bin more on either side, where noise may hide values
+        first = first if edges[first] >= 0 else max(first - 1, 0)
+        last = last if edges[last] <= 0 else min(last + 1, len(edges) - 1)
+        low, high = _within(edges[first]), _within(edges[last])
+        low = Fraction(0) if 0 < low <= high / _NEAR else low
+        high = Fraction(0) if low / _NEAR <= high < 0 else high
+        if high - low > 2 * (step or 0):
+            return _Stretch(bounds=(low, high), size=0.0, clamped=0.0)
+    ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
     middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
     weights = [counts[i] / sum(counts) for i in there]
     typical = sum(w * abs(float(m)) for w, m in zip(weights, middles, strict=True)) or 1.0
