@@ -17,7 +17,7 @@ from lastbit.checker import problem_of
 from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused, WrongType
 from lastbit.ledger import Ledger
 from lastbit.release import choosing
-from lastbit.release.choosing import prepare_plan, share_out, split_price
+from lastbit.release.choosing import prepare_plan, split_price
 from lastbit.release.limits import open_columns, open_questions, with_limits
 from lastbit.release.profile import Profile, Values
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit
@@ -57,31 +57,22 @@ PRICES = st.one_of(
 
 @given(PRICES, st.integers(1, 5))
 def test_prices_on_the_grid_are_the_price(price: Fraction, number: int) -> None:
-    try:
-        each, rest = split_price(price, number)
-    except InvalidParameter:
-        # 1/97 has no part with a denominator up to 100
-        assert price.numerator < 20 * number and price.denominator * (number + 1) > 100
-        return
-    assert number * each + rest == price and each > 0 and rest > 0
-    assert admitted(each) and admitted(rest)
-
-
-@given(PRICES, st.integers(1, 12))
-def test_parts_on_the_grid_are_the_price(price: Fraction, number: int) -> None:
-    try:
-        parts = share_out(price, number)
-    except InvalidParameter:
-        return
-    assert sum(parts) == price and len(parts) == number and all(map(admitted, parts))
+    for least in (None, number + 1):  # a twentieth in all, and equal parts
+        try:
+            parts = split_price(price, number, least)
+        except InvalidParameter:
+            # 1/97 has no part with a denominator up to 100
+            assert price.numerator < 20 * number and price.denominator * (number + 1) > 100
+            continue
+        assert sum(parts) == price and len(parts) == number + 1
+        assert all(part > 0 and admitted(part) for part in parts)
 
 
 @pytest.mark.parametrize("price", [1, "0.1", "1/3", 0.1, "0.123456789012", "1/100", 3, "1e-6"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 7])
 def test_usual_prices_can_be_shared(price: Any, number: int) -> None:
-    each, rest = split_price(Fraction(price), number)
-    assert number * each + rest == Fraction(price) and rest > Fraction(price) / 2
-    assert sum(share_out(Fraction(price), number)) == Fraction(price)
+    parts = split_price(Fraction(price), number)
+    assert sum(parts) == Fraction(price) and parts[-1] > Fraction(price) / 2
 
 
 # ---------------------------------------------------------------- paying
@@ -198,7 +189,7 @@ def test_killed_between_the_charges_the_next_finds_the_profile(
         def stopped(*_: Any, **__: Any) -> Any:
             raise KeyboardInterrupt
 
-        patched.setattr(choosing, "with_limits", stopped)
+        patched.setattr(choosing, "_by_profile", stopped)
         question.release(epsilon=1, ledger=place)
     assert [one.epsilon for one in costs(place)] == [Fraction(1, 20)]
     question.release(epsilon=1, ledger=place)

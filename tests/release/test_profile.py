@@ -62,7 +62,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     inside = [edge for edge, count in zip(values.edges, values.likely, strict=False) if count]
     assert inside == [96, 128] and abs(sum(values.likely) - 2_000) <= 2
     text = str(profile)
-    assert "groups of one unit, by region" in text and "128 to 192" in text
+    assert "groups of one unit by region" in text and "128 to 192" in text
 
 
 def test_a_missing_key_is_a_group() -> None:

@@ -7,7 +7,7 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import Ledger, user_name
 from lastbit.release import Table
-from lastbit.serve.planning import card_at, payable_plan, plan_of, plans_of
+from lastbit.serve.planning import card_at, payable_plan, plan_of, plan_to_pay
 from lastbit.serve.questions import Question, Refusal
 from lastbit.tables import Cost, read_card, rows_of
 from tests.serve.desks import ANA, COUNT, running, written
@@ -37,7 +37,7 @@ def test_plans_by_profiles_on_record(tmp_path):
     plan = payable_plan(question, card, ledger, data)
     assert plan.cost.epsilon == 1 and not plan.card.max_rows_open
     assert plan.chosen and plan.before == Cost()
-    assert plans_of(question, card, ledger, data)[0].cost.epsilon == 1
+    assert plan_to_pay(question, card, ledger, data, ()).cost.epsilon == 1
 
 
 @pytest.mark.evidence

@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, TypeVar
 
 from lastbit.errors import QueryRefused
@@ -49,7 +49,7 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
 _SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
 _LARGEST = Fraction(2) ** 40
-_NEAR = 4
+_NEAR, _FAR = 4, 32
 _GUESS = 10
 
 
@@ -116,6 +116,8 @@ def with_limits(
 ) -> tuple[AnyQuestion, tuple[str, ...]]:
     """The question with all limits, those that were left out chosen by a profile; and its words."""
     columns, card = open_columns(question), question.card
+    if not open_questions(question):
+        return question, ()
     groups = _best_groups(question, profile, price)
     sizes = None if profile.rows is None else _Sizes(profile.rows)
     tried = [card.max_rows] if sizes is None or not card.max_rows_open else sizes.candidates
@@ -280,46 +282,40 @@ def _as_sum_or_count(part: Aggregate) -> Aggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretch:
+    """Bounds; their size, and how far values lie outside of them, relative to the mean value."""
+
     bounds: Bounds
     size: float
-    """The greatest value within, relative to the mean one."""
     clamped: float
-    """The mean distance of values from it, relative to the mean value."""
 
 
 def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
-    """The bounds for which noise, off times their size, and what is clamped are least together."""
+    """The bounds for which noise, off times their size, and what is clamped are least together.
+
+    Where width costs nothing, as of quantiles, they are as wide as values may be.
+    """
     edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
-    first, last = there[0], there[-1] + 1
-    if not off:  # width costs nothing: a bin more on either side, where noise may hide values
-        first = first if edges[first] >= 0 else max(first - 1, 0)
-        last = last if edges[last] <= 0 else min(last + 1, len(edges) - 1)
-        low, high = _within(edges[first]), _within(edges[last])
-        low = Fraction(0) if 0 < low <= high / _NEAR else low
-        high = Fraction(0) if low / _NEAR <= high < 0 else high
-        if high - low > 2 * (step or 0):
-            return _Stretch(bounds=(low, high), size=0.0, clamped=0.0)
-    ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
-    middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
+    middles = [float(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
     weights = [counts[i] / sum(counts) for i in there]
-    typical = sum(w * abs(float(m)) for w, m in zip(weights, middles, strict=True)) or 1.0
+    typical = math.fsum(w * abs(m) for w, m in zip(weights, middles, strict=True)) or 1.0
+    # a bin more on either side, where noise may hide values
+    ends = {_within(edge) for edge in edges[max(there[0] - 1, 0) : there[-1] + 3]} | {Fraction(0)}
+    widest, narrowest = max(ends), 2 * (step or Fraction(0))
+    ends |= {widest + 4 * narrowest}
     stretches = []
-    rising, wide = sorted(ends), 2 * (step or Fraction(0))
-    if rising[-1] - rising[0] <= wide:
-        rising.append(rising[-1] + 2 * wide)
-    for low in rising:
-        for high in rising:
-            # what lies between 0 and a near end is lost in noise, bin by bin
-            if high - low <= wide or not low < high or 0 < low <= high / _NEAR:
-                continue
-            if low / _NEAR <= high < 0:
-                continue
-            far = [float(max(low - m, m - high, Fraction(0))) for m in middles]
-            clamped = sum(w * d for w, d in zip(weights, far, strict=True)) / typical
-            size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
-            stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
-    return min(stretches, key=lambda one: (one.clamped + off * one.size, one.size, one.bounds))
+    for low, high in product(sorted(ends), repeat=2):
+        # what lies between 0 and a near end is lost in noise, bin by bin
+        near = 0 < low <= high / _NEAR or low / _NEAR <= high < 0
+        tiny = -high <= _FAR * low < 0 or 0 < _FAR * high <= -low
+        if high - low <= narrowest or near or tiny or (high > widest and narrowest < widest):
+            continue
+        far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
+        clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
+        size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
+        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
+    wide = 1.0 if off else -1.0
+    return min(stretches, key=lambda s: (s.clamped + off * s.size, wide * s.size, s.bounds))
 
 
 def _within(edge: Fraction) -> Fraction:
