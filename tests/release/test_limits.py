@@ -377,6 +377,23 @@ def test_bounds_where_width_costs_nothing_are_wider_than_what_is_seen() -> None:
     assert median == (0, 1_024) and mean in ((0, 512), (0, 256))
 
 
+def test_a_column_of_0_and_1_is_bounded_by_them() -> None:
+    rows = duckdb.sql("SELECT range AS who, range % 2 AS late FROM range(5_000)").to_arrow_table()
+    asked = lb.table(rows, unit="who", name="t")
+    question = asked.agg(s=lb.sum("late"), m=lb.mean("late"))
+    chosen, _ = with_limits(question, asked.profile(epsilon=5, columns=["late"]), PRICE)
+    assert {part.bounds for part in chosen.query.aggregates} == {(0, 1)}
+
+
+@pytest.mark.parametrize("step", [None, "0.25", 3, 1_000])
+def test_bounds_are_wider_than_a_declared_step(step: Any) -> None:
+    column = Column(name="cost", type="number", step=step)
+    question = table(columns={"cost": column}).agg(s=lb.sum("cost"), m=lb.median("cost"))
+    for ends in ((1, 1), (1, 4), (8, 64), (0, 1 << 15)):
+        chosen, _ = with_limits(question, exact_profile([1] * 50, {"cost": ends}), PRICE)
+        assert planned(chosen.query, chosen.card, epsilon=1).cost.epsilon == 1
+
+
 # ---------------------------------------------------------------- kinds of questions
 
 

@@ -40,7 +40,7 @@ from lastbit.release.profile import (
     standing_out,
     values_question,
 )
-from lastbit.release.question import STAND_IN, Question
+from lastbit.release.question import Question
 from lastbit.release.rows_per_unit import CANDIDATES, EDGES, RowsPerUnit
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
@@ -68,7 +68,7 @@ def open_columns(question: Question) -> tuple[str, ...]:
 
 
 def _is_needed(question: Question, column: str, without: Sequence[str]) -> bool:
-    others = {name: STAND_IN for name in without if name != column}
+    others = {name: (Fraction(0), Fraction(1)) for name in without if name != column}
     try:
         question.with_bounds(others).query  # noqa: B018
     except QueryRefused:
@@ -226,11 +226,12 @@ def _choice(
     error = 0.0
     for column in columns:
         users = [part for part in query.aggregates if _reads(part, column)]
-        off = sum(float(halves[part.name]) * each for part in users if part.function in _SUMMED)
+        _, one = draft.card.column(column).bounds or (0, 1)  # the stand-in
+        off = sum(float(halves[part.name] / one) for part in users if part.function in _SUMMED)
         centred = all(part.function != "sum" for part in users)
         step, values = question.card.column(column).step, profile.values[column.lower()]
-        stretch = _best_bounds(values, off, centred=centred, step=step)
-        bounds[column], ratios[column] = stretch.bounds, stretch.size
+        stretch = _best_bounds(values, off * each, centred=centred, step=step)
+        bounds[column], ratios[column] = stretch.bounds, stretch.size / float(one)
         error += stretch.clamped
     for part in query.aggregates:
         if part.function == "count_units":
@@ -296,26 +297,42 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
     """
     edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
-    middles = [float(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
+    grid, low_edges = step or Fraction(0), [_within(edges[i]) for i in there]
+    widths = [_within(edges[i + 1]) - _within(edges[i]) for i in there]
+    # the last value of a bin is a step before its end
+    middles = [
+        float(low + (width - grid if width >= grid else width) / 2)
+        for low, width in zip(low_edges, widths, strict=True)
+    ]
     weights = [counts[i] / sum(counts) for i in there]
     typical = math.fsum(w * abs(m) for w, m in zip(weights, middles, strict=True)) or 1.0
-    # a bin more on either side, where noise may hide values
-    ends = {_within(edge) for edge in edges[max(there[0] - 1, 0) : there[-1] + 3]} | {Fraction(0)}
-    widest, narrowest = max(ends), 2 * (step or Fraction(0))
-    ends |= {widest + 4 * narrowest}
+    # a bin more on the outer sides, where noise may hide values
+    first = max(there[0] - (edges[there[0]] < 0), 0)
+    last = there[-1] + 1 + (edges[there[-1] + 1] > 0)
+    ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
+    widest = max(ends)
+    ends |= {widest + 4 * grid}
     stretches = []
     for low, high in product(sorted(ends), repeat=2):
         # what lies between 0 and a near end is lost in noise, bin by bin
         near = 0 < low <= high / _NEAR or low / _NEAR <= high < 0
         tiny = -high <= _FAR * low < 0 or 0 < _FAR * high <= -low
-        if high - low <= narrowest or near or tiny or (high > widest and narrowest < widest):
+        on_grid = grid and low % grid == high % grid == 0
+        if high - low <= (0 if not grid else grid / 2 if on_grid else 2 * grid) or near or tiny:
+            continue
+        if high > widest and 2 * grid < widest:
             continue
         far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
         clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
         size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
         stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
     wide = 1.0 if off else -1.0
-    return min(stretches, key=lambda s: (s.clamped + off * s.size, wide * s.size, s.bounds))
+
+    def cost(one: _Stretch) -> tuple[float, float]:
+        low, high = one.bounds
+        return one.clamped + off * one.size, wide * float(high - low)
+
+    return min(stretches, key=cost)
 
 
 def _within(edge: Fraction) -> Fraction:
