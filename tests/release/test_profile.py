@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -21,10 +22,16 @@ from lastbit.release.rows_per_unit import Noise
 from lastbit.tables import ColumnName
 
 
-def visits(number: int = 6_000, rows: int = 3) -> object:
+def arrow(sql: str) -> Any:
+    relation = duckdb.sql(sql)
+    assert relation is not None
+    return relation.to_arrow_table()
+
+
+def visits(number: int = 6_000, rows: int = 3) -> Any:
     sql = f"""SELECT range // {rows} AS patient, ['a', 'b', 'c'][1 + range % 3] AS region,
               1990 + range % 7 AS year, 100.0 + range % 50 AS cost FROM range({number})"""
-    return duckdb.sql(sql).to_arrow_table()
+    return arrow(sql)
 
 
 def spent(place: Path) -> Fraction:
@@ -34,7 +41,11 @@ def spent(place: Path) -> Fraction:
 def test_a_profile_is_bought_once_for_these_data(tmp_path: Path) -> None:
     place = tmp_path / "a.ledger"
     table = lb.table(visits(), unit="patient", name="visits")
-    asked = {"columns": ["cost"], "keys": [["region"], ["region", "year"]], "ledger": place}
+    asked: dict[str, Any] = {
+        "columns": ["cost"],
+        "keys": [["region"], ["region", "year"]],
+        "ledger": place,
+    }
     first = table.profile(epsilon="0.4", **asked)
     assert spent(place) == Fraction(4, 10) and len(first.answers) == 4
     assert all(answer.charged for answer in first.answers)
@@ -66,9 +77,9 @@ def test_what_it_says(tmp_path: Path) -> None:
 
 
 def test_a_missing_key_is_a_group() -> None:
-    rows = duckdb.sql(
+    rows = arrow(
         "SELECT range // 2 AS who, CASE WHEN range % 2 = 0 THEN 'a' END AS k FROM range(2_000)"
-    ).to_arrow_table()
+    )
     profile = lb.table(rows, unit="who").profile(epsilon=300, keys=[["k"]])
     (groups,) = profile.groups.values()
     assert groups.counts[:3] == (0, 1_000, 0)
@@ -89,7 +100,7 @@ def test_tuned_answers_are_the_profile(tmp_path: Path) -> None:
 def test_an_open_table_can_be_tuned() -> None:
     table = lb.table(visits(), unit="patient", name="visits")
     assert lb.suggest_max_rows(table, epsilon=5).max_rows == 3
-    assert lb.suggest_bounds(table, "cost", epsilon=5).bounds == (96, 192)
+    assert lb.suggest_bounds(table, "cost", epsilon=5).bounds == (Fraction(96), Fraction(192))
 
 
 def test_the_least_noise_holds_then_the_first(tmp_path: Path) -> None:

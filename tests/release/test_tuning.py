@@ -17,7 +17,7 @@ import lastbit as lb
 from lastbit.checker import problem_of
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.ledger import Ledger
-from lastbit.release.kept import rows_query
+from lastbit.release.profile import rows_query
 from lastbit.release.rows_per_unit import (
     CANDIDATES,
     EDGES,
