@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -21,10 +22,16 @@ from lastbit.release.rows_per_unit import Noise
 from lastbit.tables import ColumnName
 
 
-def visits(number: int = 6_000, rows: int = 3) -> object:
+def arrow(sql: str) -> Any:
+    relation = duckdb.sql(sql)
+    assert relation is not None
+    return relation.to_arrow_table()
+
+
+def visits(number: int = 6_000, rows: int = 3) -> Any:
     sql = f"""SELECT range // {rows} AS patient, ['a', 'b', 'c'][1 + range % 3] AS region,
               1990 + range % 7 AS year, 100.0 + range % 50 AS cost FROM range({number})"""
-    return duckdb.sql(sql).to_arrow_table()
+    return arrow(sql)
 
 
 def spent(place: Path) -> Fraction:
@@ -34,7 +41,11 @@ def spent(place: Path) -> Fraction:
 def test_a_profile_is_bought_once_for_these_data(tmp_path: Path) -> None:
     place = tmp_path / "a.ledger"
     table = lb.table(visits(), unit="patient", name="visits")
-    asked = {"columns": ["cost"], "keys": [["region"], ["region", "year"]], "ledger": place}
+    asked: dict[str, Any] = {
+        "columns": ["cost"],
+        "keys": [["region"], ["region", "year"]],
+        "ledger": place,
+    }
     first = table.profile(epsilon="0.4", **asked)
     assert spent(place) == Fraction(4, 10) and len(first.answers) == 4
     assert all(answer.charged for answer in first.answers)
@@ -62,13 +73,13 @@ def test_what_it_says(tmp_path: Path) -> None:
     inside = [edge for edge, count in zip(values.edges, values.likely, strict=False) if count]
     assert inside == [96, 128] and abs(sum(values.likely) - 2_000) <= 2
     text = str(profile)
-    assert "groups of one unit, by region" in text and "128 to 192" in text
+    assert "groups of one unit by region" in text and "128 to 192" in text
 
 
 def test_a_missing_key_is_a_group() -> None:
-    rows = duckdb.sql(
+    rows = arrow(
         "SELECT range // 2 AS who, CASE WHEN range % 2 = 0 THEN 'a' END AS k FROM range(2_000)"
-    ).to_arrow_table()
+    )
     profile = lb.table(rows, unit="who").profile(epsilon=300, keys=[["k"]])
     (groups,) = profile.groups.values()
     assert groups.counts[:3] == (0, 1_000, 0)
@@ -84,6 +95,12 @@ def test_tuned_answers_are_the_profile(tmp_path: Path) -> None:
     assert spent(place) == Fraction(11, 10) and profile.rows is not None
     answer = open_table.agg(c=lb.mean("cost")).release(epsilon="0.5", ledger=place)
     assert spent(place) == Fraction(16, 10) and answer.cost.epsilon == Fraction(1, 2)
+
+
+def test_an_open_table_can_be_tuned() -> None:
+    table = lb.table(visits(), unit="patient", name="visits")
+    assert lb.suggest_max_rows(table, epsilon=5).max_rows == 3
+    assert lb.suggest_bounds(table, "cost", epsilon=5).bounds == (Fraction(96), Fraction(192))
 
 
 def test_the_least_noise_holds_then_the_first(tmp_path: Path) -> None:

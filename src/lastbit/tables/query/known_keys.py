@@ -241,11 +241,12 @@ def _span(name: ColumnName, key: Expression, card: DataCard, where: Tests) -> Sp
 
 
 def _bounded(name: ColumnName, card: DataCard) -> tuple[Column | None, tuple[int, int] | None]:
-    """The column, unless it is public or lists its keys; and its bounds, counted."""
+    """The column, unless it is public or lists its keys; and its declared bounds, counted."""
     column = protected_column(card, name)
     if column is None or column.keys is not None:
         return None, None
-    low, high = (_count(end, column.type) for end in column.bounds or (None, None))
+    declared = None if column.bounds_chosen else column.bounds
+    low, high = (_count(end, column.type) for end in declared or (None, None))
     return column, None if low is None or high is None else (ceil(low), floor(high))
 
 
