@@ -26,7 +26,6 @@ Checked  tests/release/test_profile.py
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -34,13 +33,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.kernel import question_of
 from lastbit.ledger import Entry, Ledger, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.believing import record_problem
-from lastbit.release.paying import opened_ledger
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, counts_of, noise_of
 from lastbit.tables import (
     Aggregate,
@@ -364,24 +362,3 @@ def _record_of(
     query, card = question.query, counted_card(question.query, question.card)
     same = record["question"] == question_of(record["asked"], card, data)
     return record if same and record["asked"]["query"] == query.to_json() else None
-
-
-def profile_beside(
-    answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
-) -> Profile | None:
-    """Rows per unit in the ledger of an answer, on its data: of its own rows, else of the table."""
-    entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
-    if entry is None or books is None or card.unit is None:
-        return None
-    every = rows_question(card)
-    try:
-        own = [rows_question(card, query)]
-    except QueryRefused:  # larger than questions may be, so on no record
-        own = []
-    others = [] if query.joins or (own and own[0].query == every.query) else [every]
-    with books.connection():
-        data = books.entry(entry["sequence"]).fingerprint
-        # what is first holds: `with_more` keeps what is there
-        if data is None:
-            return None
-        return recorded_profile([*own, *others], card, books=books, data=data)

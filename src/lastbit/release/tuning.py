@@ -33,7 +33,6 @@ from lastbit.exact import Number, exact_text, positive, probability, rational, w
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import errors_of
-from lastbit.release.kept import Kept, kept_of
 from lastbit.release.private_table import Table
 from lastbit.release.profile import each_unit_once, rows_query, value_edges
 from lastbit.release.release import released
@@ -87,9 +86,10 @@ class MaxRowsSuggestion:
         """The line for the card's [unit]."""
         return f"max_rows = {self.max_rows}"
 
-    def kept(self, max_rows: int) -> Kept:
+    def kept(self, max_rows: int) -> Share:
         """The share that any other max_rows would keep."""
-        return kept_of(self.answer, whole(max_rows, "max_rows", least=1), self.at_most)
+        rows = RowsPerUnit.of(self.answer.record, self.at_most)
+        return rows.share(whole(max_rows, "max_rows", least=1))
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""

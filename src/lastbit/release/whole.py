@@ -214,9 +214,11 @@ class _Whole:
             inner = (limit for one in self.names(name) for limit in self.limits[one])
             self.limits[name] = sorted(set(inner))
 
-    def names(self, formula: str) -> list[str]:
-        """The columns that a formula is made of."""
-        return list(dict.fromkeys(column.name for column in columns_in(self.formulas[formula])))
+    def names(self, name: str) -> list[str]:
+        """The columns that a formula is made of; of an aggregate itself."""
+        if name not in self.formulas:
+            return [name]
+        return list(dict.fromkeys(column.name for column in columns_in(self.formulas[name])))
 
     def loss(self, name: str) -> _Loss | None:
         """What is known of what a column lost; None: nothing, or it lost nothing."""
@@ -286,9 +288,7 @@ class _Whole:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
         for name in names:
-            limits, loss, parts = self.limits[name], self.loss(name), [name]
-            if name in self.formulas:
-                parts = self.names(name)
+            limits, loss, parts = self.limits[name], self.loss(name), self.names(name)
             about = self.about[name].union(*(self.about[one] for one in parts))
             losses = (self.loss(one) for one in parts)
             far = [one.beyond for one in losses if one is not None and one.beyond is not None]

@@ -313,7 +313,7 @@ def notes_of(answer: Record | Reading) -> list[str]:
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
     if plan.unit is not None:
-        share = [] if "kept" in record or query.per_unit is not None else [BIAS, TUNING]
+        share = [] if "whole" in record or query.per_unit is not None else [BIAS, TUNING]
         missing = f"Rows without a {unit_name(plan.unit)} are left out."
         for place, note in enumerate([*notes]):
             if note.endswith(_FOR_LESS):  # it is said of at most one
