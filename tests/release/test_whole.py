@@ -129,7 +129,7 @@ def test_shares_of_all_rows_hold_for_all_limits_at_once(scale: float, extent: Ex
             found = RowsPerUnit(noisy, Noise(scale=scale))
             shares = {m: found.share(m) for m in true}
             wrong = any(not shares[m].low <= true[m] <= shares[m].high for m in true)
-            missed += wrong and most < found.limit
+            missed += wrong and most <= found.farthest
             beyond += any(true[m] < shares[m].low for m in true)
         assert missed <= max(releases / 20, 1), name
         if name not in ("one robot", "zipf 1.5"):  # nothing but `at_most` can tell of a robot
@@ -141,11 +141,11 @@ def test_a_robot_is_in_the_words_and_in_at_most() -> None:
     sizes = [*([2] * 5_000), 30_000]
     noisy = tuple(count + laplace(source, 1.0) for count in binned(sizes))
     found = RowsPerUnit(noisy, Noise(scale=1.0))
-    assert found.assumed and found.limit <= 30_000 and found.share(2).low > 0.9
+    assert found.assumed and found.farthest < 30_000 and found.share(2).low > 0.9
     sure = found.capped(30_000)
-    assert not sure.assumed or sure.limit <= 30_000
+    assert not sure.assumed or sure.farthest < 30_000
     light = RowsPerUnit(tuple(binned([2] * 5_000)), Noise(scale=1.0)).capped(3)
-    assert not light.assumed and light.limit == 4 and light.beyond == 0
+    assert not light.assumed and light.farthest == 3 and light.beyond == 0
 
 
 def test_what_the_data_contradict_is_not_believed() -> None:
@@ -159,7 +159,7 @@ def test_far_noise_does_not_stretch_the_limit() -> None:
     exact = binned([3] * 4_000)
     for _ in range(300):
         noisy = tuple(count + laplace(source, 20.0) for count in exact)
-        far += RowsPerUnit(noisy, Noise(scale=20.0)).limit > 64
+        far += RowsPerUnit(noisy, Noise(scale=20.0)).farthest > 64
     assert far <= 12
 
 

@@ -130,7 +130,8 @@ class _Derivation:
         require(unknown == [histogram is None] * 2, "a share comes from nowhere, or is missing")
         if histogram is not None:
             share, low = _share_and_lost(said)
-            clear = [b for c, (_, b) in histogram.counted if histogram.is_clear(c)]
+            pairs = zip(histogram.counts, histogram.bins, strict=False)
+            clear = [end for count, (_, end) in pairs if histogram.is_clear(count)]
             reached = not assumed or far == histogram.at_most or far >= max(clear, default=1)
             require(reached, "a bin beyond the farthest unit stands out of the noise")
             far = far if assumed else histogram.at_most
@@ -256,11 +257,6 @@ class _Histogram:
         """All that are not open; up to what is publicly known."""
         most = _EDGES[-1] if self.at_most is None else self.at_most
         return [(a, min(b, most)) for a, b in _BINS if a <= most]
-
-    @property
-    def counted(self) -> list[tuple[int, tuple[int, int]]]:
-        """The bins with their counts."""
-        return list(zip(self.counts, self.bins, strict=False))
 
     def is_clear(self, count: int) -> bool:
         """Whether a count stands out of the noise."""

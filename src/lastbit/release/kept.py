@@ -43,13 +43,6 @@ def with_kept(
 
     `kept` is the price besides, in the currency of the answer; True is a twentieth of its price.
     One that is recorded already is in the answer, at no charge.
-
-    >>> import duckdb
-    >>> import lastbit as lb
-    >>> visits = duckdb.sql("SELECT range // 5 AS patient FROM range(50_000)")
-    >>> question = lb.table(visits, unit="patient", max_rows=2).agg(n=lb.count())
-    >>> question.release(epsilon=1, kept=True)[0].cell("n").whole_high > 50_000
-    True
     """
     check_kept(kept, plan.query, plan.card)
     seen = answer.record if answer.shown is None else answer.shown

@@ -178,14 +178,14 @@ def suggest_max_rows(
             lost=(total - rows.rows(most)) / among,
             error=each * most,
         )
-        for most in CANDIDATES
-        if most < rows.limit
+        # and the one that loses nothing below the limit
+        for most in sorted({*(most for most in CANDIDATES if most < rows.limit), rows.limit - 1})
     )
     best = min(options, key=lambda option: option.lost + option.error)
     return MaxRowsSuggestion(
         max_rows=best.max_rows,
         options=options,
-        limit=rows.limit,
+        limit=rows.farthest + 1,
         beyond=rows.beyond,
         price=later,
         groups=among,

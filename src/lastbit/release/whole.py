@@ -140,7 +140,7 @@ def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single:
     return _Loss(
         share=numbers.share(most),
         lost=numbers.most_lost(most),
-        beyond=numbers.limit - 1 if numbers.assumed else None,
+        beyond=numbers.farthest if numbers.assumed else None,
         like_table=not (own and single),
         quoted={
             "question": record["question"],
