@@ -58,8 +58,9 @@ def test_a_card_is_tuned_and_written() -> None:
     assert "max_rows = 11      # a guess" in text and "[columns.cost]    # in euros\nbounds" in text
     card = read_card(Path("visits.toml"))
     assert card.max_rows == 11 and list(card.column("cost").bounds or ()) == [0, 96]
-    answer = read("query", "visits.toml", COUNT, "--epsilon", "1")
-    assert answer["whole"]["columns"]["n"]["share"]["value"] == 1
+    succeeded("query", "visits.toml", COUNT, "--epsilon", "1", "--out", "answer.json")
+    whole = json.loads(Path("answer.json").read_text("utf-8"))["whole"]
+    assert whole["columns"]["n"]["share"]["value"] == 1
     again = succeeded(*TUNE, "--column", "cost")
     assert "no charge" in again and "--write puts them into visits.toml" in again
 

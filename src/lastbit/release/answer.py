@@ -78,13 +78,10 @@ def key_value(data: Any) -> Any:
 
 
 def _row(row: dict[str, Any], names: tuple[str, ...], record: dict[str, Any]) -> Row:
-    # without limits a number of the whole table is the number; old records say nothing of it
-    known = "whole" not in record and "unit" in record["plan"] and _is_unlimited(record["plan"])
-    cells = tuple(
-        Cell(**cell, **({"whole_low": cell["low"], "whole_high": cell["high"]} if known else {}))
-        for cell in row["cells"]
-    )
-    return Row(tuple(map(key_value, row["keys"])), cells, names)
+    cells = [Cell(**cell) for cell in row["cells"]]
+    if "whole" not in record and _is_unlimited(record["plan"]):  # the number is that of all rows
+        cells = [replace(cell, whole_low=cell.low, whole_high=cell.high) for cell in cells]
+    return Row(tuple(map(key_value, row["keys"])), tuple(cells), names)
 
 
 def _is_unlimited(plan: dict[str, Any]) -> bool:

@@ -108,13 +108,9 @@ def option_row(option: Option) -> tuple[str, str, str, str]:
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    unless = (
-        f", unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
-    )
-    sure = found.at_most is not None and found.at_most < found.limit
-    return [
-        f'Shares are of all rows. "At least" holds in 97.5 % of releases{"" if sure else unless}.'
-    ]
+    most, sure = found.limit - 1, found.at_most is not None and found.at_most < found.limit
+    unless = f", unless somebody has more than {most:,} rows (at most {found.beyond:,} have)"
+    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases{unless * (not sure)}.']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
