@@ -16,10 +16,12 @@ import duckdb
 import pytest
 
 import lastbit as lb
-from lastbit.checker import problem_of
+from lastbit.checker import Rejected, problem_of
+from lastbit.checker.whole import _check_proved, _histogram
 from lastbit.release.profile import Profile, ProfileQuestion, groups_question, rows_question
 from lastbit.release.release import released
-from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit
+from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, noise_of
+from lastbit.release.whole import EDGES_NAME
 from lastbit.tables import ColumnName, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
@@ -506,3 +508,39 @@ def test_an_answer_without_rows_is_accepted(visits) -> None:
     answer = asked.release(epsilon=1, ledger=BOOKS)
     assert len(answer) == 0 and problem_of(answer.record) is None
     assert "within_bounds" in answer.record["whole"]["columns"]["m"]["about"]
+
+
+def test_what_is_derived_is_accepted(extent: Extent) -> None:
+    """Random histograms of all sizes, prices and caps: the checker derives no less than we claim."""
+    source = random.Random(11)
+    for _ in range(extent.generated(12, 1500)):
+        size, one = 10 ** source.randint(0, 9), 1 << 20
+        scale = Fraction(source.choice([1, 3, 20, 100]), source.choice([1, 2, 5, 1000, 10**6]))
+        counts = [
+            int(size * source.random() ** 3 * 0.6**i) + laplace(source, float(scale))
+            for i in range(len(EDGES) - 1)
+        ]
+        noise = source.choice(
+            [
+                {"mechanism": "laplace", "scale": str(scale * one)},
+                {"mechanism": "gaussian", "variance": str((scale * one) ** 2)},
+            ]
+        )
+        plan = {"parts": [{"part": "noise", **noise}], "weight_one": one}
+        cap = source.choice([None, None, 1, 3, 50, 1000, 10**5])
+        found = RowsPerUnit(tuple(counts), noise_of(plan)).capped(cap)
+        most = source.choice([1, 2, 3, 7, 24, 1000, 10**6])
+        quoted = {
+            "question": "q",
+            "entry": None,
+            "of": "table",
+            "edges": EDGES_NAME,
+            "counts": counts,
+            "noise": {**noise, "one": one},
+            "at_most": found.at_most,
+        }
+        histogram = _histogram(quoted)
+        lost, low = Fraction(found.most_lost(most)), Fraction(found.share(most).low)
+        _check_proved(histogram, most, found.farthest, lost, low)
+        with pytest.raises(Rejected):
+            _check_proved(histogram, most, found.farthest, lost * Fraction(999, 1000), low)
