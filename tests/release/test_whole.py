@@ -511,7 +511,7 @@ def test_an_answer_without_rows_is_accepted(visits) -> None:
 
 
 def test_what_is_derived_is_accepted(extent: Extent) -> None:
-    """Random histograms of all sizes, prices and caps: the checker derives no less than we claim."""
+    """Random histograms of all sizes, prices and caps: no claim is above what is derived."""
     source = random.Random(11)
     for _ in range(extent.generated(12, 1500)):
         size, one = 10 ** source.randint(0, 9), 1 << 20

@@ -111,8 +111,8 @@ class Table(Question):
         >>> import duckdb
         >>> import lastbit as lb
         >>> rows = duckdb.sql("SELECT range // 5 AS patient FROM range(50_000)")
-        >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.limit
-        6
+        >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.share(5).low > 0.9
+        True
         """
         return buy_profile(
             self.profile_questions(columns, keys),
