@@ -17,7 +17,7 @@ from lastbit.checker import problem_of
 from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused, WrongType
 from lastbit.ledger import Ledger
 from lastbit.release import choosing
-from lastbit.release.choosing import prepare_plan, share_out, split_price
+from lastbit.release.choosing import prepare_plan, split_price
 from lastbit.release.limits import open_columns, open_questions, with_limits
 from lastbit.release.profile import Profile, Values
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit
@@ -57,31 +57,22 @@ PRICES = st.one_of(
 
 @given(PRICES, st.integers(1, 5))
 def test_prices_on_the_grid_are_the_price(price: Fraction, number: int) -> None:
-    try:
-        each, rest = split_price(price, number)
-    except InvalidParameter:
-        # 1/97 has no part with a denominator up to 100
-        assert price.numerator < 20 * number and price.denominator * (number + 1) > 100
-        return
-    assert number * each + rest == price and each > 0 and rest > 0
-    assert admitted(each) and admitted(rest)
-
-
-@given(PRICES, st.integers(1, 12))
-def test_parts_on_the_grid_are_the_price(price: Fraction, number: int) -> None:
-    try:
-        parts = share_out(price, number)
-    except InvalidParameter:
-        return
-    assert sum(parts) == price and len(parts) == number and all(map(admitted, parts))
+    for least in (None, number + 1):  # a twentieth in all, and equal parts
+        try:
+            parts = split_price(price, number, least)
+        except InvalidParameter:
+            # 1/97 has no part with a denominator up to 100
+            assert price.numerator < 20 * number and price.denominator * (number + 1) > 100
+            continue
+        assert sum(parts) == price and len(parts) == number + 1
+        assert all(part > 0 and admitted(part) for part in parts)
 
 
 @pytest.mark.parametrize("price", [1, "0.1", "1/3", 0.1, "0.123456789012", "1/100", 3, "1e-6"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 7])
 def test_usual_prices_can_be_shared(price: Any, number: int) -> None:
-    each, rest = split_price(Fraction(price), number)
-    assert number * each + rest == Fraction(price) and rest > Fraction(price) / 2
-    assert sum(share_out(Fraction(price), number)) == Fraction(price)
+    parts = split_price(Fraction(price), number)
+    assert sum(parts) == Fraction(price) and parts[-1] > Fraction(price) / 2
 
 
 # ---------------------------------------------------------------- paying
@@ -198,7 +189,7 @@ def test_killed_between_the_charges_the_next_finds_the_profile(
         def stopped(*_: Any, **__: Any) -> Any:
             raise KeyboardInterrupt
 
-        patched.setattr(choosing, "with_limits", stopped)
+        patched.setattr(choosing, "_by_profile", stopped)
         question.release(epsilon=1, ledger=place)
     assert [one.epsilon for one in costs(place)] == [Fraction(1, 20)]
     question.release(epsilon=1, ledger=place)
@@ -375,6 +366,32 @@ def test_tables_at_the_edge_are_answered(sql: str) -> None:
     asked = lb.table(rows, unit="patient", name="t")
     answer = asked.agg(n=lb.count(), s=lb.sum("cost"), m=lb.median("cost")).release(epsilon=2)
     assert answer.record["rows"] and problem_of(answer.record) is None
+
+
+def test_bounds_where_width_costs_nothing_are_wider_than_what_is_seen() -> None:
+    profile = exact_profile([1] * 1_000, {"cost": (32, 512)})
+    median, mean = (
+        with_limits(table().agg(x=asked), profile, PRICE)[0].query.aggregates[0].bounds
+        for asked in (lb.median("cost"), lb.mean("cost"))
+    )
+    assert median == (0, 1_024) and mean in ((0, 512), (0, 256))
+
+
+def test_a_column_of_0_and_1_is_bounded_by_them() -> None:
+    rows = duckdb.sql("SELECT range AS who, range % 2 AS late FROM range(5_000)").to_arrow_table()
+    asked = lb.table(rows, unit="who", name="t")
+    question = asked.agg(s=lb.sum("late"), m=lb.mean("late"))
+    chosen, _ = with_limits(question, asked.profile(epsilon=5, columns=["late"]), PRICE)
+    assert {part.bounds for part in chosen.query.aggregates} == {(0, 1)}
+
+
+@pytest.mark.parametrize("step", [None, "0.25", 3, 1_000])
+def test_bounds_are_wider_than_a_declared_step(step: Any) -> None:
+    column = Column(name="cost", type="number", step=step)
+    question = table(columns={"cost": column}).agg(s=lb.sum("cost"), m=lb.median("cost"))
+    for ends in ((1, 1), (1, 4), (8, 64), (0, 1 << 15)):
+        chosen, _ = with_limits(question, exact_profile([1] * 50, {"cost": ends}), PRICE)
+        assert planned(chosen.query, chosen.card, epsilon=1).cost.epsilon == 1
 
 
 # ---------------------------------------------------------------- kinds of questions

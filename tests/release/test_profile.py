@@ -62,7 +62,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     inside = [edge for edge, count in zip(values.edges, values.likely, strict=False) if count]
     assert inside == [96, 128] and abs(sum(values.likely) - 2_000) <= 2
     text = str(profile)
-    assert "groups of one unit, by region" in text and "128 to 192" in text
+    assert "groups of one unit by region" in text and "128 to 192" in text
 
 
 def test_a_missing_key_is_a_group() -> None:
@@ -84,6 +84,12 @@ def test_tuned_answers_are_the_profile(tmp_path: Path) -> None:
     assert spent(place) == Fraction(11, 10) and profile.rows is not None
     answer = open_table.agg(c=lb.mean("cost")).release(epsilon="0.5", ledger=place)
     assert spent(place) == Fraction(16, 10) and answer.cost.epsilon == Fraction(1, 2)
+
+
+def test_an_open_table_can_be_tuned() -> None:
+    table = lb.table(visits(), unit="patient", name="visits")
+    assert lb.suggest_max_rows(table, epsilon=5).max_rows == 3
+    assert lb.suggest_bounds(table, "cost", epsilon=5).bounds == (96, 192)
 
 
 def test_the_least_noise_holds_then_the_first(tmp_path: Path) -> None:

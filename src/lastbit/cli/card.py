@@ -16,8 +16,7 @@ from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
-from lastbit.cli.profile import profile
-from lastbit.cli.tune import tune
+from lastbit.cli.tune import profile, tune
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.place_names import is_address

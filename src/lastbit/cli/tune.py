@@ -1,4 +1,4 @@
-"""`lastbit card tune`: max_rows and bounds for a card, chosen privately at a stated price."""
+"""`lastbit card tune` and `profile`: limits for a card, or for each question, found privately."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lastbit.cli.output import Columns, Facts, Heading, Part, printable, show, s
 from lastbit.errors import LastbitError
 from lastbit.files import written_over
 from lastbit.release import (
+    LINES,
     BoundsSuggestion,
     MaxRowsSuggestion,
     Table,
@@ -26,7 +27,7 @@ from lastbit.release import (
     suggest_max_rows,
 )
 from lastbit.report import price as price_words
-from lastbit.tables import DataCard, read_card, rows_of
+from lastbit.tables import Cost, DataCard, read_card, rows_of
 
 _SECTION = re.compile(r"^\s*\[(?P<name>[^\[\]]+)\]\s*(#.*)?$")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -188,6 +189,61 @@ def _json(
         for one in bounds
     ]
     return found
+
+
+@command("card profile visits.toml --epsilon 0.05 --column cost")
+@click.argument("file", type=PATH, metavar="CARD")
+@option("--epsilon", "What is paid for it, in all.")
+@option("--rho", "The same, where the table is paid in concentrated privacy.")
+@option(
+    "--column", "How large the values of this column are; may be repeated.", "NAME", multiple=True
+)
+@option(
+    "--keys",
+    "In how many groups of these keys units are; may be repeated.",
+    "NAME,...",
+    multiple=True,
+)
+@flag("--fresh", "Pay for new noise though a profile is recorded.")
+@json_option
+def profile(
+    file: Path,
+    epsilon: Fraction | None,
+    rho: Fraction | None,
+    column: Sequence[str],
+    keys: Sequence[str],
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Buy the profile of a table, by which limits that are left out are chosen.
+
+    How many rows units have; with --column how large values are, with --keys in how many groups
+    units are. Each is a histogram in which a unit counts once, released with noise as any answer:
+    charged to the ledger, recorded, certified. The price is shared out equally among them.
+
+    For these data it is bought once: max_rows, max_groups and bounds that a card or a question
+    leaves out are chosen by it, for everybody and at no charge. What is recorded is shown again.
+    """
+    card = read_card(file)
+    table = Table(rows=rows_of(card))
+    if (epsilon is None) == (rho is None):
+        raise refusal("--epsilon", "or --rho, exactly one, is needed", "write, say, --epsilon 0.05")
+    listed = [[name.strip() for name in names.split(",")] for names in keys]
+    with waiting("profiling"):
+        found = table.profile(epsilon=epsilon, rho=rho, columns=column, keys=listed, fresh=fresh)
+    answers = found.answers
+    if as_json:
+        show_json({"lines": found.lines(), "answers": [answer.record for answer in answers]})
+        return
+    charged = sum((answer.cost for answer in answers if answer.charged), start=Cost())
+    verdict = "recorded, no charge" if charged == Cost() else price_words(charged.to_json())
+    rows = [tuple(printable(cell, 40) for cell in line) for line in found.lines()]
+    show(
+        Heading(f"Profile of {printable(card.name, 40)}", verdict),
+        Columns(LINES, rows, numbers=(2,)),
+        Facts(budget_rows(account_of(card)[1], answers[0].cost)),
+        "Limits that are left out are chosen by it, at no further charge.",
+    )
 
 
 # ---------------------------------------------------------------- the card

@@ -1,7 +1,7 @@
 from lastbit.release.answer import Answer as Answer, Row as Row
 from lastbit.release.believing import record_problem as record_problem
 from lastbit.release.choosing import (
-    plans_on_record as plans_on_record,
+    plan_on_record as plan_on_record,
     prepare_plan as prepare_plan,
 )
 from lastbit.release.kept import check_kept as check_kept, with_kept as with_kept
@@ -28,7 +28,7 @@ from lastbit.release.paying import (
     reserved as reserved,
 )
 from lastbit.release.private_table import Table as Table
-from lastbit.release.profile import Profile as Profile
+from lastbit.release.profile import LINES as LINES, Profile as Profile
 from lastbit.release.recorded import question_of_plan as question_of_plan
 from lastbit.release.release import released as released
 from lastbit.release.remote import RemoteTable as RemoteTable, remote_table as remote_table

@@ -1,32 +1,29 @@
 """Questions whose limits are left out, from the price to the plan; the profile is bought once.
 
-Law      let a question be asked at a price p, and let limits of it be left out.
-         - If the ledger has the histograms that it needs, of these data, limits are chosen by them
-           (`limits.py`) and all of p buys the answer: one charge.
-         - Else about p/20 buys the histograms and the rest of p the answer, limits being chosen in
-           between: two or more charges, whose prices add up to p exactly. Delta is the answer's
-         - If an answer that was bought in this way before is on record, it is given at no charge
-Theorem  the charges of one call cost at most p together; of the profile nothing is paid twice
-Proof    the parts of the price are computed exactly, and are on the grid of prices. Each is charged
-         as any answer is (`paying.py`). A histogram on record is not bought again; two who buy the
+Law      let a question be asked at a price p, and let limits of it be left out. If the ledger has
+         the histograms that it needs, of these data, limits are chosen by them (`limits.py`), and
+         all of p buys the answer. Else about p/20 buys the histograms, one charge each, and the
+         rest of p the answer; delta is the answer's. What was bought so before is given again
+Theorem  the charges of one call add up to p at most, exactly; of a profile nothing is paid twice
+Proof    the parts of the price are computed exactly, on the grid of prices, and each is charged as
+         any answer is (`paying.py`). A histogram on record is not bought again; two who buy the
          same one at the same price at once ask one question, and the ledger charges one  []
 Theorem  what is refused is refused before the first charge, as far as it can be known: the question
-         with guessed limits is planned, checked without a row and its price held against the budget
-         and the allowance together with that of the profile. A process that is killed between the
+         with guessed limits is planned, checked without a row, and its price held against budget
+         and allowance together with that of the profile. A process that is killed between the
          charges has paid for the profile, which the next question finds
-Differs  without a ledger nothing is remembered: each release pays for the profile, unless it is
-         handed one that was bought before
+Differs  without a ledger nothing is remembered: each release pays, unless it is handed a profile
 Checked  tests/release/test_limits.py
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number
@@ -41,57 +38,42 @@ from lastbit.release.within import Within, planned_within
 from lastbit.report import price as price_words
 from lastbit.tables import Cost, DataCard, Plan, admitted, asked_price, planned
 
+Place: TypeAlias = str | os.PathLike[str] | Ledger | None
+Buys: TypeAlias = Sequence[tuple[ProfileQuestion, Plan]]
 _PARTS = 20
 """The profile costs one part of this many of the price of the first question."""
-_NO_LEDGER = "No ledger was given, so the next question pays for the profile again; pass profile=."
+_MOST_PROFILES = 4
+"""How many recorded profiles are tried, the best first, to find what was asked before."""
 
-Place = str | os.PathLike[str] | Ledger | None
 
+def split_price(price: Fraction, number: int = 1, least: int | None = None) -> list[Fraction]:
+    """So many equal prices, each about 1/least of a price, and the rest of it: all on the grid.
 
-def split_price(price: Fraction, number: int = 1) -> tuple[Fraction, Fraction]:
-    """What each of so many histograms costs, about a twentieth in all, and the rest of the price.
+    `least` is 20 for each of them, so that they come to a twentieth.
 
-    All of them are on the grid of prices, and add up to the price exactly.
-
-    >>> [str(part) for part in split_price(Fraction(1))]
-    ['1/20', '19/20']
     >>> [str(part) for part in split_price(Fraction(1, 3), 2)]
-    ['1/99', '31/99']
+    ['1/99', '1/99', '31/99']
     """
-    least = _PARTS * number
+    least = _PARTS * number if least is None else least
     parts = [price / least, Fraction(price.numerator // least, price.denominator)]
     for each in (*parts, *(price / part for part in range(least - 1, number, -1))):
         if each > 0 and admitted(each) and admitted(price - number * each):
-            return each, price - number * each
-    problem = "cannot be shared exactly between a profile and the answer"
+            return [*[each] * number, price - number * each]
+    problem = "cannot be shared exactly with the histograms of a profile"
     remedy = "pass fewer digits, or buy the profile first: table.profile(epsilon=...)"
     raise InvalidParameter("price", problem=problem, remedy=remedy)
 
 
-def share_out(price: Fraction, number: int) -> list[Fraction]:
-    """A price in so many parts, about equal, that add up to it and are on the grid.
-
-    >>> [str(part) for part in share_out(Fraction(1, 20), 3)]
-    ['1/60', '1/60', '1/60']
-    """
-    if not number:
-        return []
-    if admitted(price / number):
-        return [price / number] * number
-    on_its_own_grid = Fraction(price.numerator // number, price.denominator)
-    each = on_its_own_grid or split_price(price, number - 1)[0]
-    return [*[each] * (number - 1), price - (number - 1) * each]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A question with all its limits, its plan, and what to say of both."""
+    """A question with all its limits, its plan, what to say of both; and what is bought before."""
 
     question: Question
     plan: Plan
     notes: tuple[str, ...] = ()
-    profile: Profile | None = None
-    """By which the limits were chosen, and what they leave out is judged."""
+    buys: Buys = ()
+    profile: Profile = Profile()  # noqa: RUF009  a frozen value
+    """By which limits are chosen and judged; what is known already, where more is to be bought."""
 
 
 def prepare_plan(
@@ -101,25 +83,42 @@ def prepare_plan(
     *,
     ledger: Place = None,
     profile: Profile | None = None,
+    fresh: bool = False,
 ) -> Prepared:
-    """The plan that a release would have now; by guessed limits where a profile is to be bought.
-
-    Nothing is bought.
-    """
-    known = _Known.of(question, ledger=ledger, profile=profile)
-    ready = known.plan(price, within)
-    if ready is not None:
-        return ready
-    buys, rest = known.purchase(price, within)
+    """The plan of a release, with limits by guess where a profile is to be bought; none is yet."""
+    if profile is not None and not isinstance(profile, Profile):
+        remedy = "pass what table.profile(...) gave"
+        raise WrongType("profile", problem="is not a Profile", remedy=remedy)
+    card, wanted = question.card, open_questions(question)
+    known = Profile() if profile is None else profile
+    if not _has_all(known, wanted) and not is_missing(ledger, card):
+        books = opened_ledger(ledger, card)
+        data = None if books is None else current_data(card, books)
+        if books is not None and data is not None:
+            recorded = recorded_profiles(wanted, card, books=books, data=data)
+            known = known.with_more(recorded[0]) if recorded else known
+            if profile is None and not fresh:
+                asked = {entry.question for entry in books.entries(card.account_name)}
+                ready = plan_on_record(question, price, within, books, data, paid=asked)
+                if ready is not None:
+                    return ready
+    if _has_all(known, wanted):
+        return _by_profile(question, known, price, within)
+    if within is not None:
+        problem = "finds a price, and limits that are left out are chosen for one"
+        remedy = "buy the profile first: lastbit card profile, or table.profile(epsilon=...)"
+        raise InvalidParameter("within", problem=problem, remedy=remedy)
+    missing = [one for one in wanted if not one.is_in(known)]
+    currency, parts = _parts_of(price, card, len(missing))
+    buys = _plans(missing, currency, parts[:-1])
     guess, words = with_guess(question)
-    plan = planned(guess.query, guess.card, **rest)
-    before = _cost(buys)
+    plan = planned(guess.query, guess.card, **{**price, currency: parts[-1]})
+    before = sum((one.cost for _, one in buys), start=Cost())
     charges = "" if len(buys) == 1 else f" in {len(buys)} charges"
-    first = (
-        f"A profile of the table is bought first, for {price_words(before.to_json())}{charges}; "
-        "limits are chosen by it. Until then:"
-    )
-    return Prepared(question=guess, plan=replace(plan, chosen=(first, *words), before=before))
+    first = f"A profile of the table is bought first, for {price_words(before.to_json())}{charges};"
+    chosen = (f"{first} limits are chosen by it. Until then:", *words)
+    plan = replace(plan, chosen=chosen, before=before)
+    return Prepared(question=guess, plan=plan, buys=buys, profile=known)
 
 
 def prepare_release(
@@ -133,30 +132,93 @@ def prepare_release(
     profile: Profile | None = None,
 ) -> Prepared:
     """The plan to release by; where a profile is needed and on no record, it is bought."""
-    known = _Known.of(question, ledger=ledger, profile=profile)
-    ready = known.plan(price, within, fresh=fresh)
-    if ready is not None:
-        return replace(ready, profile=known.profile)
-    buys, rest = known.purchase(price, within)
-    guess, _ = with_guess(question)
-    guessed = planned(guess.query, guess.card, **rest)
-    bought = known.profile.with_more(_buy(buys, question.card, guessed, ledger=ledger, who=who))
-    chosen, words = with_limits(question, bought, rest)
-    plan = planned(chosen.query, chosen.card, **rest)
-    paid = price_words(_cost(buys).to_json())
-    first = f"The profile of the table was bought first, inside the price: {paid}."
-    unkept = [_NO_LEDGER] if question.card.ledger is None and ledger is None else []
-    notes = (*words, first, *unkept)
-    plan = replace(plan, chosen=words)
-    return Prepared(question=chosen, plan=plan, notes=notes, profile=bought)
+    ready = prepare_plan(question, price, within, ledger=ledger, profile=profile, fresh=fresh)
+    if not ready.buys:
+        return ready
+    bought = _buy(ready.buys, question.card, ready.plan, ledger=ledger, who=who)
+    asked = ready.plan.asked
+    rest = {**price, "epsilon": asked.epsilon, "rho": asked.rho}
+    chosen = _by_profile(question, ready.profile.with_more(bought), rest, None)
+    paid = price_words(ready.plan.before.to_json())
+    notes = (*chosen.notes, f"The profile of the table was bought first, inside the price: {paid}.")
+    if question.card.ledger is None and ledger is None:
+        notes += ("Without a ledger the next question pays for a profile again; pass profile=.",)
+    return replace(chosen, notes=notes)
 
 
-def _cost(buys: Sequence[tuple[ProfileQuestion, Plan]]) -> Cost:
-    return sum((plan.cost for _, plan in buys), start=Cost())
+def plan_on_record(
+    question: Question,
+    price: Mapping[str, Any],
+    within: Within | None,
+    books: Ledger,
+    data: str,
+    *,
+    paid: Collection[str | None],
+) -> Prepared | None:
+    """The plan by recorded profiles: one that is paid for already, or else the first.
+
+    The price is the whole one, or what a profile that was bought inside it has left. None where the
+    ledger lacks a histogram of these data that the question needs.
+    """
+    card, wanted, first = question.card, open_questions(question), None
+    profiles = recorded_profiles(wanted, card, books=books, data=data) if wanted else [Profile()]
+    prices = [price]
+    for number in range(1, len(wanted) + 1 if within is None else 0):
+        with suppress(InvalidParameter):  # a price that could not have been shared
+            currency, parts = _parts_of(price, card, number)
+            prices += [rest] if (rest := {**price, currency: parts[-1]}) not in prices else []
+    for profile in profiles[:_MOST_PROFILES]:
+        for one in prices if _has_all(profile, wanted) else ():
+            ready = _by_profile(question, profile, one, within)
+            if question_of_plan(ready.plan, data) in paid:
+                return ready
+            first = ready if first is None else first
+    return first
+
+
+def buy_profile(
+    questions: Sequence[ProfileQuestion],
+    card: DataCard,
+    price: Mapping[str, Number | None],
+    *,
+    ledger: Place = None,
+    who: str | None = None,
+    fresh: bool = False,
+) -> Profile:
+    """A profile of these histograms: those on record as they are, the others at this price."""
+    currency, (whole,) = _parts_of({**price, "delta": None, "weights": None}, card, 0)
+    known = Profile()
+    books = None if fresh or is_missing(ledger, card) else opened_ledger(ledger, card)
+    if books is not None:
+        data = current_data(card, books)
+        known = next(iter(recorded_profiles(questions, card, books=books, data=data)), known)
+    missing = [one for one in questions if not one.is_in(known)]
+    number = len(missing)
+    parts = split_price(whole, number - 1, number) if number > 1 else [whole] * number
+    buys = _plans(missing, currency, parts)
+    return known.with_more(_buy(buys, card, ledger=ledger, who=who, fresh=fresh))
+
+
+def _has_all(profile: Profile, wanted: Sequence[ProfileQuestion]) -> bool:
+    return all(one.is_in(profile) for one in wanted)
+
+
+def _parts_of(price: Mapping[str, Any], card: DataCard, number: int) -> tuple[str, list[Fraction]]:
+    """The currency of a price; what of it each of so many histograms costs, and the answer."""
+    request = asked_price(card, **price)
+    currency = "rho" if request.epsilon is None else "epsilon"
+    whole = getattr(request, currency)
+    return currency, split_price(whole, number) if number else [whole]
+
+
+def _plans(questions: Sequence[ProfileQuestion], currency: str, parts: Sequence[Fraction]) -> Buys:
+    prices: list[dict[str, Any]] = [{currency: part} for part in parts]
+    pairs = zip(questions, prices, strict=True)
+    return [(one, planned(one.query, one.card, **paid)) for one, paid in pairs]
 
 
 def _buy(
-    buys: Sequence[tuple[ProfileQuestion, Plan]],
+    buys: Buys,
     card: DataCard,
     *others: Plan,
     ledger: Place,
@@ -174,106 +236,10 @@ def _buy(
     return bought
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What is known of the limits that a question leaves out."""
-
-    question: Question
-    wanted: tuple[ProfileQuestion, ...]
-    profile: Profile
-    """What was handed over, and the best that the ledger has besides."""
-    handed: Profile | None
-    books: Ledger | None
-    data: str | None
-
-    @classmethod
-    def of(cls, question: Question, *, ledger: Place, profile: Profile | None) -> _Known:
-        if profile is not None and not isinstance(profile, Profile):
-            remedy = "pass what table.profile(...) gave"
-            raise WrongType("profile", problem="is not a Profile", remedy=remedy)
-        card, wanted = question.card, open_questions(question)
-        there, books, data = Profile() if profile is None else profile, None, None
-        if not all(one.is_in(there) for one in wanted) and not is_missing(ledger, card):
-            books = opened_ledger(ledger, card)
-        if books is not None:
-            data = current_data(card, books)
-            recorded = recorded_profiles(wanted, card, books=books, data=data)
-            there = there.with_more(recorded[0]) if recorded else there
-        return cls(
-            question=question,
-            wanted=wanted,
-            profile=there,
-            handed=profile,
-            books=books,
-            data=data,
-        )
-
-    def plan(
-        self, price: Mapping[str, Any], within: Within | None, *, fresh: bool = False
-    ) -> Prepared | None:
-        """The plan, where nothing is to be bought: the one that was asked before, if one was."""
-        if not all(one.is_in(self.profile) for one in self.wanted):
-            return None
-        first = _by_profile(self.question, self.wanted, self.profile, price, within)
-        if fresh or self.books is None or self.data is None:
-            return first
-        asked = {entry.question for entry in self.books.entries(self.question.card.account_name)}
-        if self.handed is not None or question_of_plan(first.plan, self.data) in asked:
-            return first
-        others = plans_on_record(self.question, price, within, books=self.books, data=self.data)
-        for plan in others:
-            if question_of_plan(plan.plan, self.data) in asked:
-                return plan
-        return first
-
-    def purchase(
-        self, price: Mapping[str, Any], within: Within | None
-    ) -> tuple[list[tuple[ProfileQuestion, Plan]], dict[str, Any]]:
-        """The histograms to buy with their plans, and the price that is left for the answer."""
-        if within is not None:
-            problem = "finds a price, and limits that are left out are chosen for one"
-            remedy = "buy the profile first: lastbit card profile, or table.profile(epsilon=...)"
-            raise InvalidParameter("within", problem=problem, remedy=remedy)
-        missing = [one for one in self.wanted if not one.is_in(self.profile)]
-        currency, each, rest = _parts_of(price, self.question.card, len(missing))
-        return profile_plans(missing, currency, [each] * len(missing)), rest
-
-
-def plans_on_record(
-    question: Question,
-    price: Mapping[str, Any],
-    within: Within | None,
-    *,
-    books: Ledger,
-    data: str,
-) -> Iterator[Prepared]:
-    """The plans that recorded profiles give, at the whole price and at what a profile left of it.
-
-    None where the ledger lacks a histogram of these data that the question needs.
-    """
-    wanted = open_questions(question)
-    if not wanted:
-        yield _by_profile(question, wanted, Profile(), price, within)
-        return
-    for profile in recorded_profiles(wanted, question.card, books=books, data=data):
-        if not all(one.is_in(profile) for one in wanted):
-            return
-        yield _by_profile(question, wanted, profile, price, within)
-        for rest in [] if within is not None else _rests(price, question.card, len(wanted)):
-            yield _by_profile(question, wanted, profile, rest, None)
-
-
 def _by_profile(
-    question: Question,
-    wanted: Sequence[ProfileQuestion],
-    profile: Profile,
-    price: Mapping[str, Any],
-    within: Within | None,
+    question: Question, profile: Profile, price: Mapping[str, Any], within: Within | None
 ) -> Prepared:
     """The plan with limits chosen by a profile; with `within`, as for a price of 1."""
-    if not wanted:
-        plan = planned_within(question.query, question.card, within, **price)
-        return Prepared(question=question, plan=plan)
     at = price
     if within is not None:
         budget = question.card.budget
@@ -281,57 +247,4 @@ def _by_profile(
         at = {**price, currency: 1}
     chosen, words = with_limits(question, profile, at)
     plan = planned_within(chosen.query, chosen.card, within, **price)
-    return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words)
-
-
-def _parts_of(
-    price: Mapping[str, Any], card: DataCard, number: int
-) -> tuple[str, Fraction, dict[str, Any]]:
-    """The currency of a price, what of it each histogram costs, and the price of the answer."""
-    request = asked_price(card, **price)
-    currency = "rho" if request.epsilon is None else "epsilon"
-    each, rest = split_price(getattr(request, currency), number)
-    return currency, each, {**price, currency: rest}
-
-
-def _rests(price: Mapping[str, Any], card: DataCard, most: int) -> list[dict[str, Any]]:
-    """What is left of a price for the answer when 1, 2 ... histograms were bought inside it."""
-    rests: list[dict[str, Any]] = []
-    for number in range(1, most + 1):
-        with suppress(InvalidParameter):  # one that could not have been shared
-            rest = _parts_of(price, card, number)[2]
-            rests += [rest] if rest not in rests else []
-    return rests
-
-
-def profile_plans(
-    questions: Sequence[ProfileQuestion], currency: str, parts: Sequence[Fraction]
-) -> list[tuple[ProfileQuestion, Plan]]:
-    """A plan for each histogram, at its part of the price."""
-    prices: list[dict[str, Any]] = [{currency: part} for part in parts]
-    pairs = zip(questions, prices, strict=True)
-    return [(one, planned(one.query, one.card, **paid)) for one, paid in pairs]
-
-
-def buy_profile(
-    questions: Sequence[ProfileQuestion],
-    card: DataCard,
-    price: Mapping[str, Number | None],
-    *,
-    ledger: Place = None,
-    who: str | None = None,
-    fresh: bool = False,
-) -> Profile:
-    """A profile of these histograms: those on record as they are, the others at this price."""
-    request = asked_price(card, **price, delta=None, weights=None)
-    currency = "rho" if request.epsilon is None else "epsilon"
-    known = Profile()
-    books = None if fresh or is_missing(ledger, card) else opened_ledger(ledger, card)
-    if books is not None:
-        data = current_data(card, books)
-        recorded = recorded_profiles(questions, card, books=books, data=data)
-        known = recorded[0] if recorded else known
-    missing = [one for one in questions if not one.is_in(known)]
-    parts = share_out(getattr(request, currency), len(missing))
-    buys = profile_plans(missing, currency, parts)
-    return known.with_more(_buy(buys, card, ledger=ledger, who=who, fresh=fresh))
+    return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words, profile=profile)

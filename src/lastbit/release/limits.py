@@ -24,6 +24,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise, product
 from typing import Any, TypeVar
 
 from lastbit.errors import QueryRefused
@@ -36,10 +37,11 @@ from lastbit.release.profile import (
     Values,
     groups_question,
     rows_question,
+    standing_out,
     values_question,
 )
-from lastbit.release.question import STAND_IN, Question
-from lastbit.release.rows_per_unit import CANDIDATES, RowsPerUnit
+from lastbit.release.question import Question
+from lastbit.release.rows_per_unit import CANDIDATES, EDGES, RowsPerUnit
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
 Bounds = tuple[Fraction, Fraction]
@@ -47,7 +49,7 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
 _SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
 _LARGEST = Fraction(2) ** 40
-_NEAR = 4
+_NEAR, _FAR = 4, 32
 _GUESS = 10
 
 
@@ -66,7 +68,7 @@ def open_columns(question: Question) -> tuple[str, ...]:
 
 
 def _is_needed(question: Question, column: str, without: Sequence[str]) -> bool:
-    others = {name: STAND_IN for name in without if name != column}
+    others = {name: (Fraction(0), Fraction(1)) for name in without if name != column}
     try:
         question.with_bounds(others).query  # noqa: B018
     except QueryRefused:
@@ -114,11 +116,12 @@ def with_limits(
 ) -> tuple[AnyQuestion, tuple[str, ...]]:
     """The question with all limits, those that were left out chosen by a profile; and its words."""
     columns, card = open_columns(question), question.card
+    if not open_questions(question):
+        return question, ()
     groups = _best_groups(question, profile, price)
-    choices = [
-        _choice(question, profile, price, columns, most, groups)
-        for most in _candidates(profile.rows, card)
-    ]
+    sizes = None if profile.rows is None else _Sizes(profile.rows)
+    tried = [card.max_rows] if sizes is None or not card.max_rows_open else sizes.candidates
+    choices = [_choice(question, profile, price, columns, sizes, most, groups) for most in tried]
     best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
     chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
     return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
@@ -162,13 +165,22 @@ def _words(
         yield f"Values of {unit_name(column)} count as {ends}, the nearer end beyond: {how}."
 
 
-def _candidates(rows: RowsPerUnit | None, card: DataCard) -> list[int]:
-    if not card.max_rows_open:
-        return [card.max_rows]
-    if rows is None:
-        return [1]
-    # and the one that loses nothing below the limit
-    return sorted({*(most for most in CANDIDATES if most < rows.limit), max(rows.limit - 1, 1)})
+class _Sizes:
+    """How many rows, or groups, units have: the likely numbers of units by the middles of bins."""
+
+    def __init__(self, numbers: RowsPerUnit) -> None:
+        counts = numbers.counts[:-1]  # the last bin has no end
+        units = standing_out(counts, numbers.noise, range(len(counts)))
+        bins = list(pairwise(EDGES[:-1]))
+        self.sizes = [((a + b - 1) / 2, n) for (a, b), n in zip(bins, units, strict=True) if n]
+        most = max(b - 1 for (_, b), n in zip(bins, units, strict=True) if n)
+        self.candidates = sorted({*(one for one in CANDIDATES if one < most), most})
+        """Limits to compare: the last one loses nothing."""
+        self.total = max(self.count(most), 1.0)
+
+    def count(self, most: int) -> float:
+        """About how many rows count with this limit."""
+        return math.fsum(n * min(size, most) for size, n in self.sizes)
 
 
 def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any]) -> int | None:
@@ -177,18 +189,18 @@ def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any])
     keys = _keys_to_count(query, card)
     if keys is None:
         return card.max_groups
-    counts = profile.groups.get(keys) or profile.rows
-    if counts is None:
+    numbers = profile.groups.get(keys) or profile.rows
+    if numbers is None:
         return _GUESS
-    known, pairs = query.groups, max(counts.rows(), 1.0)
-    own: list[int | None] = list(_candidates(counts, replace(card, max_rows_open=True)))
+    known, sizes = query.groups, _Sizes(numbers)
+    own: list[int | None] = list(sizes.candidates)
     if known is not None:
         own = [*(most for most in own if most is not None and most < known), None]
     units = [part.name for part in query.aggregates if part.function == "count_units"]
     errors = []
     for most in own:
         halves = _halves(question.draft, price, card.max_rows, most)
-        lost = 0.0 if most is None else pairs - counts.rows(most)
+        lost = 0.0 if most is None else sizes.total - sizes.count(most)
         off = sum(float(halves[name]) for name in units) / len(units)
         errors.append(off * (known or _SOME_GROUPS) + lost)
     return own[errors.index(min(errors))]
@@ -199,25 +211,27 @@ def _choice(
     profile: Profile,
     price: Mapping[str, Any],
     columns: Sequence[str],
+    sizes: _Sizes | None,
     most: int,
     groups: int | None,
 ) -> _Choice:
     draft = question.draft
     halves = _halves(draft, price, most, groups)
     query = _with_numbers(draft, most, groups).query
-    total = _rows_there(profile, columns, question.card)
-    lost = 0.0 if profile.rows is None else total - profile.rows.rows(most)
+    total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
+    lost = 0.0 if sizes is None else total - sizes.count(most)
     each = (query.groups or _SOME_GROUPS) / total
     bounds: dict[str, Bounds] = {}
     ratios: dict[str, float] = {}
     error = 0.0
     for column in columns:
         users = [part for part in query.aggregates if _reads(part, column)]
-        off = sum(float(halves[part.name]) * each for part in users if part.function in _SUMMED)
+        _, one = draft.card.column(column).bounds or (0, 1)  # the stand-in
+        off = sum(float(halves[part.name] / one) for part in users if part.function in _SUMMED)
         centred = all(part.function != "sum" for part in users)
         step, values = question.card.column(column).step, profile.values[column.lower()]
-        stretch = _best_bounds(values, off, centred=centred, step=step)
-        bounds[column], ratios[column] = stretch.bounds, stretch.size
+        stretch = _best_bounds(values, off * each, centred=centred, step=step)
+        bounds[column], ratios[column] = stretch.bounds, stretch.size / float(one)
         error += stretch.clamped
     for part in query.aggregates:
         if part.function == "count_units":
@@ -237,9 +251,7 @@ def _reads(part: Aggregate, column: str) -> bool:
 
 
 def _rows_there(profile: Profile, columns: Sequence[str], card: DataCard) -> float:
-    """About how many rows there are."""
-    if profile.rows is not None:
-        return max(profile.rows.rows(), 1.0)
+    """About how many rows there are, where nobody has counted those of units: as many as units."""
     units = [sum(profile.values[column.lower()].counts) for column in columns]
     return max(float(max(units, default=0)), float(card.rows or 0), 1.0)
 
@@ -271,37 +283,56 @@ def _as_sum_or_count(part: Aggregate) -> Aggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretch:
+    """Bounds; their size, and how far values lie outside of them, relative to the mean value."""
+
     bounds: Bounds
     size: float
-    """The greatest value within, relative to the mean one."""
     clamped: float
-    """The mean distance of values from it, relative to the mean value."""
 
 
 def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
-    """The bounds for which noise, off times their size, and what is clamped are least together."""
+    """The bounds for which noise, off times their size, and what is clamped are least together.
+
+    Where width costs nothing, as of quantiles, they are as wide as values may be.
+    """
     edges, counts = values.edges, values.likely
     there = [place for place, count in enumerate(counts) if count]
-    ends = {_within(edge) for edge in edges[there[0] : there[-1] + 2]} | {Fraction(0)}
-    middles = [(_within(edges[i]) + _within(edges[i + 1])) / 2 for i in there]
+    grid, low_edges = step or Fraction(0), [_within(edges[i]) for i in there]
+    widths = [_within(edges[i + 1]) - _within(edges[i]) for i in there]
+    # the last value of a bin is a step before its end
+    middles = [
+        float(low + (width - grid if width >= grid else width) / 2)
+        for low, width in zip(low_edges, widths, strict=True)
+    ]
     weights = [counts[i] / sum(counts) for i in there]
-    typical = sum(w * abs(float(m)) for w, m in zip(weights, middles, strict=True)) or 1.0
+    typical = math.fsum(w * abs(m) for w, m in zip(weights, middles, strict=True)) or 1.0
+    # a bin more on the outer sides, where noise may hide values
+    first = max(there[0] - (edges[there[0]] < 0), 0)
+    last = there[-1] + 1 + (edges[there[-1] + 1] > 0)
+    ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
+    widest = max(ends)
+    ends |= {widest + 4 * grid}
     stretches = []
-    rising, wide = sorted(ends), 2 * (step or Fraction(0))
-    if rising[-1] - rising[0] <= wide:
-        rising.append(rising[-1] + 2 * wide)
-    for low in rising:
-        for high in rising:
-            # what lies between 0 and a near end is lost in noise, bin by bin
-            if high - low <= wide or not low < high or 0 < low <= high / _NEAR:
-                continue
-            if low / _NEAR <= high < 0:
-                continue
-            far = [float(max(low - m, m - high, Fraction(0))) for m in middles]
-            clamped = sum(w * d for w, d in zip(weights, far, strict=True)) / typical
-            size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
-            stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
-    return min(stretches, key=lambda one: (one.clamped + off * one.size, one.size, one.bounds))
+    for low, high in product(sorted(ends), repeat=2):
+        # what lies between 0 and a near end is lost in noise, bin by bin
+        near = 0 < low <= high / _NEAR or low / _NEAR <= high < 0
+        tiny = -high <= _FAR * low < 0 or 0 < _FAR * high <= -low
+        on_grid = grid and low % grid == high % grid == 0
+        if high - low <= (0 if not grid else grid / 2 if on_grid else 2 * grid) or near or tiny:
+            continue
+        if high > widest and 2 * grid < widest:
+            continue
+        far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
+        clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
+        size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
+        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
+    wide = 1.0 if off else -1.0
+
+    def cost(one: _Stretch) -> tuple[float, float]:
+        low, high = one.bounds
+        return one.clamped + off * one.size, wide * float(high - low)
+
+    return min(stretches, key=cost)
 
 
 def _within(edge: Fraction) -> Fraction:

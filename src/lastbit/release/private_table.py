@@ -130,21 +130,21 @@ class Table(Question):
         if not self.is_new:
             problem, remedy = "is asked something already", "call profile on the table itself"
             raise InvalidParameter("table", problem=problem, remedy=remedy)
-        questions = [] if self.card.unit is None else [rows_question(self.card)]
-        for listed in _lists(keys, "keys"):
-            texts = _texts(listed, "keys")
-            grouped = self.group_by(*texts)
-            if self.card.unit is None or not texts:
-                problem = "has no meaning where each row is a unit" if texts else "are none"
+        card, questions = self.card, [rows_question(self.card)] if self.card.unit else []
+        for texts in _listed(keys, "keys", 'pass [["region"], ["region", "year"]]'):
+            grouped = self.group_by(
+                *_listed(texts, "keys", 'pass [["region"], ["region", "year"]]')
+            )
+            if card.unit is None or not grouped.keys:
+                problem = "are none" if card.unit else "have no meaning where each row is a unit"
                 raise InvalidParameter("keys", problem=problem, remedy="leave it out")
             found = tuple(key.expression for key in grouped.keys)
             questions.append(groups_question(grouped.card, found))
-        for column in _texts(columns, "columns"):
+        for column in _listed(columns, "columns", 'pass ["cost"]'):
             asked = self._with_number_types(quoted_name(column), aggregated=True)
             questions.append(values_question(asked.card, column))
-        digests = {one.query.digest for one in questions}
-        if not questions or len(digests) < len(questions):
-            problem = "has nothing to count" if not questions else "has one histogram twice"
+        if not questions or len({one.query.digest for one in questions}) < len(questions):
+            problem = "has one histogram twice" if questions else "has nothing to count"
             raise InvalidParameter("profile", problem=problem, remedy="name each column once")
         return questions
 
@@ -237,18 +237,10 @@ def _price(
     return {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
 
 
-def _lists(given: Any, name: str) -> list[Any]:
+def _listed(given: Any, name: str, remedy: str) -> list[Any]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        remedy = 'pass [["region"], ["region", "year"]]' if name == "keys" else 'pass ["cost"]'
         raise WrongType(name, problem="are not a list", remedy=remedy)
     return list(given)
-
-
-def _texts(given: Any, name: str) -> list[str]:
-    listed = _lists(given, name)
-    if not all(isinstance(one, str) for one in listed):
-        raise WrongType(name, problem="are not names", remedy='pass, say, ["cost"]')
-    return listed
 
 
 def as_private(other: Table) -> PrivateTable:

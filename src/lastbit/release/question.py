@@ -50,7 +50,6 @@ from lastbit.tables import (
 )
 
 _NUMBERS = ("integer", "number")
-STAND_IN = (Fraction(0), Fraction(1))
 _OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 
 
@@ -313,7 +312,9 @@ class Question:
             return self
         except QueryRefused as error:
             missing = error
-        stood_in = self.with_bounds(dict.fromkeys(self.unbounded_columns, STAND_IN))
+        one = Fraction(1)
+        steps = {name: self.card.column(name).step or one for name in self.unbounded_columns}
+        stood_in = self.with_bounds({n: (0 * one, max(step, one)) for n, step in steps.items()})
         try:
             inner = stood_in.query.per_unit
         except InvalidParameter:

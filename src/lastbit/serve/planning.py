@@ -12,6 +12,7 @@ Checked  tests/serve/test_planning.py
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from lastbit.ledger import Ledger
 from lastbit.release import (
     Table,
     open_questions,
-    plans_on_record,
+    plan_on_record,
     prepare_plan,
     price_rows,
     question_of_plan,
@@ -46,19 +47,20 @@ def plan_of(question: Question, card: DataCard) -> Plan:
     return prepare_plan(_on_table(question, unbought), asked, within).plan
 
 
-def plans_of(question: Question, card: DataCard, books: Ledger, data: str) -> list[Plan]:
-    """The plans that the question may have by profiles on record; the first is the best."""
+def plan_to_pay(
+    question: Question, card: DataCard, books: Ledger, data: str, paid: Collection[str | None]
+) -> Plan:
+    """The plan by profiles on record: the one that is paid for already, if one is."""
     asked, within = _asked(question)
     table = _on_table(question, card)
-    plans = plans_on_record(table, asked, within, books=books, data=data)
-    found = [one.plan for one in plans]
-    if not found:
+    found = plan_on_record(table, asked, within, books, data, paid=paid)
+    if found is None:
         problem = "are left out by this question and the card, and no profile of the data is there"
         columns = [one.column for one in open_questions(table) if one.column]
         more = "".join(f" --column {column}" for column in columns)
         remedy = f"let a steward run lastbit card profile on the card{more}; nothing was charged"
         raise InvalidParameter("limits", problem=problem, remedy=remedy)
-    return found
+    return found.plan
 
 
 def _asked(question: Question) -> tuple[dict[str, Any], Any]:
@@ -77,7 +79,8 @@ def payable_plan(
     if books is None or data is None:
         plan = plan_of(question, card)
     else:
-        plan = _paid_before(question, card, books, data)
+        paid = {entry.question for entry in books.entries(card.account_name)}
+        plan = plan_to_pay(question, card, books, data, paid)
     budget = card.budget
     if budget is None:
         return plan
@@ -89,15 +92,6 @@ def payable_plan(
             remedy = f"ask for {name} = {exact_text(least, 16)} or more"
             raise InvalidParameter("price", problem=problem, remedy=remedy)
     return plan
-
-
-def _paid_before(question: Question, card: DataCard, books: Ledger, data: str) -> Plan:
-    """The plan; of several, the one that was paid for already, if one was."""
-    plans = plans_of(question, card, books, data)
-    if len(plans) > 1:
-        paid = {entry.question for entry in books.entries(card.account_name)}
-        plans.sort(key=lambda plan: question_of_plan(plan, data) not in paid)  # stable
-    return plans[0]
 
 
 def previewed(

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from lastbit.errors import LastbitError, NotAllowed
-from lastbit.ledger import Connections, Entry, Ledger
+from lastbit.ledger import Connections, Ledger
 from lastbit.release import (
     Paid,
     answered,
@@ -43,9 +43,9 @@ from lastbit.release import (
 )
 from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Message, Parent, limited, seconds_left
-from lastbit.serve.planning import card_at, payable_plan, plan_of, plans_of, previewed
+from lastbit.serve.planning import card_at, payable_plan, plan_of, plan_to_pay, previewed
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, Plan, fingerprint, sealed
+from lastbit.tables import DataCard, fingerprint, sealed
 
 PLANNING_MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
@@ -115,9 +115,10 @@ def answer(card: DataCard, request: Message, pause: Callable[[], None]) -> Messa
     question, ledger = _question(request), _ledger(card)
     open_ones = ledger.unanswered(card.account_name)
     paid = next((one for one in open_ones if one.hash == request["reservation"]), None)
-    plan = None if paid is None else _plan_paid(question, card, ledger, paid)
+    data = "" if paid is None or paid.fingerprint is None else paid.fingerprint
+    plan = None if paid is None else plan_to_pay(question, card, ledger, data, {paid.question})
     # it is closed, or the card is another one now; of a reservation, others may write the plan
-    if paid is None or plan is None:
+    if paid is None or plan is None or question_of_plan(plan, data) != paid.question:
         pause()
         return {"failed": "not to be answered"}
     try:
@@ -133,13 +134,6 @@ def answer(card: DataCard, request: Message, pause: Callable[[], None]) -> Messa
     except LastbitError:
         return {"failed": "failed"}
     return {"entry": found.record["entry"]["sequence"]}
-
-
-def _plan_paid(question: Question, card: DataCard, ledger: Ledger, paid: Entry) -> Plan | None:
-    """The plan that a reservation is for; None where the question has another one by now."""
-    data = paid.fingerprint or ""
-    plans = plans_of(question, card, ledger, data)
-    return next((plan for plan in plans if question_of_plan(plan, data) == paid.question), None)
 
 
 def look(card: DataCard, request: Message, pause: Callable[[], None]) -> Message:
