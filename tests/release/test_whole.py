@@ -16,10 +16,12 @@ import duckdb
 import pytest
 
 import lastbit as lb
-from lastbit.checker import problem_of
+from lastbit.checker import Rejected, problem_of
+from lastbit.checker.whole import _check_proved, _histogram
 from lastbit.release.profile import Profile, ProfileQuestion, groups_question, rows_question
 from lastbit.release.release import released
-from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit
+from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, noise_of
+from lastbit.release.whole import EDGES_NAME
 from lastbit.tables import ColumnName, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
@@ -129,7 +131,7 @@ def test_shares_of_all_rows_hold_for_all_limits_at_once(scale: float, extent: Ex
             found = RowsPerUnit(noisy, Noise(scale=scale))
             shares = {m: found.share(m) for m in true}
             wrong = any(not shares[m].low <= true[m] <= shares[m].high for m in true)
-            missed += wrong and most < found.limit
+            missed += wrong and most <= found.farthest
             beyond += any(true[m] < shares[m].low for m in true)
         assert missed <= max(releases / 20, 1), name
         if name not in ("one robot", "zipf 1.5"):  # nothing but `at_most` can tell of a robot
@@ -141,11 +143,11 @@ def test_a_robot_is_in_the_words_and_in_at_most() -> None:
     sizes = [*([2] * 5_000), 30_000]
     noisy = tuple(count + laplace(source, 1.0) for count in binned(sizes))
     found = RowsPerUnit(noisy, Noise(scale=1.0))
-    assert found.assumed and found.limit <= 30_000 and found.share(2).low > 0.9
+    assert found.assumed and found.farthest < 30_000 and found.share(2).low > 0.9
     sure = found.capped(30_000)
-    assert not sure.assumed or sure.limit <= 30_000
+    assert not sure.assumed or sure.farthest < 30_000
     light = RowsPerUnit(tuple(binned([2] * 5_000)), Noise(scale=1.0)).capped(3)
-    assert not light.assumed and light.limit == 4 and light.beyond == 0
+    assert not light.assumed and light.farthest == 3 and light.beyond == 0
 
 
 def test_what_the_data_contradict_is_not_believed() -> None:
@@ -159,7 +161,7 @@ def test_far_noise_does_not_stretch_the_limit() -> None:
     exact = binned([3] * 4_000)
     for _ in range(300):
         noisy = tuple(count + laplace(source, 20.0) for count in exact)
-        far += RowsPerUnit(noisy, Noise(scale=20.0)).limit > 64
+        far += RowsPerUnit(noisy, Noise(scale=20.0)).farthest > 64
     assert far <= 12
 
 
@@ -506,3 +508,39 @@ def test_an_answer_without_rows_is_accepted(visits) -> None:
     answer = asked.release(epsilon=1, ledger=BOOKS)
     assert len(answer) == 0 and problem_of(answer.record) is None
     assert "within_bounds" in answer.record["whole"]["columns"]["m"]["about"]
+
+
+def test_what_is_derived_is_accepted(extent: Extent) -> None:
+    """Random histograms of all sizes, prices and caps: no claim is above what is derived."""
+    source = random.Random(11)
+    for _ in range(extent.generated(12, 1500)):
+        size, one = 10 ** source.randint(0, 9), 1 << 20
+        scale = Fraction(source.choice([1, 3, 20, 100]), source.choice([1, 2, 5, 1000, 10**6]))
+        counts = [
+            int(size * source.random() ** 3 * 0.6**i) + laplace(source, float(scale))
+            for i in range(len(EDGES) - 1)
+        ]
+        noise = source.choice(
+            [
+                {"mechanism": "laplace", "scale": str(scale * one)},
+                {"mechanism": "gaussian", "variance": str((scale * one) ** 2)},
+            ]
+        )
+        plan = {"parts": [{"part": "noise", **noise}], "weight_one": one}
+        cap = source.choice([None, None, 1, 3, 50, 1000, 10**5])
+        found = RowsPerUnit(tuple(counts), noise_of(plan)).capped(cap)
+        most = source.choice([1, 2, 3, 7, 24, 1000, 10**6])
+        quoted = {
+            "question": "q",
+            "entry": None,
+            "of": "table",
+            "edges": EDGES_NAME,
+            "counts": counts,
+            "noise": {**noise, "one": one},
+            "at_most": found.at_most,
+        }
+        histogram = _histogram(quoted)
+        lost, low = Fraction(found.most_lost(most)), Fraction(found.share(most).low)
+        _check_proved(histogram, most, found.farthest, lost, low)
+        with pytest.raises(Rejected):
+            _check_proved(histogram, most, found.farthest, lost * Fraction(999, 1000), low)

@@ -130,37 +130,27 @@ class _Derivation:
         require(unknown == [histogram is None] * 2, "a share comes from nowhere, or is missing")
         if histogram is not None:
             share, low = _share_and_lost(said)
-            if assumed:
-                clear = [
-                    b
-                    for c, (_, b) in zip(histogram.counts, _BINS, strict=False)
-                    if histogram.is_clear(c)
-                ]
-                require(
-                    far >= max(clear, default=1) or far == histogram.at_most,
-                    "a bin beyond the farthest unit stands out of the noise",
-                )
-            else:
-                far = histogram.at_most
-                require(far is not None, "nobody knows that nobody has more rows")
+            pairs = zip(histogram.counts, histogram.bins, strict=False)
+            clear = [end for count, (_, end) in pairs if histogram.is_clear(count)]
+            reached = not assumed or far == histogram.at_most or far >= max(clear, default=1)
+            require(reached, "a bin beyond the farthest unit stands out of the noise")
+            far = far if assumed else histogram.at_most
+            require(far is not None, "nobody knows that nobody has more rows")
             most = self.plan["max_groups" if units else "max_rows"]
             _check_proved(histogram, most, far, low, share)
 
     def check_cell(self, name: str, cell: Json, others: Mapping[str, Json]) -> None:
         """A whole interval is not narrower than what follows."""
         ends = cell["whole_low"], cell["whole_high"]
-        noise = tuple(None if cell[end] is None else Fraction(cell[end]) for end in ("low", "high"))
-        _check_wider(ends, noise)
+        low, high = (None if cell[x] is None else Fraction(cell[x]) for x in ("low", "high"))
+        _check_wider(ends, (low, high))
         if name in self.formulas:
-            open_ended = any(
-                None in (others[one]["whole_low"], others[one]["whole_high"])
-                for one in self.formulas[name]
-            )
-            limited = bool({"max_values", *_ROWS} & set(self.limits(name)))
-            known = limited and open_ended and ends != (None, None)
-            require(not known, "a formula knows more than its parts")
-        elif noise[0] is not None and noise[1] is not None:
-            _check_wider(ends, self._ends(name, noise[0], noise[1]))
+            parts = (others[one] for one in self.formulas[name])
+            unknown = any(None in (one["whole_low"], one["whole_high"]) for one in parts)
+            unknown &= bool({"max_values", *_ROWS} & set(self.limits(name)))
+            require(not unknown or ends == (None, None), "a formula knows more than its parts")
+        elif low is not None and high is not None:
+            _check_wider(ends, self._ends(name, low, high))
 
     def _ends(
         self, name: str, low: Fraction, high: Fraction
@@ -202,13 +192,11 @@ def _share_and_lost(said: Json) -> tuple[Fraction, Fraction]:
     return Fraction(share["low"]), Fraction(lost)
 
 
-def _check_wider(ends: tuple[Any, Any], wanted: tuple[Fraction | None, ...]) -> None:
-    """That an interval holds another, where both are known."""
+def _check_wider(ends: tuple[Any, Any], wanted: tuple[Fraction | None, Fraction | None]) -> None:
+    """That an interval holds another; what is unknown in that is unknown in it."""
     for end, least, sign in zip(ends, wanted, (1, -1), strict=True):
-        known = end is None or least is not None
-        require(known, "a whole interval is known without a profile")
-        if end is not None and least is not None:
-            require(sign * Fraction(end) <= sign * least, "a whole interval is too narrow")
+        wide = end is None or (least is not None and sign * Fraction(end) <= sign * least)
+        require(wide, "a whole interval is narrower than what is known")
 
 
 def _upper_end(

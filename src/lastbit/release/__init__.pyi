@@ -4,7 +4,7 @@ from lastbit.release.choosing import (
     plan_on_record as plan_on_record,
     prepare_plan as prepare_plan,
 )
-from lastbit.release.kept import Kept as Kept, check_kept as check_kept, with_kept as with_kept
+from lastbit.release.kept import check_kept as check_kept, with_kept as with_kept
 from lastbit.release.limits import open_questions as open_questions
 from lastbit.release.made_up_rows import (
     in_own_format as in_own_format,
@@ -52,7 +52,6 @@ from lastbit.release.within import planned_within as planned_within, price_rows 
 __all__ = [
     "Answer",
     "BoundsSuggestion",
-    "Kept",
     "Marginals",
     "MaxRowsSuggestion",
     "RemoteTable",

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import duckdb
 
@@ -37,9 +37,6 @@ from lastbit.release.intervals import Cell
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
 from lastbit.tables import Constant, Cost, Query, Rule, WrittenPlan, from_json, rules_of
 from lastbit.verify import read
-
-if TYPE_CHECKING:  # which imports this file
-    from lastbit.release.kept import Kept
 
 _SUFFIXES = (("", "value"), ("_se", "standard_error"), ("_low", "low"), ("_high", "high"))
 _WHOLE = (("_whole_low", "whole_low"), ("_whole_high", "whole_high"))
@@ -81,13 +78,10 @@ def key_value(data: Any) -> Any:
 
 
 def _row(row: dict[str, Any], names: tuple[str, ...], record: dict[str, Any]) -> Row:
-    # without limits a number of the whole table is the number; old records say nothing of it
-    known = "whole" not in record and "unit" in record["plan"] and _is_unlimited(record["plan"])
-    cells = tuple(
-        Cell(**cell, **({"whole_low": cell["low"], "whole_high": cell["high"]} if known else {}))
-        for cell in row["cells"]
-    )
-    return Row(tuple(map(key_value, row["keys"])), cells, names)
+    cells = [Cell(**cell) for cell in row["cells"]]
+    if "whole" not in record and _is_unlimited(record["plan"]):  # the number is that of all rows
+        cells = [replace(cell, whole_low=cell.low, whole_high=cell.high) for cell in cells]
+    return Row(tuple(map(key_value, row["keys"])), tuple(cells), names)
 
 
 def _is_unlimited(plan: dict[str, Any]) -> bool:
@@ -232,8 +226,6 @@ class Answer:
     """Whether its price was charged when it was asked for, and not by an earlier question."""
     shown: dict[str, Any] | None = field(default=None, repr=False)
     """What is shown of the record, where a question asked for a part of it; None: all of it."""
-    kept: Kept | None = field(default=None, repr=False, compare=False)
-    """The share of rows that it counts, where that is known (`release(kept=...)`)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:

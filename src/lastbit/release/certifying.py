@@ -29,9 +29,8 @@ def certificate_of(
 ) -> dict[str, Any]:
     """The certificate of a release by this plan, sealed.
 
-    `columns`, `rows` and, where there is one, `whole` are those of the record; the certificate has
-    their digest. `head` is the
-    hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
+    `columns`, `rows` and `whole` are those of the record; the certificate has their digest. `head`
+    is the hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
     `engine` is what is said of the engine (`engine_record`), where that is known already.
     """
     engine = engine_record(plan.card) if engine is None else engine

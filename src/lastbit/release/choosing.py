@@ -73,7 +73,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
     buys: Buys = ()
     profile: Profile = Profile()  # noqa: RUF009  a frozen value
-    """By which limits were chosen; what is known already, where something is to be bought."""
+    """By which limits are chosen and judged; what is known already, where more is to be bought."""
 
 
 def prepare_plan(
@@ -247,5 +247,4 @@ def _by_profile(
         at = {**price, currency: 1}
     chosen, words = with_limits(question, profile, at)
     plan = planned_within(chosen.query, chosen.card, within, **price)
-    plan = replace(plan, chosen=words)
-    return Prepared(question=chosen, plan=plan, notes=words, profile=profile)
+    return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words, profile=profile)

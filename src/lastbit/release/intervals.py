@@ -65,11 +65,7 @@ _Ratio: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One released number: value, standard error, the ends of its noise and whole intervals.
-
-    The noise interval holds the number with limits and without noise in 95 % of releases, the whole
-    interval that of the whole table (`whole.py`); None: unknown.
-    """
+    """One released number: value, standard error, ends of its noise and its whole interval."""
 
     value: float | int | None
     standard_error: float | None

@@ -111,8 +111,8 @@ class Table(Question):
         >>> import duckdb
         >>> import lastbit as lb
         >>> rows = duckdb.sql("SELECT range // 5 AS patient FROM range(50_000)")
-        >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.limit
-        6
+        >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.share(5).low > 0.9
+        True
         """
         return buy_profile(
             self.profile_questions(columns, keys),
@@ -207,8 +207,8 @@ class Table(Question):
         handed over, or on record, or bought now for a twentieth of the price, which is its own
         recorded answer.
         `kept` buys, as a second recorded answer, the share of rows that max_rows lets count: at
-        this price besides, or with True at a twentieth of the price. It stands in the notes and in
-        `answer.kept`; where the ledger has it already it does so unasked, at no charge.
+        this price besides, or with True at a twentieth of the price. Whole intervals rest on it
+        then; where the ledger has a profile already they do so unasked, at no charge.
         """
         check_kept(kept, self.draft.query, self.card)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
@@ -227,7 +227,7 @@ class Table(Question):
             consistent=consistent,
             profile=ready.profile,
         )
-        shared = with_kept(answer, query, card, kept=kept, ledger=ledger, who=who)
+        shared = with_kept(answer, ready.plan, kept=kept, ledger=ledger, who=who)
         return with_notes(shared, ready.notes)
 
 

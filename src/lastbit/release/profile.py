@@ -26,7 +26,6 @@ Checked  tests/release/test_profile.py
 from __future__ import annotations
 
 import math
-import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,13 +34,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import exact_text
 from lastbit.kernel import question_of
 from lastbit.ledger import Ledger, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.believing import record_problem
-from lastbit.release.paying import opened_ledger
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, counts_of, noise_of
 from lastbit.tables import (
     Aggregate,
@@ -348,24 +346,3 @@ def _recorded_answers(
     for answers in found.values():
         answers.sort(key=lambda answer: noise_of(answer.record["plan"]).spread)  # stable
     return found
-
-
-def profile_beside(
-    answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
-) -> Profile | None:
-    """Rows per unit in the ledger of an answer, on its data: of its own rows, else of the table."""
-    entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
-    if entry is None or books is None or card.unit is None:
-        return None
-    every = rows_question(card)
-    try:
-        own = [rows_question(card, query)]
-    except QueryRefused:  # larger than questions may be, so on no record
-        own = []
-    others = [] if query.joins or (own and own[0].query == every.query) else [every]
-    with books.connection():
-        data = books.entry(entry["sequence"]).fingerprint
-        # what is first holds: `with_more` keeps what is there
-        if data is None:
-            return None
-        return recorded_profile([*own, *others], card, books=books, data=data)

@@ -204,13 +204,6 @@ def _renamed(expression: Expression, places: Mapping[str, str]) -> Expression:
     return expression
 
 
-def _renamed_whole(whole: Json, old: Query, new: Query, parts: list[int]) -> dict[str, Any]:
-    """What whole intervals rest on, by the names of the new question."""
-    pairs = zip(new.aggregates, parts, strict=True)
-    columns = {part.name: whole["columns"][old.aggregates[place].name] for part, place in pairs}
-    return {**whole, "columns": columns}
-
-
 def _view(
     record: Json, plan: Plan, old: Query, keys: list[int], parts: list[int], *, sql: str | None
 ) -> dict[str, Any]:
@@ -236,15 +229,15 @@ def _view(
         [*map(key_value, row["keys"]), *(cell["value"] for cell in row["cells"])] for row in rows
     ]
     left = shown_rows(query, [column["name"] for column in columns], released)
+    whole, named = record.get("whole"), zip(query.aggregates, parts, strict=True)
+    rests = (
+        {part.name: whole["columns"][old.aggregates[i].name] for part, i in named} if whole else {}
+    )
     return {
         **record,
         "asked": {**record["asked"], "query": query.to_json(), "sql": sql},
         "columns": columns,
         "rows": [rows[i] for i in left],
         "notes": [*record["notes"], NOTE],
-        **(
-            {"whole": _renamed_whole(record["whole"], old, query, parts)}
-            if "whole" in record
-            else {}
-        ),
+        **({"whole": {**whole, "columns": rests}} if whole else {}),
     }

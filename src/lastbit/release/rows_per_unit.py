@@ -9,10 +9,9 @@ Law      share(M) = K(M)/(K(M) + L(M)), of all rows, those of heavy units includ
 Theorem  one unit is in one bin. So it moves the histogram by 1 in one place (by 1 in two where it
          is changed), which is what the plan of the question says and the checker derives again.
          All that is here is a function of released counts: post-processing, and free
-Theorem  (intervals) let B be `limit`, any function of c. In at most 1/40 of releases nobody has
-         more than B rows and yet some share(M), M = 1, 2 ..., is below its `low`; in at most 1/40
-         above its `high`. So one release serves for every M, also one that is chosen by looking at
-         c
+Theorem  (intervals) let B be `farthest`, any function of c. In at most 1/40 of releases nobody has
+         more than B rows and yet some share(M), M = 1, 2 ..., is below its `low`. So one release
+         serves for every M, also one that is chosen by looking at c
 Proof    Let bin j* hold the largest unit; B ends bin j. If j < j*, somebody has more than B rows.
          So let j >= j*. L(M) <= sum over i <= j* of C_i (b_i - M)+ = F_j*(M) + S_M, where F_k(M) is
          the sum over i <= k of c_i (b_i - M)+, and S_M that of -X_i (b_i - M)+ over i <= j*. Let
@@ -21,8 +20,7 @@ Proof    Let bin j* hold the largest unit; B ends bin j. If j < j*, somebody has
          F_k(M) + t_k of all k <= j, which is `most_lost`: it does not matter how j was chosen. K(M)
          rises with M, and is at least the sum of C_i min(a_i, m) over the bins with a_i <= 4 m, for
          each edge m <= M; the noise of all these sums is within its reach (below) but in 3/1000.
-         The share rises with K and falls with L. For `high` bins are taken at their other ends, and
-         chances are divided by the number of all cuts
+         The share rises with K and falls with L
 Lemma    for independent symmetric X_i and any t > 0, P[S_M >= t for some M >= 0] <= 2 P[S_0 >= t].
          S_M is continuous in M, 0 from the largest b on, with slope -T_M to the right, T_M being
          the sum of -X_i over b_i > M. Let M' be the largest M with S_M >= t. To its right S_M < t,
@@ -65,7 +63,7 @@ _OCTAVES = 16
 _HALF = 1 / 40
 """How often the number of units beyond may be missed."""
 _LOST, _COUNTED = 22 / 1000, 3 / 1000
-"""How often the bound of L fails, and that of K, on one side."""
+"""How often the bound of L fails, and that of K."""
 _ALONE, _HARDLY, _FEW = 1 / 100, 1e-9, 400
 _AFFORDED, _NEAR = 1 / 32, 4
 _CELLS = 256
@@ -260,8 +258,8 @@ class RowsPerUnit:
 
     @cached_property
     def bins(self) -> tuple[tuple[int, int], ...]:
-        """The least and the most rows of each bin that is not cut off."""
-        return tuple(self._every[: self._cut])
+        """The least and the most rows of each bin up to the last that is clear of noise."""
+        return tuple(self._every[: self._clear])
 
     @cached_property
     def _every(self) -> list[tuple[int, int]]:
@@ -272,8 +270,8 @@ class RowsPerUnit:
         return [(a, min(b, self.at_most)) for a, b in every if a <= self.at_most]
 
     @cached_property
-    def _cut(self) -> int:
-        """How many bins are kept: up to where counts are clear, or as many as noise allows."""
+    def _clear(self) -> int:
+        """How many bins there are up to the last that is clear of noise."""
         bins = len(self._every)
         last = max(range(bins), key=lambda place: self.counts[place]) + 1
         for width in _WINDOWS:  # of wider ones only those that narrower ones do not explain
@@ -285,43 +283,49 @@ class RowsPerUnit:
                 > min(_CLEAR + _FARTHER * (first - last), _SURE) * spread
             )
             last = max(clear, default=last)
-        last = min(last + _MARGIN, bins)
+        return last
+
+    @cached_property
+    def _cut(self) -> int:
+        """How many bins are judged: an octave more, or as many as noise allows."""
+        bins, last = len(self._every), min(self._clear + _MARGIN, len(self._every))
         rows = _dot(self.counts[:last], [float(b) for _, b in self._every[:last]])
-        far = [cut for cut in range(last, bins + 1) if self._reach(cut, 1) <= _AFFORDED * rows]
+        far = [cut for cut in range(last, bins + 1) if self._reach(cut) <= _AFFORDED * rows]
         return max(last, *far, 0)
 
     @property
     def limit(self) -> int:
-        """Of units with as many rows or more nothing is known but how many there are."""
+        """Units with as many rows or more are few: no bin of them is clear of noise."""
         return self.bins[-1][1] + 1
 
     @property
+    def farthest(self) -> int:
+        """B: that nobody has more rows is what the bounds rest on."""
+        return self._every[self._cut - 1][1]
+
+    @property
     def assumed(self) -> bool:
-        """Whether that nobody has `limit` rows is assumed, and not publicly known."""
-        return self.at_most is None or self.limit <= self.at_most
+        """Whether that is assumed, and not publicly known."""
+        return self.at_most is None or self.farthest < self.at_most
 
     @cached_property
     def beyond(self) -> int:
-        """At most this number of units have `limit` rows or more."""
+        """At most this number of units have more rows than `farthest`."""
         rest = self.counts[self._cut :]
         reach = self.noise.reach([1.0] * len(rest), _HALF / len(self.counts))
         return max(math.floor(sum(rest) + reach), 0) if self.assumed else 0
 
-    def _reach(self, cut: int, end: int, beta: float = _LOST) -> float:
-        """What no S_M exceeds but in beta of releases, of the bins below the cut."""
-        return _largest_noise(self.noise, tuple(one[end] for one in self._every[:cut]), beta / 2)
+    def _reach(self, cut: int) -> float:
+        """What no S_M exceeds but in `_LOST` of releases, of the bins below the cut."""
+        return _largest_noise(self.noise, tuple(b for _, b in self._every[:cut]), _LOST / 2)
 
     def most_lost(self, most: int) -> float:
-        """The most rows that this max_rows loses, if nobody has `limit` rows."""
+        """The most rows that this max_rows loses, if nobody has more than `farthest`."""
         lost = greatest = 0.0
-        for place, (_, b) in enumerate(self.bins):
+        for place, (_, b) in enumerate(self._every[: self._cut]):
             lost += self.counts[place] * max(b - most, 0)
-            greatest = max(greatest, max(lost, 0.0) + self._reach(place + 1, 1))
+            greatest = max(greatest, max(lost, 0.0) + self._reach(place + 1))
         return greatest
-
-    def _fewest_lost(self, most: int) -> float:
-        lost = _dot(self.counts[: self._cut], [float(max(a - most, 0)) for a, _ in self.bins])
-        return max(lost - self._reach(self._cut, 0, _LOST / len(self.counts)), 0.0)
 
     def least_counted(self, most: int) -> float:
         """The fewest rows that count with this max_rows."""
@@ -332,16 +336,9 @@ class RowsPerUnit:
         reach = self.noise.reach(weights, _COUNTED / len(CANDIDATES))
         return _dot(self.counts[: len(weights)], weights) - reach
 
-    def _most_counted(self, most: int) -> float:
-        """The most rows that count, if nobody has `limit` rows."""
-        edge = min((m for m in CANDIDATES if m >= most), default=most)
-        weights = [float(min(b, edge)) for _, b in self.bins]
-        beta = _COUNTED / (len(CANDIDATES) * len(self.counts))
-        return max(_dot(self.counts[: self._cut], weights) + self.noise.reach(weights, beta), 0.0)
-
     @cached_property
     def _likely(self) -> tuple[int, ...]:
-        return tuple(nearest_counts(list(self.counts[: self._cut]))[0])
+        return tuple(nearest_counts(list(self.counts[: self._clear]))[0])
 
     def rows(self, most: int | None = None) -> float:
         """About how many rows count with this max_rows, or are there, below the limit."""
@@ -350,11 +347,9 @@ class RowsPerUnit:
         return math.fsum(c * n for c, n in zip(self._likely, kept, strict=True))
 
     def share(self, most: int) -> Share:
-        """Which share of all rows counts with this max_rows, if nobody has `limit` rows."""
+        """Which share of all rows counts with this max_rows, if nobody is beyond `farthest`."""
         counted, lost = self.least_counted(most), self.most_lost(most)
         low = counted / (counted + lost) if counted else 0.0
-        fewest, more = self._fewest_lost(most), self._most_counted(most)
-        high = max(more / (more + fewest), low) if fewest else 1.0
         total = self.rows()
         value = self.rows(most) / total if total else 1.0
-        return Share(value=min(max(value, low), high), low=low, high=high)
+        return Share(value=max(value, low), low=low, high=1.0)

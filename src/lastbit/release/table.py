@@ -302,8 +302,8 @@ def table(
     remote = is_web_address(source)
     on_card = isinstance(source, str | Path) and str(source).lower().endswith(".toml")
     if remote or on_card:
-        given = (unit, max_rows, max_groups, at_most, columns, keys, public, private)
-        given = (*given, budget, name, table)  # type: ignore[assignment]
+        limits = (max_rows, max_groups, at_most)
+        given = (unit, *limits, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             what = "the address of a server's table" if remote else "the card"
             remedy = f"pass {what} alone" + ("; a file: download it first" if remote else "")

@@ -33,7 +33,6 @@ from lastbit.exact import Number, exact_text, positive, probability, rational, w
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import errors_of
-from lastbit.release.kept import Kept, kept_of
 from lastbit.release.private_table import Table
 from lastbit.release.profile import each_unit_once, rows_query, value_edges
 from lastbit.release.release import released
@@ -87,9 +86,10 @@ class MaxRowsSuggestion:
         """The line for the card's [unit]."""
         return f"max_rows = {self.max_rows}"
 
-    def kept(self, max_rows: int) -> Kept:
+    def kept(self, max_rows: int) -> Share:
         """The share that any other max_rows would keep."""
-        return kept_of(self.answer, whole(max_rows, "max_rows", least=1), self.at_most)
+        rows = RowsPerUnit.of(self.answer.record, self.at_most)
+        return rows.share(whole(max_rows, "max_rows", least=1))
 
     def __str__(self) -> str:
         """Everything that was found, in a table."""
@@ -108,13 +108,9 @@ def option_row(option: Option) -> tuple[str, str, str, str]:
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    unless = (
-        f", unless somebody has more than {found.limit - 1:,} rows (at most {found.beyond:,} have)"
-    )
-    sure = found.at_most is not None and found.at_most < found.limit
-    return [
-        f'Shares are of all rows. "At least" holds in 97.5 % of releases{"" if sure else unless}.'
-    ]
+    most, sure = found.limit - 1, found.at_most is not None and found.at_most < found.limit
+    unless = f", unless somebody has more than {most:,} rows (at most {found.beyond:,} have)"
+    return [f'Shares are of all rows. "At least" holds in 97.5 % of releases{unless * (not sure)}.']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,14 +174,14 @@ def suggest_max_rows(
             lost=(total - rows.rows(most)) / among,
             error=each * most,
         )
-        for most in CANDIDATES
-        if most < rows.limit
+        # and the one that loses nothing below the limit
+        for most in sorted({*(most for most in CANDIDATES if most < rows.limit), rows.limit - 1})
     )
     best = min(options, key=lambda option: option.lost + option.error)
     return MaxRowsSuggestion(
         max_rows=best.max_rows,
         options=options,
-        limit=rows.limit,
+        limit=rows.farthest + 1,
         beyond=rows.beyond,
         price=later,
         groups=among,

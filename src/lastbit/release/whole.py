@@ -140,7 +140,7 @@ def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single:
     return _Loss(
         share=numbers.share(most),
         lost=numbers.most_lost(most),
-        beyond=numbers.limit - 1 if numbers.assumed else None,
+        beyond=numbers.farthest if numbers.assumed else None,
         like_table=not (own and single),
         quoted={
             "question": record["question"],
@@ -214,9 +214,11 @@ class _Whole:
             inner = (limit for one in self.names(name) for limit in self.limits[one])
             self.limits[name] = sorted(set(inner))
 
-    def names(self, formula: str) -> list[str]:
-        """The columns that a formula is made of."""
-        return list(dict.fromkeys(column.name for column in columns_in(self.formulas[formula])))
+    def names(self, name: str) -> list[str]:
+        """The columns that a formula is made of; of an aggregate itself."""
+        if name not in self.formulas:
+            return [name]
+        return list(dict.fromkeys(column.name for column in columns_in(self.formulas[name])))
 
     def loss(self, name: str) -> _Loss | None:
         """What is known of what a column lost; None: nothing, or it lost nothing."""
@@ -264,44 +266,38 @@ class _Whole:
         if not {"max_values", *_ROWS} & set(self.limits[name]):
             return own["low"], own["high"]
         several = len(names) > 1
-        if several and any(self.function(one) not in _ADDED for one in names):
+        if several and any(self.parts[one].function not in _ADDED for one in names):
             return _UNKNOWN  # their intervals cannot be widened to hold together
         wide = Fraction(1 + math.log(len(names)) / math.log(20)) * (1 + Fraction(several, 1 << 40))
         for one in names:
             ends = self._ends(self.parts[one], _widened(others[one], wide), self.about[name])
             if ends[0] is None or ends[1] is None:
                 return _UNKNOWN
-            row[one.lower()] = float(ends[0]), float(ends[1])
+            row[one.lower()] = lower(Fraction(ends[0])), upper(Fraction(ends[1]))
         found = evaluate(for_intervals(self.formulas[name]), row, INTERVALS)
         if not isinstance(found, tuple) or not all(map(math.isfinite, found)):
             return _UNKNOWN
         inside = [own[end] for end in ("value", "low", "high") if own[end] is not None]
         return min([found[0], *inside]), max([found[1], *inside])
 
-    def function(self, name: str) -> str:
-        """Of a column, whether an aggregate or a formula."""
-        return self.parts[name].function if name in self.parts else "derived"
-
     def to_json(self, names: Iterable[str]) -> dict[str, Any]:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
         for name in names:
-            limits, loss, parts = self.limits[name], self.loss(name), [name]
-            if name in self.formulas:
-                parts = self.names(name)
+            limits, loss, parts = self.limits[name], self.loss(name), self.names(name)
             about = self.about[name].union(*(self.about[one] for one in parts))
             losses = (self.loss(one) for one in parts)
             far = [one.beyond for one in losses if one is not None and one.beyond is not None]
             about |= {"within_bounds"} if "bounds" in limits else set()
             about |= {"nobody_beyond"} if far else set()
-            limited = self.function(name) in _OF and "max_rows" in limits
+            means = name in self.parts and self.parts[name].function in _OF
             said[name] = {
                 "limits": limits,
                 "share": None if loss is None else asdict(loss.share),
                 "lost": None if loss is None else loss.lost,
                 "about": sorted(about),
                 "beyond": max(far, default=None),
-                "of": "limited_rows" if limited else None,
+                "of": "limited_rows" if means and "max_rows" in limits else None,
             }
         quoted = {"profile": self.of_rows, "groups": self.of_groups}
         return {

@@ -314,7 +314,7 @@ def notes_of(answer: Record | Reading) -> list[str]:
     record, plan, query = reading.record, reading.plan, reading.query
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
     # of a unit each counts once; of an answer with whole intervals these say what was left out
-    known = bool({"kept", "whole"} & set(record)) or query.per_unit is not None
+    known = "whole" in record or query.per_unit is not None
     known |= plan.marginals is None and all(one.kind == "units" for one in plan.measures)
     place = next((at for at, note in enumerate(notes) if _AT_MOST in note), len(notes))
     can = any(rule.code == "max_rows" for rule in rules_of(plan, query))

@@ -41,8 +41,7 @@ neighbours = {neighbours}
 {max_rows}
 # The most groups in which one unit is counted. Left out, it is chosen in the same way.
 # max_groups = 3
-# The most rows that anybody can have, if that is publicly known: whole intervals are sure then.
-# at_most = 366
+# at_most = 366   # nobody has more rows, as everybody knows: whole intervals are sure then
 
 [budget]
 # What all answers together may cost. Smaller protects better: 1 is common, 10 protects little.
