@@ -5,12 +5,16 @@ Law      the value is the formula over the released values of the row, each oper
          an operand is, where it would be infinite, and where a division by 0 would be
 Theorem  free of charge: it is a function of released numbers and of constants of the question
 Theorem  the interval holds the formula over the true (bounded, noiseless) aggregates in at least
-         95 % of all releases. Let the parts be made of j measures. Each entry is within
+         95 % of all releases. Where the formula is smooth around the noisy integers, its interval
+         is that of their joint noise (`joint.py`), in which a measure that several parts share is
+         one. Functions of one argument around it (ROUND, CLAMP, SQRT, ...) are applied to its ends.
+         Elsewhere let the parts be made of j measures. Each entry is within
          accuracy(1/(20 j)) of its noisy integer except with probability 1/(20 j), so all are at
          once in 95 % (union bound); then each part is in the interval that its definition gives
          over that box, and the formula in what interval arithmetic gives over these, every end
          rounded outwards. True counts are not negative, true means lie within their bounds: so
-         intervals are cut there. A quotient whose divisor may be 0 has none
+         intervals are cut there. A quotient whose divisor may be 0 has none. Which of the two it
+         is depends on the noise; `joint.py` says why at least 95 % hold all the same
          - a total over d rows: its noise has d times the variance of one entry, so by Chebyshev it
            is within sqrt(20 j d v) of its noisy value, and by the union bound within
            d accuracy(1/(20 j d)): the lesser of the two
@@ -20,8 +24,8 @@ Theorem  the interval holds the formula over the true (bounded, noiseless) aggre
          - a share of all rows, N/COUNT(*) with N a sum of values within [low, high] or a count,
            lies between min(low, 0) and max(high, 0): it is tested as a mean is (`reach.py`), where
            a formula has no other part
-Differs  no standard error is given. Parts that several terms share are taken to vary apart, which
-         only widens the interval
+Differs  no standard error is given. In the box, parts that several terms share are taken to vary
+         apart, which only widens the interval
 Checked  tests/release/test_derived.py
 """
 
@@ -35,11 +39,15 @@ from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
 from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
-from lastbit.release.intervals import Cell, Column
+from lastbit.release.intervals import BETA, Cell, Column
+from lastbit.release.joint import Coordinate, Quotient, Smooth, known_laws, smooth_intervals
 from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
+from lastbit.release.taylor import Box, Taylor, taylor_of
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -55,21 +63,23 @@ from lastbit.tables import (
     weight_one,
 )
 
-_BETA = Fraction(1, 20)
 _UNITS = ("count_units", "count_distinct")
 _FORMULAS = ("count", *_UNITS, "sum", "mean", "variance", "std")
 _OF_ONE = ("count", *_UNITS, "sum")
 _SHARE = ""  # no column has this name
 _MOST_PLACES = 400
+_FAR, _NEAR = 1e100, 1e-300  # beyond all true numbers, and below all that are not 0
 
 Interval: TypeAlias = tuple[float, float]
 Enclosed: TypeAlias = Interval | bool | None
 """Where a number lies, what a condition is, or None where neither is known."""
 
 
-def derived_columns(plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> list[Column]:
-    """The derived columns of a query, made of its released ones."""
-    maker = _Maker(plan, noisy, columns)
+def derived_columns(
+    plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction = BETA
+) -> list[Column]:
+    """The derived columns of a query, made of its released ones; intervals miss with beta."""
+    maker = _Maker(plan, noisy, columns, beta)
     return [
         Column(name=one.name, function="derived", aggregate=one.name, cells=list(maker.cells(one)))
         for one in plan.query.derived
@@ -79,8 +89,10 @@ def derived_columns(plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> list
 class _Maker:
     """All that the derived columns of one answer share."""
 
-    def __init__(self, plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> None:
-        self.plan, self.noisy = plan, noisy
+    def __init__(
+        self, plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction
+    ) -> None:
+        self.plan, self.noisy, self.beta = plan, noisy, beta
         self.columns = {column.name: column for column in columns}
         self.recipes = {recipe.aggregate.name: recipe for recipe in plan.recipes}
         self.noise: dict[str, MeasureNoise] = {}
@@ -99,7 +111,7 @@ class _Maker:
             row = {name.lower(): self.columns[name].cells[i].value for name in names}
             number = evaluate(derived.expression, {**row, **totals}, DOUBLES)
             value = number if isinstance(number, float) else None
-            ends = evaluate(parts.expression, {**parts.of_row(i), **parts.totals}, INTERVALS)
+            ends = parts.ends(i)
             if not isinstance(ends, tuple) or not all(map(math.isfinite, ends)):
                 yield Cell(value, None, None, None)
                 continue
@@ -141,8 +153,81 @@ class _Intervals:
             for name, whole in used
             for measure in maker.recipes[name].measures.values()
         )
-        self.beta = _BETA / max(len(measures), 1)
+        self.beta = maker.beta / max(len(measures), 1)
         self.totals = {("total", name.lower()): self._total(name) for name in totalled}
+        self.outer: Expression = self.expression
+        self.smooth: Smooth | None = None
+        if self.share is None and not self.alone and self.known and None not in self.totals.values():
+            self.smooth = self._smooth(list(measures))
+        self.natural = self._natural()
+
+    def ends(self, place: int) -> Enclosed:
+        """Where the formula lies in one row."""
+        smooth, interval = self.smooth, None
+        if smooth is not None and smooth.partly[place]:
+            inner = float(smooth.low[place]), float(smooth.high[place])
+            interval = self._cut(evaluate(self.outer, {_SHARE: inner}, INTERVALS))
+            if smooth.alone[place]:
+                return interval
+        box = evaluate(self.expression, {**self.of_row(place), **self.totals}, INTERVALS)
+        if interval is None or not isinstance(box, tuple):
+            return box
+        return min(interval[0], box[0]), max(interval[1], box[1])
+
+    def _smooth(self, measures: list[tuple[str, bool]]) -> Smooth | None:
+        """The intervals of all rows by their joint noise, where the formula is a smooth one."""
+        maker = self.maker
+        inner, self.outer = _peeled(self.expression)
+        own = list(dict.fromkeys(name for name, _ in measures))
+        rows = len(maker.noisy.keys)
+        others = [name for name, whole in measures if whole] if rows > 1 else []
+        coordinates = [Coordinate(maker.noise[name]) for name in own]
+        coordinates += [Coordinate(maker.noise[name], rows - 1) for name in others]
+        if not rows or not coordinates or not known_laws(coordinates):
+            return None
+        entries = {name: maker.noisy.entries[name] for name in own}
+        middles = [_doubles(entries[name]) for name in own]
+        for name in others:
+            total = sum(entries[name])
+            middles.append(_doubles([total - entry for entry in entries[name]]))
+
+        def formula(variables: list[Taylor]) -> Quotient:
+            mine = dict(zip(own, variables, strict=False))
+            whole = {**mine}
+            for name, rest in zip(others, variables[len(own) :], strict=True):
+                whole[name] = mine[name] + rest
+            parts: dict[Any, Taylor] = {}
+            for name, part in self.parts.items():
+                parts[name.lower()] = _part_taylor(maker, part, mine)
+                parts["total", name.lower()] = _part_taylor(maker, part, whole)
+            match inner:
+                case Call("/", (top, bottom)):
+                    return taylor_of(top, parts), taylor_of(bottom, parts)
+            return taylor_of(inner, parts), None
+
+        try:
+            return smooth_intervals(formula, middles, coordinates, maker.beta)
+        except Exception:  # of whatever kind: an error would tell something that is not paid for
+            return None
+
+    def _natural(self) -> Enclosed:
+        """What the formula can be at all, by what counts, means and variances can be."""
+        ends: dict[Any, Enclosed] = {}
+        for name, part in self.parts.items():
+            within: Enclosed = (-_FAR, _FAR)
+            if part.function in ("count", *_UNITS):
+                within = (_NEAR, _FAR)
+            elif part.function in ("mean", "variance", "std"):
+                within = _aggregate(self.maker, part, {"rows": (0.0, 0.0)})
+            ends[name.lower()] = ends["total", name.lower()] = within
+        return evaluate(self.expression, ends, INTERVALS) if self.share is None else None
+
+    def _cut(self, interval: Enclosed) -> Interval | None:
+        if not isinstance(interval, tuple) or not isinstance(self.natural, tuple):
+            return interval if isinstance(interval, tuple) else None
+        low, high = self.natural
+        low = 0.0 if 0 < low < 1 / _FAR else low
+        return _clip(interval, (low, high)) if low <= high else interval
 
     def of_row(self, place: int) -> dict[str, Enclosed]:
         """The interval of each part in one row."""
@@ -235,7 +320,7 @@ def _share_in(expression: Expression, maker: _Maker) -> _Share | None:
             rows=below[0].name,
             bounds=bounds,
             unit=factor * (Fraction(1) if count else above[0].step) / (1 << 20),
-            reach=reach_of(noises, _BETA, ratios=[most]),
+            reach=reach_of(noises, maker.beta, ratios=[most]),
         )
     return None
 
@@ -257,6 +342,56 @@ def _multiple(expression: Expression) -> tuple[Fraction, str | None]:
                         return factor, None
             return factor, column
     return Fraction(1), None
+
+
+_AROUND = frozenset(
+    {"clamp", "round", "floor", "ceil", "to_integer", "to_number", "sqrt", "negate", "abs"}
+    | {"+", "-", "*", "/", "least", "greatest"}
+)
+"""Functions that are applied to the ends of an interval, where their other arguments are fixed."""
+
+
+def _peeled(expression: Expression) -> tuple[Expression, Expression]:
+    """The formula inside of functions of one changing argument, and these, of that under a name."""
+    match expression:
+        case Call(function, arguments) if function in _AROUND:
+            moving = [part for part in arguments if any(True for _ in columns_in(part))]
+            divides = function == "/" and arguments[0] not in moving
+            if len(moving) == 1 and not divides:
+                inner, outer = _peeled(moving[0])
+                made = tuple(outer if part == moving[0] else part for part in arguments)
+                return inner, Call(function, made)
+    return expression, ColumnName(_SHARE)
+
+
+def _doubles(integers: Sequence[int]) -> Box:
+    """Doubles around integers."""
+    near = np.array([float(integer) for integer in integers], dtype=float)
+    if all(abs(integer) <= 1 << 53 for integer in integers):
+        return near, near
+    return np.nextafter(near, -np.inf), np.nextafter(near, np.inf)
+
+
+def _part_taylor(maker: _Maker, part: Aggregate, measured: Mapping[str, Taylor]) -> Taylor:
+    """An aggregate as a formula over its measures."""
+    recipe = maker.recipes[part.name].measures
+    of = {kind: measured[name] for kind, name in recipe.items()}
+    some = next(iter(of.values()))
+    if part.function in _UNITS:
+        return some
+    one = some.constant(weight_one(maker.plan.card))
+    if part.function == "count":
+        return some / one
+    measure = next(m for m in maker.plan.measures if m.name == recipe["values"])
+    step, centre = some.constant(measure.step), some.constant(measure.centre)
+    if part.function == "sum":
+        total = step * of["values"]
+        return (total + centre * of["rows"] if "rows" in of else total) / one
+    mean = of["values"] / of["rows"]
+    if part.function == "mean":
+        return centre + step * mean
+    variance = step.square() * (of["squares"] / of["rows"] - mean.square())
+    return variance if part.function == "variance" else variance.sqrt()
 
 
 def _calls(expression: Expression) -> Iterator[Call]:
