@@ -21,9 +21,6 @@ Theorem  the interval holds the formula over the true (bounded, noiseless) aggre
          - a mean, variance or quantile has an interval of 95 % of its own, which serves where it is
            the only part of a formula. That of a quantile, minimum or maximum cannot be split:
            beside other parts there is none
-         - a share of all rows, N/COUNT(*) with N a sum of values within [low, high] or a count,
-           lies between min(low, 0) and max(high, 0): it is tested as a mean is (`reach.py`), where
-           a formula has no other part
 Differs  no standard error is given. In the box, parts that several terms share are taken to vary
          apart, which only widens the interval
 Checked  tests/release/test_derived.py
@@ -33,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache, reduce
 from types import MappingProxyType
@@ -45,9 +42,9 @@ from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
 from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
 from lastbit.release.intervals import BETA, Cell, Column
-from lastbit.release.joint import Coordinate, Quotient, Smooth, known_laws, smooth_intervals
-from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
-from lastbit.release.taylor import Box, Taylor, taylor_of
+from lastbit.release.joint import Coordinate, Quotient, Smooth, smooth_intervals
+from lastbit.release.reach import MeasureNoise
+from lastbit.release.taylor import Box, NotSmooth, Taylor, outwards, taylor_of
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -66,7 +63,7 @@ from lastbit.tables import (
 _UNITS = ("count_units", "count_distinct")
 _FORMULAS = ("count", *_UNITS, "sum", "mean", "variance", "std")
 _OF_ONE = ("count", *_UNITS, "sum")
-_SHARE = ""  # no column has this name
+_INNER = ""  # no column has this name
 _MOST_PLACES = 400
 _FAR, _NEAR = 1e100, 1e-300  # beyond all true numbers, and below all that are not 0
 
@@ -130,218 +127,95 @@ class _Maker:
 
 
 class _Intervals:
-    """Where the true parts of one formula lie, at a common 95 %."""
+    """Where one formula lies in every row, at 95 %."""
 
     def __init__(self, maker: _Maker, expression: Expression, names: list[str]) -> None:
-        self.maker = maker
-        totalled = dict.fromkeys(
-            column.name
-            for part in _calls(expression)
-            if part.function == "total"
-            for column in columns_in(part)
-        )
-        self.parts = {name: maker.recipes[name].aggregate for name in names}
-        functions = [part.function for part in self.parts.values()]
-        self.alone = len(names) == 1 and functions[0] not in _OF_ONE
-        self.share = None if totalled else _share_in(expression, maker)
-        quotient = None if self.share is None else self.share.quotient
-        self.expression = for_intervals(expression, quotient)
-        self.known = all(function in _FORMULAS for function in functions)
-        used = [(n, False) for n in names] + [(n, True) for n in totalled]
-        measures = dict.fromkeys(
-            (measure, whole)
-            for name, whole in used
-            for measure in maker.recipes[name].measures.values()
-        )
-        self.beta = maker.beta / max(len(measures), 1)
-        self.totals = {("total", name.lower()): self._total(name) for name in totalled}
-        self.outer: Expression = self.expression
+        self.maker, self.expression = maker, for_intervals(expression)
+        calls = [part for part in _calls(expression) if part.function == "total"]
+        totalled = {column.name for part in calls for column in columns_in(part)}
+        self.parts = {name.lower(): maker.recipes[name].aggregate for name in names}
+        functions = {part.function for part in self.parts.values()}
+        self.alone = len(names) == 1 and not functions & {*_OF_ONE}
+        self.boxes: dict[Any, Box] = {}
         self.smooth: Smooth | None = None
-        if self.share is None and not self.alone and self.known and None not in self.totals.values():
-            self.smooth = self._smooth(list(measures))
-        self.natural = self._natural()
+        measures = {name: maker.recipes[name].measures.values() for name in names}
+        summed = {measure for name in totalled for measure in measures[name]}
+        if self.alone or not functions <= {*_FORMULAS} or summed & maker.selecting or not names:
+            return
+        entries = {m: maker.noisy.entries[m] for name in names for m in measures[name]}
+        rows = len(maker.noisy.keys)
+        self.own, self.rest = list(entries), [m for m in entries if m in summed and rows > 1]
+        self.coordinates = [Coordinate(maker.noise[m]) for m in self.own]
+        self.coordinates += [Coordinate(maker.noise[m], rows - 1) for m in self.rest]
+        self.middles = [_doubles(entries[m]) for m in self.own]
+        self.middles += [_doubles([sum(entries[m]) - x for x in entries[m]]) for m in self.rest]
+        self._measure()
+
+    def _measure(self) -> None:
+        """The boxes of all parts; and the formula by its joint noise, where it is smooth."""
+        split = self.maker.beta / len(self.coordinates)
+        halves = [float(one.accuracy(split)) for one in self.coordinates]
+        pairs = zip(self.middles, halves, strict=True)
+        box = Taylor.variables([outwards(low - h, high + h) for (low, high), h in pairs])
+        natural = {key: _possible(part) for key, part in self.parts.items()}
+        with np.errstate(all="ignore"):
+            for key, made in self._taylors(box).items():
+                least, most = natural[key if isinstance(key, str) else key[1]]
+                # NaN where rows may be 0, or a variance: then all that is possible
+                self.boxes[key] = np.fmax(made.value[0], least), np.fmin(made.value[1], most)
+        inner, self.outer = _peeled(self.expression)
+
+        def formula(variables: list[Taylor]) -> Quotient:
+            parts = self._taylors(variables)
+            match inner:
+                case Call("/", (top, bottom)):
+                    return taylor_of(top, parts), taylor_of(bottom, parts)
+            return taylor_of(inner, parts), None
+
+        with suppress(NotSmooth):
+            self.smooth = smooth_intervals(
+                formula, self.middles, self.coordinates, self.maker.beta
+            )
+        above = {key: (least or _NEAR, most) for key, (least, most) in natural.items()}
+        totals = {("total", key): ends for key, ends in above.items()}
+        self.natural = evaluate(self.expression, {**above, **totals}, INTERVALS)
+
+    def _taylors(self, variables: list[Taylor]) -> dict[Any, Taylor]:
+        """All parts, and their totals, as formulas over the measures."""
+        mine = dict(zip(self.own, variables, strict=False))
+        rest = dict(zip(self.rest, variables[len(self.own) :], strict=True))
+        whole = {name: one + rest[name] if name in rest else one for name, one in mine.items()}
+        made: dict[Any, Taylor] = {}
+        for key, part in self.parts.items():
+            made[key] = _part_taylor(self.maker, part, mine)
+            made["total", key] = _part_taylor(self.maker, part, whole)
+        return made
 
     def ends(self, place: int) -> Enclosed:
         """Where the formula lies in one row."""
         smooth, interval = self.smooth, None
         if smooth is not None and smooth.partly[place]:
             inner = float(smooth.low[place]), float(smooth.high[place])
-            interval = self._cut(evaluate(self.outer, {_SHARE: inner}, INTERVALS))
+            interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
+            if isinstance(interval, tuple) and isinstance(self.natural, tuple):
+                least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0
+                interval = _clip(interval, (least, max(least, self.natural[1])))
             if smooth.alone[place]:
                 return interval
-        box = evaluate(self.expression, {**self.of_row(place), **self.totals}, INTERVALS)
-        if interval is None or not isinstance(box, tuple):
+        box = evaluate(self.expression, self._row(place), INTERVALS)
+        if not isinstance(interval, tuple) or not isinstance(box, tuple):
             return box
         return min(interval[0], box[0]), max(interval[1], box[1])
 
-    def _smooth(self, measures: list[tuple[str, bool]]) -> Smooth | None:
-        """The intervals of all rows by their joint noise, where the formula is a smooth one."""
-        maker = self.maker
-        inner, self.outer = _peeled(self.expression)
-        own = list(dict.fromkeys(name for name, _ in measures))
-        rows = len(maker.noisy.keys)
-        others = [name for name, whole in measures if whole] if rows > 1 else []
-        coordinates = [Coordinate(maker.noise[name]) for name in own]
-        coordinates += [Coordinate(maker.noise[name], rows - 1) for name in others]
-        if not rows or not coordinates or not known_laws(coordinates):
-            return None
-        entries = {name: maker.noisy.entries[name] for name in own}
-        middles = [_doubles(entries[name]) for name in own]
-        for name in others:
-            total = sum(entries[name])
-            middles.append(_doubles([total - entry for entry in entries[name]]))
-
-        def formula(variables: list[Taylor]) -> Quotient:
-            mine = dict(zip(own, variables, strict=False))
-            whole = {**mine}
-            for name, rest in zip(others, variables[len(own) :], strict=True):
-                whole[name] = mine[name] + rest
-            parts: dict[Any, Taylor] = {}
-            for name, part in self.parts.items():
-                parts[name.lower()] = _part_taylor(maker, part, mine)
-                parts["total", name.lower()] = _part_taylor(maker, part, whole)
-            match inner:
-                case Call("/", (top, bottom)):
-                    return taylor_of(top, parts), taylor_of(bottom, parts)
-            return taylor_of(inner, parts), None
-
-        try:
-            return smooth_intervals(formula, middles, coordinates, maker.beta)
-        except Exception:  # of whatever kind: an error would tell something that is not paid for
-            return None
-
-    def _natural(self) -> Enclosed:
-        """What the formula can be at all, by what counts, means and variances can be."""
-        ends: dict[Any, Enclosed] = {}
-        for name, part in self.parts.items():
-            within: Enclosed = (-_FAR, _FAR)
-            if part.function in ("count", *_UNITS):
-                within = (_NEAR, _FAR)
-            elif part.function in ("mean", "variance", "std"):
-                within = _aggregate(self.maker, part, {"rows": (0.0, 0.0)})
-            ends[name.lower()] = ends["total", name.lower()] = within
-        return evaluate(self.expression, ends, INTERVALS) if self.share is None else None
-
-    def _cut(self, interval: Enclosed) -> Interval | None:
-        if not isinstance(interval, tuple) or not isinstance(self.natural, tuple):
-            return interval if isinstance(interval, tuple) else None
-        low, high = self.natural
-        low = 0.0 if 0 < low < 1 / _FAR else low
-        return _clip(interval, (low, high)) if low <= high else interval
-
-    def of_row(self, place: int) -> dict[str, Enclosed]:
+    def _row(self, place: int) -> dict[Any, Enclosed]:
         """The interval of each part in one row."""
-        maker = self.maker
-        if self.share is not None:
-            return {_SHARE: self.share.interval(maker.noisy, place)}
         if self.alone:
-            (name,) = self.parts
-            cell = maker.columns[name].cells[place]
+            (key, part), = self.parts.items()
+            cell = self.maker.columns[part.name].cells[place]
             known = cell.low is not None and cell.high is not None
-            ends = (float(cell.low), float(cell.high)) if known else None  # type: ignore[arg-type]
-            return {name.lower(): ends}
-        return {
-            name.lower(): self._part(part, place) if self.known else None
-            for name, part in self.parts.items()
-        }
-
-    def _part(self, part: Aggregate, place: int) -> Enclosed:
-        """The aggregate over the box of its measures."""
-        maker, boxes = self.maker, {}
-        for kind, measure in maker.recipes[part.name].measures.items():
-            middle, half = (
-                maker.noisy.entries[measure][place],
-                maker.noise[measure].accuracy(self.beta),
-            )
-            boxes[kind] = _ends(middle - half, middle + half)
-        return _aggregate(maker, part, boxes)
-
-    def _total(self, name: str) -> Enclosed:
-        maker, boxes = self.maker, {}
-        part, measures = self.parts[name], maker.recipes[name].measures
-        if part.function not in _FORMULAS or maker.selecting & set(measures.values()):
-            return None
-        for kind, measure in measures.items():
-            entries, noise = maker.noisy.entries[measure], maker.noise[measure]
-            rows = max(len(entries), 1)
-            spread = Fraction(math.isqrt(math.ceil(noise.variance * rows / self.beta)) + 1)
-            half = min(Fraction(rows * noise.accuracy(self.beta / rows)), spread)
-            boxes[kind] = _ends(sum(entries) - half, sum(entries) + half)
-        return _aggregate(maker, part, boxes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
-    """A quotient whose divisor counts all rows: `reach.py` says which shares are possible."""
-
-    quotient: Call
-    values: str
-    rows: str
-    bounds: tuple[int, int]
-    unit: Fraction
-    reach: Reach
-
-    def interval(self, noisy: Noisy, place: int) -> Interval:
-        """Where it lies in one row, at 95 %."""
-        top, rows = noisy.entries[self.values][place], noisy.entries[self.rows][place]
-        ends = quotient_interval(top, rows, self.bounds, self.reach)
-        low, high = sorted(end * self.unit for end in ends)
-        return _ends(low, high)
-
-
-def _share_in(expression: Expression, maker: _Maker) -> _Share | None:
-    """The one quotient by COUNT(*) that holds all columns of a formula, if there is such a one."""
-    quotients = [part for part in _calls(expression) if part.function == "/"]
-    for quotient in quotients:
-        match quotient.arguments:
-            case (top, ColumnName(rows)):
-                factor, name = _multiple(top)
-            case _:
-                continue
-        named = [column.name for column in columns_in(expression)]
-        if name is None or name == rows or sorted(named) != sorted([name, rows]):
-            continue
-        measures = {measure.name: measure for measure in maker.plan.measures}
-        above, below = (
-            [measures[m] for m in maker.recipes[part].measures.values()] for part in (name, rows)
-        )
-        counted = len(below) == 1 and below[0].kind == "rows" and below[0].expression is None
-        if not counted or len(above) != 1 or above[0].kind not in ("rows", "values"):
-            continue
-        if above == below:
-            continue
-        noises = [maker.noise[above[0].name], maker.noise[below[0].name]]
-        count = above[0].kind == "rows"
-        bounds = (0, 1) if count else (min(above[0].lowest, 0), max(above[0].highest, 0))
-        most = max(map(abs, bounds))
-        return _Share(
-            quotient=quotient,
-            values=above[0].name,
-            rows=below[0].name,
-            bounds=bounds,
-            unit=factor * (Fraction(1) if count else above[0].step) / (1 << 20),
-            reach=reach_of(noises, maker.beta, ratios=[most]),
-        )
-    return None
-
-
-def _multiple(expression: Expression) -> tuple[Fraction, str | None]:
-    """A column times a constant."""
-    match expression:
-        case ColumnName(name):
-            return Fraction(1), name
-        case Call("*", arguments):
-            factor, column = Fraction(1), None
-            for part in arguments:
-                match part:
-                    case Constant(int() | Fraction() as value) if not isinstance(value, bool):
-                        factor *= value
-                    case ColumnName(name) if column is None:
-                        column = name
-                    case _:
-                        return factor, None
-            return factor, column
-    return Fraction(1), None
+            return {key: (float(cell.low), float(cell.high)) if known else None}  # type: ignore[arg-type]
+        boxes = {key: (float(a[place]), float(b[place])) for key, (a, b) in self.boxes.items()}
+        return boxes or dict.fromkeys(self.parts)
 
 
 _AROUND = frozenset(
@@ -361,36 +235,36 @@ def _peeled(expression: Expression) -> tuple[Expression, Expression]:
                 inner, outer = _peeled(moving[0])
                 made = tuple(outer if part == moving[0] else part for part in arguments)
                 return inner, Call(function, made)
-    return expression, ColumnName(_SHARE)
+    return expression, ColumnName(_INNER)
 
 
 def _doubles(integers: Sequence[int]) -> Box:
     """Doubles around integers."""
-    near = np.array([float(integer) for integer in integers], dtype=float)
-    if all(abs(integer) <= 1 << 53 for integer in integers):
-        return near, near
-    return np.nextafter(near, -np.inf), np.nextafter(near, np.inf)
+    far = 10**300  # and none beyond
+    near = np.array([float(min(max(x, -far), far)) for x in integers], dtype=float)
+    near[np.abs(near) >= far] = np.nan
+    exact = all(-(1 << 53) <= x <= 1 << 53 for x in integers)
+    return (near, near) if exact else outwards(near, near)
 
 
 def _part_taylor(maker: _Maker, part: Aggregate, measured: Mapping[str, Taylor]) -> Taylor:
     """An aggregate as a formula over its measures."""
     recipe = maker.recipes[part.name].measures
     of = {kind: measured[name] for kind, name in recipe.items()}
-    some = next(iter(of.values()))
     if part.function in _UNITS:
-        return some
-    one = some.constant(weight_one(maker.plan.card))
+        return next(iter(of.values()))
+    one = Taylor.constant(weight_one(maker.plan.card))
     if part.function == "count":
-        return some / one
+        return of["rows"] / one
     measure = next(m for m in maker.plan.measures if m.name == recipe["values"])
-    step, centre = some.constant(measure.step), some.constant(measure.centre)
+    step, centre = Taylor.constant(measure.step), Taylor.constant(measure.centre)
     if part.function == "sum":
         total = step * of["values"]
         return (total + centre * of["rows"] if "rows" in of else total) / one
     mean = of["values"] / of["rows"]
     if part.function == "mean":
         return centre + step * mean
-    variance = step.square() * (of["squares"] / of["rows"] - mean.square())
+    variance = step * step * (of["squares"] / of["rows"] - mean * mean)
     return variance if part.function == "variance" else variance.sqrt()
 
 
@@ -401,19 +275,17 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield from _calls(part)
 
 
-def for_intervals(expression: Expression, quotient: Call | None = None) -> Expression:
-    """The formula with x * x as the square of x, never below 0, and a share under its name.
+def for_intervals(expression: Expression) -> Expression:
+    """The formula with x * x as the square of x, never below 0.
 
     >>> for_intervals(Call("*", (ColumnName("n"), ColumnName("n")))).function
     'square'
     """
-    if expression == quotient:
-        return ColumnName(_SHARE)
     match expression:
         case Call("*", (one, other)) if one == other:
-            return Call("square", (for_intervals(one, quotient),))
+            return Call("square", (for_intervals(one),))
         case Call(function, arguments):
-            return Call(function, tuple(for_intervals(part, quotient) for part in arguments))
+            return Call(function, tuple(map(for_intervals, arguments)))
     return expression
 
 
@@ -431,38 +303,18 @@ def _point(number: Fraction | int) -> Interval:
     return _ends(number, number)
 
 
-def _aggregate(maker: _Maker, part: Aggregate, boxes: Mapping[Any, Interval]) -> Enclosed:
-    """What an aggregate can be, given where its measures lie."""
-    one = _point(weight_one(maker.plan.card))
-    if part.function in _UNITS:
-        return _from_zero(next(iter(boxes.values())))
-    if part.function == "count":
-        return _from_zero(_quotient(boxes["rows"], one))
-    values = maker.recipes[part.name].measures["values"]
-    measure = next(measure for measure in maker.plan.measures if measure.name == values)
-    step, centre = _point(measure.step), _point(measure.centre)
-    if part.function == "sum":
-        total = _quotient(_product(step, boxes["values"]), one)
-        if "rows" in boxes:
-            total = _sum(total, _quotient(_product(centre, _from_zero(boxes["rows"])), one))
-        return total
-    assert part.bounds is not None
-    within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
-    rows = _from_zero(boxes["rows"])
-    if part.function == "mean":
-        if rows[0] <= 0:
-            return within
-        mean = _sum(centre, _product(step, _quotient(boxes["values"], rows)))
-        return _clip(mean, within)
-    half = _quotient(_difference((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
-    widest = _square(half)[1]
-    variance = (0.0, widest)
-    if rows[0] > 0:
-        mean = _quotient(boxes["values"], rows)
-        squares = _quotient(_from_zero(boxes["squares"]), rows)
-        variance = _product(_product(step, step), _difference(squares, _square(mean)))
-        variance = _clip(variance, (0.0, widest))
-    return variance if part.function == "variance" else _root(variance)
+def _possible(part: Aggregate) -> Interval:
+    """What an aggregate can be, whatever the rows are."""
+    low, high = (0, 0) if part.bounds is None else part.bounds
+    half = (high - low) / 2
+    match part.function:
+        case "mean":
+            return _point(low)[0], _point(high)[1]
+        case "variance":
+            return 0.0, _point(Fraction(half**2))[1]
+        case "std":
+            return 0.0, _point(Fraction(half))[1]
+    return (0.0 if low >= 0 else -_FAR), _FAR
 
 
 def _from_zero(interval: Interval) -> Interval:

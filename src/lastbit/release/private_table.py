@@ -15,6 +15,7 @@ from lastbit.release.kept import check_kept, with_kept
 from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.question import Question, texts_by_name
 from lastbit.release.release import released
+from lastbit.release.simultaneous import check_simultaneous
 from lastbit.release.within import Within, explanation_within, planned_within
 from lastbit.tables import Plan, PrivateTable, SelectedRows, all_of, marginals_query
 
@@ -116,6 +117,7 @@ class Table(Question):
         fresh: bool = False,
         consistent: bool = False,
         kept: bool | Number = False,
+        simultaneous: bool = False,
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
@@ -126,9 +128,12 @@ class Table(Question):
         `kept` buys, as a second recorded answer, the share of rows that max_rows lets count: at
         this price besides, or with True at a twentieth of the price. It stands in the notes and in
         `answer.kept`; where the ledger has it already it does so unasked, at no charge.
+        With `simultaneous` the intervals of all counts and sums hold together in 95 %.
         """
         query = self.query
         check_kept(kept, query, self.card)
+        if simultaneous:
+            check_simultaneous(query)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         plan = planned_within(query, self.card, within, **asked)
         answer = released(
@@ -139,8 +144,9 @@ class Table(Question):
             who=who,
             sql=self.sql_text,
             fresh=fresh,
-            consistent=consistent,
         )
+        answer = answer.simultaneous() if simultaneous else answer
+        answer = answer.consistent() if consistent else answer
         return with_kept(answer, query, self.card, kept=kept, ledger=ledger, who=who)
 
 

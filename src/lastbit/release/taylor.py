@@ -5,15 +5,14 @@ Law      a Taylor has, for every row, an interval that holds all values of a for
          listed are 0), and likewise the second ones
 Theorem  sums, products, quotients and roots of Taylors enclose those of the formulas: product and
          chain rule in interval arithmetic, every end moved outwards by one unit in the last place.
-         All operations are monotone in their boxes. Where a divisor may be 0, the argument of a
-         root or of an absolute value may change its sign, or a condition is open, the ends are
-         NaN: the formula is not known to be smooth there
+         All of it is monotone in the box. Where a divisor may be 0, or the argument of a root not
+         above it, ends are NaN: there the formula is not known to be smooth
 Checked  tests/release/test_joint.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -28,154 +27,95 @@ Array: TypeAlias = Any  # of numpy
 Box: TypeAlias = tuple[Array, Array]
 
 
-def is_finite(box: Box) -> Array:
-    """Where both ends are numbers."""
-    return np.isfinite(box[0]) & np.isfinite(box[1])
-
-
-def _outwards(low: Array, high: Array) -> Box:
+def outwards(low: Array, high: Array) -> Box:
+    """One unit in the last place further."""
     return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-
-
-def _sum(a: Box, b: Box) -> Box:
-    return _outwards(a[0] + b[0], a[1] + b[1])
 
 
 def _product(a: Box, b: Box) -> Box:
     ends = [x * y for x in a for y in b]
-    return _outwards(reduce(np.minimum, ends), reduce(np.maximum, ends))
+    return outwards(reduce(np.minimum, ends), reduce(np.maximum, ends))
 
 
-def _inverse(a: Box) -> Box:
-    apart = (a[0] > 0) | (a[1] < 0)
-    low, high = _outwards(1 / a[1], 1 / a[0])
-    return np.where(apart, low, np.nan), np.where(apart, high, np.nan)
-
-
-def _root(a: Box) -> Box:
-    low, high = _outwards(np.sqrt(a[0]), np.sqrt(a[1]))
-    return np.where(a[0] > 0, np.maximum(low, 5e-324), np.nan), np.where(a[0] > 0, high, np.nan)
-
-
-def enclosed(number: Fraction | int) -> Box:
-    """A constant between doubles."""
-    exact = Fraction(number)
-    return np.float64(lower(exact)), np.float64(upper(exact))
+def _merged(a: Mapping[Any, Box], b: Mapping[Any, Box]) -> dict[Any, Box]:
+    both = {
+        key: outwards(a[key][0] + b[key][0], a[key][1] + b[key][1]) for key in a.keys() & b.keys()
+    }
+    return {**a, **b, **both}
 
 
 @dataclass(frozen=True, slots=True)
 class Taylor:
-    """A formula over a box; `order` says which derivatives are worked out."""
+    """A formula over a box."""
 
     value: Box
     slope: Mapping[int, Box]
     bend: Mapping[tuple[int, int], Box]
-    order: int
 
     @staticmethod
-    def variables(boxes: Sequence[Box], *, order: int) -> list[Taylor]:
+    def variables(boxes: Sequence[Box]) -> list[Taylor]:
         """The variables themselves."""
         one: Box = np.float64(1.0), np.float64(1.0)
-        return [Taylor(box, {i: one} if order else {}, {}, order) for i, box in enumerate(boxes)]
+        return [Taylor(box, {i: one}, {}) for i, box in enumerate(boxes)]
 
-    def constant(self, number: Fraction | int) -> Taylor:
-        """A constant beside this one."""
-        return Taylor(enclosed(number), {}, {}, self.order)
+    @staticmethod
+    def constant(number: Fraction | int) -> Taylor:
+        """A constant, between doubles."""
+        exact = Fraction(number)
+        return Taylor((np.float64(lower(exact)), np.float64(upper(exact))), {}, {})
 
     def __add__(self, other: Taylor) -> Taylor:
-        return Taylor(
-            _sum(self.value, other.value),
-            _merged(self.slope, other.slope),
-            _merged(self.bend, other.bend),
-            self.order,
-        )
-
-    def __neg__(self) -> Taylor:
-        minus: Callable[[Box], Box] = lambda box: (-box[1], -box[0])  # noqa: E731
-        return Taylor(
-            minus(self.value),
-            {i: minus(box) for i, box in self.slope.items()},
-            {pair: minus(box) for pair, box in self.bend.items()},
-            self.order,
-        )
+        a, b = self.value, other.value
+        value = outwards(a[0] + b[0], a[1] + b[1])
+        return Taylor(value, _merged(self.slope, other.slope), _merged(self.bend, other.bend))
 
     def __sub__(self, other: Taylor) -> Taylor:
-        return self + -other
+        return self + Taylor.constant(-1) * other
 
     def __mul__(self, other: Taylor) -> Taylor:
         a, b = self.value, other.value
-        slope = _merged(
-            {i: _product(box, b) for i, box in self.slope.items()},
-            {i: _product(box, a) for i, box in other.slope.items()},
-        )
-        bend: dict[tuple[int, int], Box] = {}
-        if self.order > 1:
-            bend = _merged(
-                {pair: _product(box, b) for pair, box in self.bend.items()},
-                {pair: _product(box, a) for pair, box in other.bend.items()},
+        slope, bend = (
+            _merged(
+                {key: _product(box, b) for key, box in mine.items()},
+                {key: _product(box, a) for key, box in theirs.items()},
             )
-            for i, first in self.slope.items():
-                for k, second in other.slope.items():
-                    both = _product(first, second)
-                    both = _sum(both, both) if i == k else both
-                    bend = _merged(bend, {(min(i, k), max(i, k)): both})
-        return Taylor(_product(a, b), slope, bend, self.order)
+            for mine, theirs in ((self.slope, other.slope), (self.bend, other.bend))
+        )
+        for i, first in self.slope.items():
+            for k, second in other.slope.items():
+                both = _product(first, second)
+                pair = {(min(i, k), max(i, k)): both}
+                bend = _merged(_merged(bend, pair), pair if i == k else {})
+        return Taylor(_product(a, b), slope, bend)
 
     def __truediv__(self, other: Taylor) -> Taylor:
-        inverse = _inverse(other.value)
+        low, high = other.value
+        apart = np.where((low > 0) | (high < 0), 1.0, np.nan)
+        inverse = outwards(apart / high, apart / low)
         square = _product(inverse, inverse)
-        minus = -square[1], -square[0]
-        return self * other._through(inverse, minus, _scaled(_product(square, inverse), 2.0))
-
-    def square(self) -> Taylor:
-        """x * x, of one x."""
-        low, high = self.value
-        most = np.maximum(low * low, high * high)
-        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low * low, high * high))
-        start, end = _outwards(least, most)
-        value = np.maximum(start, 0.0), end
-        two = np.float64(2.0)
-        return self._through(value, _scaled(self.value, 2.0), (two, two))
+        cube = _product(square, inverse)
+        first, second = (-square[1], -square[0]), (2 * cube[0], 2 * cube[1])
+        return self * other._through(inverse, first, second)
 
     def sqrt(self) -> Taylor:
-        root = _root(self.value)
-        inverse = _scaled(_inverse(root), 0.5)
-        steeper = _product(inverse, _inverse(self.value))
-        return self._through(root, inverse, (-steeper[1] / 2, -steeper[0] / 2))
-
-    def size(self) -> Taylor:
-        """The absolute value, where the sign is known."""
+        """The root, of what is above 0."""
         low, high = self.value
-        sign = np.where(low > 0, 1.0, np.where(high < 0, -1.0, np.nan))
-        return self * Taylor((sign, sign), {}, {}, self.order)
+        root = outwards(np.sqrt(np.where(low > 0, low, np.nan)), np.sqrt(high))
+        half = outwards(0.5 / root[1], 0.5 / root[0])
+        steep = outwards(half[0] / high / 2, half[1] / low / 2)
+        return self._through(root, half, (-steep[1], -steep[0]))
 
     def _through(self, value: Box, first: Box, second: Box) -> Taylor:
         """A function of this one, by the function's value and derivatives over it."""
         slope = {i: _product(box, first) for i, box in self.slope.items()}
-        bend: dict[tuple[int, int], Box] = {}
-        if self.order > 1:
-            bend = {pair: _product(box, first) for pair, box in self.bend.items()}
-            for i, one in self.slope.items():
-                for k, other in self.slope.items():
-                    if i > k:
-                        continue
-                    both = _product(one, other)
-                    if i == k:  # a square
-                        both = np.maximum(both[0], 0.0), both[1]
-                    bend = _merged(bend, {(i, k): _product(second, both)})
-        return Taylor(value, slope, bend, self.order)
-
-
-def _scaled(box: Box, factor: float) -> Box:
-    """Times a power of two above 0."""
-    return box[0] * factor, box[1] * factor
-
-
-def _merged(a: Mapping[Any, Box], b: Mapping[Any, Box]) -> dict[Any, Box]:
-    merged = dict(a)
-    for key, box in b.items():
-        merged[key] = _sum(merged[key], box) if key in merged else box
-    return merged
+        bend = {pair: _product(box, first) for pair, box in self.bend.items()}
+        pairs = {
+            (i, k): _product(second, _product(one, other))
+            for i, one in self.slope.items()
+            for k, other in self.slope.items()
+            if i <= k
+        }
+        return Taylor(value, slope, _merged(bend, pairs))
 
 
 class NotSmooth(Exception):
@@ -184,42 +124,34 @@ class NotSmooth(Exception):
 
 def taylor_of(expression: Expression, parts: Mapping[Any, Taylor]) -> Taylor:
     """The formula over parts by their names in small letters; `NotSmooth` if it is not one."""
-    some = next(iter(parts.values()))
     match expression:
         case Constant(int() | Fraction() as value) if not isinstance(value, bool):
-            return some.constant(value)
+            return Taylor.constant(value)
         case ColumnName(name):
             return parts[name.lower()]
         case Call("total", (ColumnName(name),)):
             return parts["total", name.lower()]
-        case Call("case", (Call("=", (one, other)), Constant(None), value)):  # NULLIF
-            a, b = (taylor_of(part, parts).value for part in (one, other))
-            apart = np.where((a[1] < b[0]) | (a[0] > b[1]), 0.0, np.nan)
-            result = taylor_of(value, parts)
-            return result + Taylor((apart, apart), {}, {}, result.order)
+        case Call("case", (Call("=", (one, Constant(0))), Constant(None), same)) if one == same:
+            return taylor_of(one, parts)  # NULLIF(x, 0), which is a divisor or has no use
         case Call(function, arguments):
-            return _applied(function, [taylor_of(argument, parts) for argument in arguments])
-    raise NotSmooth
-
-
-def _applied(function: str, values: list[Taylor]) -> Taylor:
+            values = [taylor_of(argument, parts) for argument in arguments]
+        case _:
+            raise NotSmooth
     match function, values:
         case "+", _:
             return reduce(Taylor.__add__, values)
         case "*", _:
             return reduce(Taylor.__mul__, values)
-        case "square", [value]:
-            return value.square()
         case "-", [a, b]:
             return a - b
         case "/", [a, b]:
             return a / b
-        case "negate", [value]:
-            return -value
-        case "sqrt", [value]:
-            return value.sqrt()
-        case "abs", [value]:
-            return value.size()
-        case "to_number", [value]:
-            return value
+        case "square", [a]:
+            return a * a
+        case "negate", [a]:
+            return Taylor.constant(-1) * a
+        case "sqrt", [a]:
+            return a.sqrt()
+        case "to_number", [a]:
+            return a
     raise NotSmooth
