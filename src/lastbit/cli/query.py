@@ -39,6 +39,7 @@ from lastbit.release import (
     Table,
     check_kept,
     made_up_answer,
+    plan_words,
     price_rows,
 )
 from lastbit.report import (
@@ -49,7 +50,6 @@ from lastbit.report import (
     cross_table,
     marginal_tables,
     notes_of,
-    plan_words,
     price as price_words,
     table_of,
     title_of,

@@ -1,5 +1,6 @@
 from lastbit.release.answer import Answer as Answer, Row as Row
 from lastbit.release.believing import record_problem as record_problem
+from lastbit.release.expected import plan_words as plan_words
 from lastbit.release.kept import Kept as Kept, check_kept as check_kept, with_kept as with_kept
 from lastbit.release.made_up_rows import (
     in_own_format as in_own_format,

@@ -179,6 +179,21 @@ class _Intervals:
         above = {key: (least or _NEAR, most) for key, (least, most) in natural.items()}
         totals = {("total", key): ends for key, ends in above.items()}
         self.natural = evaluate(self.expression, {**above, **totals}, INTERVALS)
+        if (share := self._share(inner)) is not None:
+            self.natural = evaluate(self.outer, {_INNER: share}, INTERVALS)
+
+    def _share(self, inner: Expression) -> Enclosed:
+        """Between what one row can add and 0: a multiple of a sum or a count over all rows."""
+        match inner:
+            case Call("/", (ColumnName(top) | Call("*", (Constant(), ColumnName(top))) as multiple, ColumnName(rows))):
+                above, below = ([*self.maker.recipes[name].measures.values()] for name in (top, rows))
+                known = {measure.name: measure for measure in self.maker.plan.measures}
+                every = known[below[0]].kind == "rows" and known[below[0]].expression is None
+                if not every or len(above) > 1 or known[above[0]].kind not in ("rows", "values"):
+                    return None
+                low, high = self.parts[top.lower()].bounds or (0, 1)
+                return evaluate(multiple, {top.lower(): _ends(min(low, 0), max(high, 0))}, INTERVALS)
+        return None
 
     def _taylors(self, variables: list[Taylor]) -> dict[Any, Taylor]:
         """All parts, and their totals, as formulas over the measures."""
@@ -195,7 +210,8 @@ class _Intervals:
         """Where the formula lies in one row."""
         smooth, interval = self.smooth, None
         if smooth is not None and smooth.partly[place]:
-            inner = float(smooth.low[place]), float(smooth.high[place])
+            low, high = float(smooth.low[place]), float(smooth.high[place])
+            inner = (low, high) if low <= high else (-math.inf, math.inf)  # NaN by a divisor of 0
             interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
             if isinstance(interval, tuple) and isinstance(self.natural, tuple):
                 least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0

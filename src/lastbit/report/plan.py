@@ -119,6 +119,8 @@ class PlanFacts:
     composition: str
     rows: tuple[PlanRow, ...]
     hints: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    """The errors of all columns, where somebody knows how many rows there are."""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -128,6 +130,7 @@ class PlanFacts:
             ("promise", self.promise),
             ("limits", " ".join(self.limits)),
             ("adds up", self.composition),
+            *(("expect", words) for words in self.expected),
             *(("hint", hint) for hint in self.hints),
         ]
 
