@@ -31,9 +31,7 @@ KINDS: dict[str, str] = {
     "correlation": "CORR(x, y)",
     "slope": "REGR_SLOPE(y, x)",
     "difference": "AVG(x) - AVG(y)",
-    "difference of counts": (
-        "COUNT(*) FILTER (WHERE x > 60) - COUNT(*) FILTER (WHERE x < 20)"
-    ),
+    "difference of counts": ("COUNT(*) FILTER (WHERE x > 60) - COUNT(*) FILTER (WHERE x < 20)"),
     "relative difference": "(SUM(x) - SUM(y)) / SUM(y)",
     "variation": "STDDEV_POP(x) / AVG(x)",
     "share of total": "COUNT(*) * 1.0 / SUM(COUNT(*)) OVER ()",
@@ -46,13 +44,16 @@ def made_up_rows(groups: int, rows: int, each: int) -> Any:
         f"""WITH r AS (SELECT range AS i, hash(range) % 10007 / 10007.0 AS u,
         hash(range + 77) % 10009 / 10009.0 AS v, hash(range + 991) % 10037 / 10037.0 AS w
         FROM range({rows}))
-        SELECT g.range * {rows} + i // {each} AS unit, g.range::INTEGER AS g, round(100 * (u + v) / 2)::INTEGER AS x,
+        SELECT g.range * {rows} + i // {each} AS unit, g.range::INTEGER AS g,
+        round(100 * (u + v) / 2)::INTEGER AS x,
         round(25 + 50 * (0.5 * (u + v) / 2 + 0.5 * w))::INTEGER AS y
         FROM r, range({groups}) g"""
     )
 
 
-def measured(kind: str, formula: str, rows: Any, table: Any, price: dict[str, Any]) -> tuple[str, ...]:
+def measured(
+    kind: str, formula: str, rows: Any, table: Any, price: dict[str, Any]
+) -> tuple[str, ...]:
     sql = f"SELECT g, {formula} AS d FROM visits GROUP BY g"
     truth = duckdb.sql(sql.replace("FROM visits", "FROM rows")).fetchall()[0][1]
     started = time.perf_counter()

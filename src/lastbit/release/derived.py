@@ -41,10 +41,10 @@ import numpy as np
 from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
 from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
-from lastbit.release.intervals import BETA, Cell, Column
-from lastbit.release.joint import Coordinate, Quotient, Smooth, smooth_intervals
-from lastbit.release.reach import MeasureNoise
-from lastbit.release.taylor import Box, NotSmooth, Taylor, outwards, taylor_of
+from lastbit.release.intervals import Cell, Column
+from lastbit.release.joint import Coordinate, Joint, Quotient
+from lastbit.release.reach import BETA, MeasureNoise
+from lastbit.release.taylor import Box, NotSmooth, Taylor, doubles, taylor_of
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -86,9 +86,7 @@ def derived_columns(
 class _Maker:
     """All that the derived columns of one answer share."""
 
-    def __init__(
-        self, plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction
-    ) -> None:
+    def __init__(self, plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction) -> None:
         self.plan, self.noisy, self.beta = plan, noisy, beta
         self.columns = {column.name: column for column in columns}
         self.recipes = {recipe.aggregate.name: recipe for recipe in plan.recipes}
@@ -137,7 +135,7 @@ class _Intervals:
         functions = {part.function for part in self.parts.values()}
         self.alone = len(names) == 1 and not functions & {*_OF_ONE}
         self.boxes: dict[Any, Box] = {}
-        self.smooth: Smooth | None = None
+        self.smooth: Box | None = None
         measures = {name: maker.recipes[name].measures.values() for name in names}
         summed = {measure for name in totalled for measure in measures[name]}
         if self.alone or not functions <= {*_FORMULAS} or summed & maker.selecting or not names:
@@ -145,21 +143,17 @@ class _Intervals:
         entries = {m: maker.noisy.entries[m] for name in names for m in measures[name]}
         rows = len(maker.noisy.keys)
         self.own, self.rest = list(entries), [m for m in entries if m in summed and rows > 1]
-        self.coordinates = [Coordinate(maker.noise[m]) for m in self.own]
-        self.coordinates += [Coordinate(maker.noise[m], rows - 1) for m in self.rest]
-        self.middles = [_doubles(entries[m]) for m in self.own]
-        self.middles += [_doubles([sum(entries[m]) - x for x in entries[m]]) for m in self.rest]
-        self._measure()
+        coordinates = [Coordinate(maker.noise[m]) for m in self.own]
+        coordinates += [Coordinate(maker.noise[m], rows - 1) for m in self.rest]
+        middles = [doubles(entries[m]) for m in self.own]
+        middles += [doubles([sum(entries[m]) - x for x in entries[m]]) for m in self.rest]
+        self._measure(Joint(middles, coordinates, maker.beta))
 
-    def _measure(self) -> None:
+    def _measure(self, joint: Joint) -> None:
         """The boxes of all parts; and the formula by its joint noise, where it is smooth."""
-        split = self.maker.beta / len(self.coordinates)
-        halves = [float(one.accuracy(split)) for one in self.coordinates]
-        pairs = zip(self.middles, halves, strict=True)
-        box = Taylor.variables([outwards(low - h, high + h) for (low, high), h in pairs])
         natural = {key: _possible(part) for key, part in self.parts.items()}
         with np.errstate(all="ignore"):
-            for key, made in self._taylors(box).items():
+            for key, made in self._taylors(joint.box).items():
                 least, most = natural[key if isinstance(key, str) else key[1]]
                 # NaN where rows may be 0, or a variance: then all that is possible
                 self.boxes[key] = np.fmax(made.value[0], least), np.fmin(made.value[1], most)
@@ -172,27 +166,35 @@ class _Intervals:
                     return taylor_of(top, parts), taylor_of(bottom, parts)
             return taylor_of(inner, parts), None
 
-        with suppress(NotSmooth):
-            self.smooth = smooth_intervals(
-                formula, self.middles, self.coordinates, self.maker.beta
-            )
         above = {key: (least or _NEAR, most) for key, (least, most) in natural.items()}
         totals = {("total", key): ends for key, ends in above.items()}
         self.natural = evaluate(self.expression, {**above, **totals}, INTERVALS)
         if (share := self._share(inner)) is not None:
             self.natural = evaluate(self.outer, {_INNER: share}, INTERVALS)
+        with suppress(NotSmooth):
+            self.smooth = joint.intervals(formula)
 
-    def _share(self, inner: Expression) -> Enclosed:
+    def _share(self, inner: Expression) -> Any:
         """Between what one row can add and 0: a multiple of a sum or a count over all rows."""
         match inner:
-            case Call("/", (ColumnName(top) | Call("*", (Constant(), ColumnName(top))) as multiple, ColumnName(rows))):
-                above, below = ([*self.maker.recipes[name].measures.values()] for name in (top, rows))
+            case Call(
+                "/",
+                (
+                    ColumnName(top) | Call("*", (Constant(), ColumnName(top))) as multiple,
+                    ColumnName(rows),
+                ),
+            ):
+                above, below = (
+                    [*self.maker.recipes[name].measures.values()] for name in (top, rows)
+                )
                 known = {measure.name: measure for measure in self.maker.plan.measures}
                 every = known[below[0]].kind == "rows" and known[below[0]].expression is None
                 if not every or len(above) > 1 or known[above[0]].kind not in ("rows", "values"):
                     return None
                 low, high = self.parts[top.lower()].bounds or (0, 1)
-                return evaluate(multiple, {top.lower(): _ends(min(low, 0), max(high, 0))}, INTERVALS)
+                return evaluate(
+                    multiple, {top.lower(): _ends(min(low, 0), max(high, 0))}, INTERVALS
+                )
         return None
 
     def _taylors(self, variables: list[Taylor]) -> dict[Any, Taylor]:
@@ -206,27 +208,22 @@ class _Intervals:
             made["total", key] = _part_taylor(self.maker, part, whole)
         return made
 
-    def ends(self, place: int) -> Enclosed:
+    def ends(self, place: int) -> Any:
         """Where the formula lies in one row."""
-        smooth, interval = self.smooth, None
-        if smooth is not None and smooth.partly[place]:
-            low, high = float(smooth.low[place]), float(smooth.high[place])
-            inner = (low, high) if low <= high else (-math.inf, math.inf)  # NaN by a divisor of 0
-            interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
-            if isinstance(interval, tuple) and isinstance(self.natural, tuple):
-                least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0
-                interval = _clip(interval, (least, max(least, self.natural[1])))
-            if smooth.alone[place]:
-                return interval
-        box = evaluate(self.expression, self._row(place), INTERVALS)
-        if not isinstance(interval, tuple) or not isinstance(box, tuple):
-            return box
-        return min(interval[0], box[0]), max(interval[1], box[1])
+        if self.smooth is None:
+            return evaluate(self.expression, self._row(place), INTERVALS)
+        low, high = (float(ends[place]) for ends in self.smooth)
+        inner = (low, high) if low <= high else (-math.inf, math.inf)  # NaN by a divisor of 0
+        interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
+        if not isinstance(interval, tuple) or not isinstance(self.natural, tuple):
+            return interval
+        least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0
+        return _clip(interval, (least, max(least, self.natural[1])))
 
-    def _row(self, place: int) -> dict[Any, Enclosed]:
+    def _row(self, place: int) -> Mapping[Any, Enclosed]:
         """The interval of each part in one row."""
         if self.alone:
-            (key, part), = self.parts.items()
+            ((key, part),) = self.parts.items()
             cell = self.maker.columns[part.name].cells[place]
             known = cell.low is not None and cell.high is not None
             return {key: (float(cell.low), float(cell.high)) if known else None}  # type: ignore[arg-type]
@@ -252,15 +249,6 @@ def _peeled(expression: Expression) -> tuple[Expression, Expression]:
                 made = tuple(outer if part == moving[0] else part for part in arguments)
                 return inner, Call(function, made)
     return expression, ColumnName(_INNER)
-
-
-def _doubles(integers: Sequence[int]) -> Box:
-    """Doubles around integers."""
-    far = 10**300  # and none beyond
-    near = np.array([float(min(max(x, -far), far)) for x in integers], dtype=float)
-    near[np.abs(near) >= far] = np.nan
-    exact = all(-(1 << 53) <= x <= 1 << 53 for x in integers)
-    return (near, near) if exact else outwards(near, near)
 
 
 def _part_taylor(maker: _Maker, part: Aggregate, measured: Mapping[str, Taylor]) -> Taylor:

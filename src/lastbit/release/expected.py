@@ -135,7 +135,12 @@ def _alternatives(plan: Plan) -> Iterator[tuple[str, str, Query, int]]:
             units = replace(part, function="count_units")
             changed = tuple(units if one == part else one for one in parts)
             yield part.name, f"COUNT(DISTINCT {unit})", replace(query, aggregates=changed), 1
-    if query.derived or query.having is not None or query.order or len(names) != len(query.selected):
+    if (
+        query.derived
+        or query.having is not None
+        or query.order
+        or len(names) != len(query.selected)
+    ):
         return
     for part in parts if len(parts) > 1 else ():
         fewer = tuple(one for one in parts if one != part)

@@ -1,7 +1,7 @@
 """Intervals of smooth formulas over several noisy numbers, by their joint noise.
 
 Law      f is a formula over true integers y = (y_1, ..., y_j) of one row, Y = y + X is released, X
-         has independent entries of known laws. `smooth_intervals` says where f(y) lies
+         has independent entries of known laws. `Joint` says where f(y) lies
 Theorem  (coverage) the interval holds f(y) in at least 1 - beta of all releases.
 Proof    Let b = beta/20, s_i the scale (Laplace) or deviation (Gaussian) of X_i, and D the event
          that abs(X_i) <= h_i for all i, of failure b by the exact laws and the union bound.
@@ -15,7 +15,7 @@ Proof    Let b = beta/20, s_i the scale (Laplace) or deviation (Gaussian) of X_i
            Y +- h, and abs(s_i g_i) is at most its value at Y and the sum of M_ik h_k/s_k; t grows
            with each. For f = N/D the same test is one of N - v D, v = f(y), as its gradient is
            D(y) g: so abs(f(Y) - v) <= (t + r)/abs(D(Y)), of N - v D for the v that are left;
-         - of the second kind: the box of a_i, as `derived.py` has it.
+         - of the second kind: what interval arithmetic gives over the box of a_i.
          Such y lie in Y +- h. If f is smooth over Y +- 25/8 h all of them are of the first kind; if
          it is not over Y +- h none is, as y +- 17/8 h holds that: interval arithmetic rounded
          outwards is monotone, so this is decided by what it can show. Between the two, both.
@@ -55,6 +55,7 @@ from lastbit.release.taylor import Array, Box, Taylor, outwards
 
 Quotient: TypeAlias = tuple[Taylor, Taylor | None]
 """A formula, or its numerator and its denominator."""
+Formula: TypeAlias = Callable[[list[Taylor]], Quotient]
 
 _EXACT_TERMS = 6
 _APART = 1 / 96  # of equal scales; weights then stay below 2**31, far from 2**52
@@ -92,7 +93,7 @@ class Coordinate:
             return self.noise.accuracy(beta)
         apart = self.copies * self.noise.accuracy(beta / self.copies)
         spread = math.isqrt(math.ceil(self.noise.variance * self.copies / beta)) + 1
-        return min(apart, spread, math.ceil(_chernoff(np.ones((1, 1)), [self], beta)[0]))
+        return min(apart, spread, math.ceil(float(_chernoff(np.ones((1, 1)), [self], beta)[0])))
 
 
 # ---------------------------------------------------------------- linear forms
@@ -105,6 +106,17 @@ def linear_reach(sizes: Array, coordinates: Sequence[Coordinate], beta: Fraction
     gaussian = isinstance(coordinates[0].noise.law, DiscreteGaussian)
     reach = _gaussian_reach if gaussian else _laplace_reach
     return _up(np.fmin(halves @ steps, reach(sizes, steps, coordinates, beta)))
+
+
+def linear_half(
+    factors: Sequence[Fraction], noises: Sequence[MeasureNoise], beta: Fraction
+) -> Fraction:
+    """How far the sum of factors times noises strays, but with beta; one alone exactly."""
+    kept = [(factor, noise) for factor, noise in zip(factors, noises, strict=True) if factor]
+    if len(kept) == 1:
+        return kept[0][0] * kept[0][1].accuracy(beta)
+    sizes = np.array([[_up(float(f) * Coordinate(noise).scale)] for f, noise in kept])
+    return Fraction(float(linear_reach(sizes, [Coordinate(noise) for _, noise in kept], beta)[0]))
 
 
 def _gaussian_reach(
@@ -188,76 +200,64 @@ def _chernoff(steps: Array, coordinates: Sequence[Coordinate], beta: Fraction) -
 # ---------------------------------------------------------------- formulas
 
 
-@dataclass(frozen=True, slots=True)
-class Smooth:
-    """Of each row: the interval, and whether it is all (`alone`), a part (`partly`) or nothing."""
-
-    low: Array
-    high: Array
-    alone: Array
-    partly: Array
-
-
-def smooth_intervals(
-    formula: Callable[[list[Taylor]], Quotient],
-    middles: Sequence[Box],
-    coordinates: Sequence[Coordinate],
-    beta: Fraction,
-) -> Smooth | None:
-    """Where the formula lies; it takes a Taylor for each coordinate. None of noises of two kinds.
-
-    `middles` holds the noisy integers, as enclosed by doubles.
-    """
-    kinds = {type(one.noise.law) for one in coordinates}
-    if kinds not in ({DiscreteLaplace}, {DiscreteGaussian}):
-        return None
-    with np.errstate(all="ignore"):
-        rows = _Rows(formula, middles, coordinates, beta)
-        far, alone, partly = rows.far()
-        return Smooth(*outwards(rows.value[0] - far, rows.value[1] + far), alone, partly)
-
-
-class _Rows:
-    """All rows of one formula, and the event D."""
+class Joint:
+    """Noisy integers of many rows, enclosed by doubles, and the events that the proof speaks of."""
 
     def __init__(
-        self,
-        formula: Callable[[list[Taylor]], Quotient],
-        middles: Sequence[Box],
-        coordinates: Sequence[Coordinate],
-        beta: Fraction,
+        self, middles: Sequence[Box], coordinates: Sequence[Coordinate], beta: Fraction
     ) -> None:
-        self.formula, self.middles = formula, middles
-        self.coordinates, self.beta = coordinates, beta
-        split = beta * _LOCAL / len(coordinates)
+        self.middles, self.coordinates, self.beta = middles, coordinates, beta
         self.scales = np.array([one.scale for one in coordinates])
-        self.halves = [_up(float(one.accuracy(split))) for one in coordinates]
-        self.here = formula(Taylor.variables(middles))
-        self.value = _whole(self.here).value
+        self.halves = self._accuracies(beta * _LOCAL)
+        self.box = self._variables(self._accuracies(beta))
+        """The variables over the box of a_i."""
 
-    def far(self) -> tuple[Array, Array, Array]:
+    def intervals(self, formula: Formula) -> Box:
+        """Where a formula lies; it takes a Taylor for each coordinate. NaN: it may be anywhere."""
+        with np.errstate(all="ignore"):
+            low, high = _whole(formula(self.box)).value
+            if len({type(one.noise.law) for one in self.coordinates}) > 1:
+                return low, high
+            here = formula(Taylor.variables(self.middles))
+            far, alone, partly = self._far(formula, here)
+            first, last = outwards(_whole(here).value[0] - far, _whole(here).value[1] + far)
+            low = np.where(alone, first, np.where(partly, np.minimum(low, first), low))
+            high = np.where(alone, last, np.where(partly, np.maximum(high, last), high))
+        return low, high
+
+    def _accuracies(self, beta: Fraction) -> list[float]:
+        split = beta / len(self.coordinates)
+        return [_up(float(one.accuracy(split))) for one in self.coordinates]
+
+    def _variables(self, halves: Sequence[float]) -> list[Taylor]:
+        pairs = zip(self.middles, halves, strict=True)
+        return Taylor.variables([outwards(low - h, high + h) for (low, high), h in pairs])
+
+    def _far(self, formula: Formula, here: Quotient) -> tuple[Array, Array, Array]:
         """How far the formula may be from its value, and where that is all, and a part."""
-        (top, bottom), whole = self.here, _whole(self.here)
+        (top, bottom), whole = here, _whole(here)
+        value = whole.value
         every = np.ones(len(self.middles[0][0]), dtype=bool)
         if not whole.bend:
             return linear_reach(self._sizes(whole.slope), self.coordinates, self.beta), every, every
         if bottom is not None and not (top.bend or bottom.bend):
-            return self._ratio(top, bottom), every, every
-        near = self._over(1.0)
+            return self._ratio(value, top, bottom), every, every
+        near = formula(self._variables(self.halves))
         over = _whole(near)
         far = self._reach(whole.slope, over.bend)
-        far = np.fmin(far, np.fmax(over.value[1] - self.value[0], self.value[1] - over.value[0]))
+        far = np.fmin(far, np.fmax(over.value[1] - value[0], value[1] - over.value[0]))
         if bottom is not None and near[1] is not None:
             for _ in range(_SHARPENED):
-                v = Taylor((self.value[0] - far, self.value[1] + far), {}, {})
+                v = Taylor((value[0] - far, value[1] + far), {}, {})
                 at = self._reach((top - v * bottom).slope, (near[0] - v * near[1]).bend)
                 far = np.fmin(far, _up(at / _least(bottom.value)))
         partly = self._is_smooth(near) & np.isfinite(far)
-        return far, partly & self._is_smooth(self._over(3.125)), partly
+        wide = formula(self._variables([3.125 * half for half in self.halves]))
+        return far, partly & self._is_smooth(wide), partly
 
-    def _ratio(self, top: Taylor, bottom: Taylor) -> Array:
+    def _ratio(self, value: Box, top: Taylor, bottom: Taylor) -> Array:
         """Fieller's: a distance that is rejected, found by steps and then shown to be."""
-        at = self._sizes((top - Taylor(self.value, {}, {}) * bottom).slope)
+        at = self._sizes((top - Taylor(value, {}, {}) * bottom).slope)
         below, divisor = self._sizes(bottom.slope), _least(bottom.value)
 
         def reach(far: Array) -> Array:
@@ -270,12 +270,6 @@ class _Rows:
         for trial in (4 * near, 1.1 * near, 1.0001 * near):
             far = np.where(reach(trial) < trial, trial, far)
         return far
-
-    def _over(self, factor: float) -> Quotient:
-        """The formula over Y +- factor h."""
-        pairs = zip(self.middles, self.halves, strict=True)
-        boxes = [outwards(low - factor * h, high + factor * h) for (low, high), h in pairs]
-        return self.formula(Taylor.variables(boxes))
 
     def _sizes(self, slope: Mapping[int, Box]) -> Array:
         """The most of each abs(s_i g_i)."""

@@ -17,16 +17,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from lastbit.errors import InvalidParameter
 from lastbit.exact import arb_of, lower, upper, working_precision
-from lastbit.release.joint import Coordinate, linear_reach
-from lastbit.release.reach import BETA, MeasureNoise
+from lastbit.release.intervals import half_widths
+from lastbit.release.reach import BETA
 from lastbit.report import printable
 from lastbit.tables import NoisePart, Query, WrittenPlan
-
-_COUNTS = ("count", "histogram", "count_units", "count_distinct")
 
 
 def simultaneous(record: dict[str, Any]) -> dict[str, Any]:
@@ -37,31 +33,28 @@ def simultaneous(record: dict[str, Any]) -> dict[str, Any]:
         problem = "comes after counts were made consistent"
         raise InvalidParameter("simultaneous", problem=problem, remedy="take it before")
     noises = {part.measure for part in plan.parts if isinstance(part, NoisePart)}
-    known = {
-        recipe.aggregate: list(recipe.measures.values())
-        for recipe in plan.recipes
-        if recipe.function in (*_COUNTS, "sum") and noises >= set(recipe.measures.values())
-    }
+    halves = half_widths(plan)
+    made_of = {recipe.aggregate: [*recipe.measures.values()] for recipe in plan.recipes}
+    known = [name for name in halves if noises >= set(made_of[name])]
     columns = [column for column in record["columns"] if column["role"] == "value"]
     names = [column.get("aggregate", column["name"]) for column in columns]
-    places = {place: known[name] for place, name in enumerate(names) if name in known}
+    places = [place for place, name in enumerate(names) if name in known]
     groups = len(record["rows"]) if plan.groups is None else plan.groups
-    used = [measure for name in {names[place] for place in places} for measure in known[name]]
+    used = [measure for name in {names[place] for place in places} for measure in made_of[name]]
     apart = len(used) == len(set(used))
-    beta = _each(groups * len(places)) if apart else _each(groups) / len(places)
+    numbers = max(groups * len(places), 1)
+    wider = half_widths(plan, _each(numbers) if apart else _each(max(groups, 1)) / len(places))
     rows = [{**row, "cells": [dict(cell) for cell in row["cells"]]} for row in record["rows"]]
-    for place, made_of in places.items():
-        more = _half(plan, made_of, beta) - _half(plan, made_of, BETA)
+    for place in places:
+        more = wider[names[place]] - halves[names[place]]
         for cell in (row["cells"][place] for row in rows):
-            if columns[place]["function"] in _COUNTS:
-                cell["low"] -= math.ceil(more)
-                cell["high"] += math.ceil(more)
-            else:
-                cell["low"] = lower(Fraction(cell["low"]) - more)
-                cell["high"] = upper(Fraction(cell["high"]) + more)
+            whole = isinstance(cell["low"], int)
+            down, up = (math.floor, math.ceil) if whole else (lower, upper)
+            cell["low"] = down(Fraction(cell["low"]) - more)
+            cell["high"] = up(Fraction(cell["high"]) + more)
     said = ", ".join(printable(columns[place]["name"], 40) for place in places) or "no column"
     note = (
-        f"The intervals of {said} hold all together, {groups * len(places):,} numbers, in 95 % of "
+        f"The intervals of {said} hold all together, {numbers:,} numbers, in 95 % of "
         "all releases. Those of other columns hold each by itself."
     )
     return {**record, "rows": rows, "notes": [*record["notes"], note]}
@@ -78,20 +71,4 @@ def check_simultaneous(query: Query) -> None:
 def _each(numbers: int) -> Fraction:
     """1 - (19/20)**(1/numbers), rounded down."""
     with working_precision(128):
-        return Fraction(lower(-(arb_of(1 - BETA).log() / max(numbers, 1)).expm1()))
-
-
-def _half(plan: WrittenPlan, names: list[str], beta: Fraction) -> Fraction:
-    """Half of the width of each interval of a column of these measures."""
-    measures = {measure.name: measure for measure in plan.measures}
-    laws = {part.measure: part.law for part in plan.parts if isinstance(part, NoisePart)}
-    values = next((measures[name] for name in names if measures[name].kind == "values"), None)
-    one = 1 if measures[names[0]].kind in ("units", "distinct") else plan.weight_one
-    noises = [Coordinate(MeasureNoise(laws[name])) for name in names]
-    if values is None or len(names) == 1 or values.centre == 0:
-        place = 0 if values is None else names.index(values.name)
-        unit = Fraction(1, one) if values is None else values.step / one
-        return unit * noises[place].accuracy(beta)
-    factors = [values.step if name == values.name else abs(values.centre) for name in names]
-    sizes = np.array([[float(f) * one.scale] for f, one in zip(factors, noises, strict=True)])
-    return Fraction(float(linear_reach(sizes * (1 + 2.0**-50), noises, beta)[0])) / one
+        return Fraction(lower(-(arb_of(1 - BETA).log() / numbers).expm1()))

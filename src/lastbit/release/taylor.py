@@ -32,6 +32,15 @@ def outwards(low: Array, high: Array) -> Box:
     return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
 
 
+def doubles(integers: Sequence[int]) -> Box:
+    """Doubles around integers; none around those beyond 10**300."""
+    far = 10**300
+    near = np.array([float(min(max(x, -far), far)) for x in integers], dtype=float)
+    near[np.abs(near) >= far] = np.nan
+    exact = all(-(1 << 53) <= x <= 1 << 53 for x in integers)
+    return (near, near) if exact else outwards(near, near)
+
+
 def _product(a: Box, b: Box) -> Box:
     ends = [x * y for x in a for y in b]
     return outwards(reduce(np.minimum, ends), reduce(np.maximum, ends))
