@@ -55,7 +55,7 @@ def measured(
     kind: str, formula: str, rows: Any, table: Any, price: dict[str, Any]
 ) -> tuple[str, ...]:
     sql = f"SELECT g, {formula} AS d FROM visits GROUP BY g"
-    truth = duckdb.sql(sql.replace("FROM visits", "FROM rows")).fetchall()[0][1]
+    truth = duckdb.execute(sql.replace("FROM visits", "FROM rows")).fetchall()[0][1]
     started = time.perf_counter()
     answer = table.sql(sql).release(**price)
     took = time.perf_counter() - started

@@ -217,7 +217,12 @@ CASES = [
     (curved, lambda a, b: abs(a) / math.sqrt(b) / (a + b)),
 ]  # fmt: skip
 TRUE = [(3, 9), (40, 25), (200, 150), (9_000, 25_000)]
-LAWS = [DiscreteLaplace(2), DiscreteGaussian(6), DiscreteLaplace(9), DiscreteGaussian(200)]
+LAWS: list[DiscreteLaplace | DiscreteGaussian] = [
+    DiscreteLaplace(2),
+    DiscreteGaussian(6),
+    DiscreteLaplace(9),
+    DiscreteGaussian(200),
+]
 
 
 @pytest.mark.parametrize(("formula", "exact"), CASES, ids=["ratio", "product", "curved"])
