@@ -86,7 +86,7 @@ def _recorded_counts(plan: Plan) -> dict[Any, int]:
     card, rows = plan.card, (plan.query.where, plan.query.joins, plan.query.per_unit)
     if card.ledger is None or not exists(card.ledger):
         return counts
-    with suppress(LastbitError):
+    with suppress(LastbitError, KeyError):  # without a ledger that answers, by the card
         for entry in Ledger.open(card.ledger).answers(card.account_name, last=MOST_LOOKED_AT):
             record = entry.record or {}
             if record["table"] != card.name or "marginals" in record["plan"]:
