@@ -15,13 +15,11 @@ from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.laws.sums import normal_reach
 from lastbit.release.reach import (
     BETA,
-    LAPLACE_TAILS,
     MeasureNoise,
     Reach,
     laplace_rate,
     quotient_interval,
     reach_of,
-    variance_interval,
 )
 
 ONE = 1 << 20
@@ -57,9 +55,8 @@ def lemma_holds(beta: Fraction, rate: Fraction, cells: int = 96) -> bool:
     return True
 
 
-@pytest.mark.parametrize("beta", LAPLACE_TAILS)
-def test_the_laplace_lemma(beta: Fraction) -> None:
-    assert lemma_holds(beta, laplace_rate(beta))
+def test_the_laplace_lemma() -> None:
+    assert lemma_holds(BETA, laplace_rate(BETA))
 
 
 def test_the_laplace_lemma_sees_a_smaller_rate() -> None:
@@ -157,24 +154,6 @@ def test_nothing_possible_is_excluded(numerator: int, rows: int, reach: Reach) -
 THREE = Reach.of(
     [Fraction(3), Fraction(1, 2), Fraction(1)], [Fraction(900), Fraction(9), Fraction(2)]
 )
-
-
-@settings(max_examples=60)
-@given(st.integers(1, 60), st.integers(-100, 100), st.integers(-100, 4000), st.data())
-def test_no_possible_variance_is_excluded(
-    rows: int, values: int, squares: int, data: st.DataObject
-) -> None:
-    ends = sorted(data.draw(st.lists(st.integers(-8 * 16, 8 * 16), min_size=2, max_size=2)))
-    means = [Fraction(n, 16) for n in range(ends[0], ends[1] + 1)]
-    low, high = variance_interval(
-        (rows, values, squares), (ends[0] * ONE // 16, ends[1] * ONE // 16), 64 << 40, THREE
-    )
-    assert low >= 0 and high <= 64 << 40
-    for e in range(0, 65, 2):
-        for m in means[:: max(1, len(means) // 4)]:
-            off = abs(squares - 2 * m * values + (m**2 - e) * rows)
-            if off <= THREE.bound(Fraction(1), 2 * abs(m), abs(m**2 - e)):
-                assert low <= e * (1 << 40) <= high
 
 
 def test_reach_grows_with_its_coefficients() -> None:

@@ -237,7 +237,11 @@ def test_a_server_that_is_gone_is_said_and_how_to_go_on(server):
 
 def test_explain_is_planned_here_and_compared(server):
     text = there(server).sql(SQL).explain(epsilon=1)
-    assert text.startswith(lb.table(server.card.file).sql(SQL).explain(epsilon=1))
+    # the ledger has counts, so that errors are expected for groups of other sizes here
+    mine = lb.table(server.card.file).sql(SQL).explain(epsilon=1).splitlines()
+    assert [line for line in mine if "rows (" not in line] == [
+        line for line in text.splitlines()[: len(mine)] if "rows (" not in line
+    ]
     assert text.endswith("left after it: epsilon = 0.5")
     assert server.paid() == 0
     server.changed["preview"] = lambda body: body | {"cost": {**body["cost"], "epsilon": "2"}}

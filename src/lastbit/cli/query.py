@@ -39,6 +39,7 @@ from lastbit.release import (
     Table,
     check_kept,
     made_up_answer,
+    plan_words,
     price_rows,
 )
 from lastbit.report import (
@@ -49,7 +50,6 @@ from lastbit.report import (
     cross_table,
     marginal_tables,
     notes_of,
-    plan_words,
     price as price_words,
     table_of,
     title_of,
@@ -109,6 +109,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--made-up", "Answer about rows made up from the card, for free: nothing is read.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
+@flag("--simultaneous", "Intervals of counts and sums that hold all together in 95 %.")
 @flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
 @flag("--no-intervals", "Quantiles without noise intervals: all of the price buys their values.")
 @token_option
@@ -130,6 +131,7 @@ def query(
     made_up: bool,
     fresh: bool,
     consistent: bool,
+    simultaneous: bool,
     kept: bool,
     no_intervals: bool,
     token_file: Path | None,
@@ -166,7 +168,7 @@ def query(
     if isinstance(card, str):
         here = {"--marginals": marginals, "--pairs": pairs, "--dialect": dialect, "--kept": kept}
         here |= {"--print-sql": print_sql, "--dry-run": dry_run, "--no-intervals": no_intervals}
-        for name in _given({**here, "--made-up": made_up}):
+        for name in _given({**here, "--made-up": made_up, "--simultaneous": simultaneous}):
             raise refusal(name, "is not for tables of a server", "leave it out")
         _check_files(out, report, title, {"the token": [str(token_file)] if token_file else []})
         table = remote_table_at(card, token_file)
@@ -183,6 +185,7 @@ def query(
     question: Table | RemoteTable | MarginalsQuestion
     if marginals is not None and isinstance(table, Table):
         given = {"--within": within, "--no-intervals": no_intervals, "--kept": kept}
+        given |= {"--simultaneous": simultaneous}
         for name in _given(given):
             raise refusal(name, "does not go with --marginals", "leave it out")
         if out is not None and out.suffix.lower() == ".parquet":
@@ -215,7 +218,7 @@ def query(
     if not isinstance(question, MarginalsQuestion):  # whose tables agree in any case
         asked["consistent"] = consistent
     if isinstance(question, Table):
-        asked["kept"] = kept
+        asked |= {"kept": kept, "simultaneous": simultaneous}
     with Connections().lasting() as connections:
         if isinstance(question, Table | MarginalsQuestion):
             asked["ledger"] = ledger_of_card(question.card, connections)

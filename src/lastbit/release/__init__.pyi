@@ -4,6 +4,7 @@ from lastbit.release.choosing import (
     plan_on_record as plan_on_record,
     prepare_plan as prepare_plan,
 )
+from lastbit.release.expected import plan_words as plan_words
 from lastbit.release.kept import check_kept as check_kept, with_kept as with_kept
 from lastbit.release.limits import open_questions as open_questions
 from lastbit.release.made_up_rows import (

@@ -34,6 +34,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
+from lastbit.release.simultaneous import simultaneous
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
 from lastbit.tables import Constant, Cost, Query, Rule, WrittenPlan, from_json, rules_of
 from lastbit.verify import read
@@ -320,6 +321,10 @@ class Answer:
         if self.shown is not None:
             return replace(self, shown=consistent(self.shown))
         return replace(self, record=consistent(self.record))
+
+    def simultaneous(self) -> Answer:
+        """The same with intervals of counts and sums that hold all together in 95 %; free."""
+        return replace(self, shown=simultaneous(self._seen))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict a row, with the columns of the exports."""

@@ -5,23 +5,24 @@ Law      the value is the formula over the released values of the row, each oper
          an operand is, where it would be infinite, and where a division by 0 would be
 Theorem  free of charge: it is a function of released numbers and of constants of the question
 Theorem  the interval holds the formula over the true (bounded, noiseless) aggregates in at least
-         95 % of all releases. Let the parts be made of j measures. Each entry is within
+         95 % of all releases. Where the formula is smooth around the noisy integers, its interval
+         is that of their joint noise (`joint.py`), in which a measure that several parts share is
+         one. Functions of one argument around it (ROUND, CLAMP, SQRT, ...) are applied to its ends.
+         Elsewhere let the parts be made of j measures. Each entry is within
          accuracy(1/(20 j)) of its noisy integer except with probability 1/(20 j), so all are at
          once in 95 % of releases; then each part is in the interval that its definition gives
          over that box, and the formula in what interval arithmetic gives over these, every end
          rounded outwards. True counts are not negative, true means lie within their bounds: so
-         intervals are cut there. A quotient whose divisor may be 0 has none
+         intervals are cut there. A quotient whose divisor may be 0 has none. Which of the two it
+         is depends on the noise; `joint.py` says why at least 95 % hold all the same
          - a total over d rows: its noise has d times the variance of one entry, so by Chebyshev it
            is within sqrt(20 j d v) of its noisy value, and by the union bound within
            d accuracy(1/(20 j d)): the lesser of the two
          - a mean, variance or quantile has a noise interval of its own, which serves where it is
            the only part of a formula. That of a quantile, minimum or maximum cannot be split:
            beside other parts there is none
-         - a share of all rows, N/COUNT(*) with N a sum of values within [low, high] or a count,
-           lies between min(low, 0) and max(high, 0): it is tested as a mean is (`reach.py`), where
-           a formula has no other part
-Differs  no standard error is given. Parts that several terms share are taken to vary apart, which
-         only widens the interval
+Differs  no standard error is given. In the box, parts that several terms share are taken to vary
+         apart, which only widens the interval
 Checked  tests/release/test_derived.py
 """
 
@@ -29,17 +30,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
 from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
 from lastbit.release.intervals import Cell, Column
-from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
+from lastbit.release.joint import Coordinate, Joint, Quotient
+from lastbit.release.reach import BETA, MeasureNoise
+from lastbit.release.taylor import Box, NotSmooth, Taylor, doubles, taylor_of
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -55,21 +60,23 @@ from lastbit.tables import (
     weight_one,
 )
 
-_BETA = Fraction(1, 20)
 _UNITS = ("count_units", "count_distinct")
 _FORMULAS = ("count", *_UNITS, "sum", "mean", "variance", "std")
 _OF_ONE = ("count", *_UNITS, "sum")
-_SHARE = ""  # no column has this name
+_INNER = ""  # no column has this name
 _MOST_PLACES = 400
+_FAR, _NEAR = 1e100, 1e-300  # beyond all true numbers, and below all that are not 0
 
 Interval: TypeAlias = tuple[float, float]
 Enclosed: TypeAlias = Interval | bool | None
 """Where a number lies, what a condition is, or None where neither is known."""
 
 
-def derived_columns(plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> list[Column]:
-    """The derived columns of a query, made of its released ones."""
-    maker = _Maker(plan, noisy, columns)
+def derived_columns(
+    plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction = BETA
+) -> list[Column]:
+    """The derived columns of a query, made of its released ones; intervals miss with beta."""
+    maker = _Maker(plan, noisy, columns, beta)
     return [
         Column(name=one.name, function="derived", aggregate=one.name, cells=list(maker.cells(one)))
         for one in plan.query.derived
@@ -79,8 +86,8 @@ def derived_columns(plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> list
 class _Maker:
     """All that the derived columns of one answer share."""
 
-    def __init__(self, plan: Plan, noisy: Noisy, columns: Sequence[Column]) -> None:
-        self.plan, self.noisy = plan, noisy
+    def __init__(self, plan: Plan, noisy: Noisy, columns: Sequence[Column], beta: Fraction) -> None:
+        self.plan, self.noisy, self.beta = plan, noisy, beta
         self.columns = {column.name: column for column in columns}
         self.recipes = {recipe.aggregate.name: recipe for recipe in plan.recipes}
         self.noise: dict[str, MeasureNoise] = {}
@@ -99,7 +106,7 @@ class _Maker:
             row = {name.lower(): self.columns[name].cells[i].value for name in names}
             number = evaluate(derived.expression, {**row, **totals}, DOUBLES)
             value = number if isinstance(number, float) else None
-            ends = evaluate(parts.expression, {**parts.of_row(i), **parts.totals}, INTERVALS)
+            ends = parts.ends(i)
             if not isinstance(ends, tuple) or not all(map(math.isfinite, ends)):
                 yield Cell(value, None, None, None)
                 continue
@@ -118,145 +125,151 @@ class _Maker:
 
 
 class _Intervals:
-    """Where the true parts of one formula lie, all at once in 95 % of releases."""
+    """Where one formula lies in every row, in 95 % of releases."""
 
     def __init__(self, maker: _Maker, expression: Expression, names: list[str]) -> None:
-        self.maker = maker
-        totalled = dict.fromkeys(
-            column.name
-            for part in _calls(expression)
-            if part.function == "total"
-            for column in columns_in(part)
-        )
-        self.parts = {name: maker.recipes[name].aggregate for name in names}
-        functions = [part.function for part in self.parts.values()]
-        self.alone = len(names) == 1 and functions[0] not in _OF_ONE
-        self.share = None if totalled else _share_in(expression, maker)
-        quotient = None if self.share is None else self.share.quotient
-        self.expression = for_intervals(expression, quotient)
-        self.known = all(function in _FORMULAS for function in functions)
-        used = [(n, False) for n in names] + [(n, True) for n in totalled]
-        measures = dict.fromkeys(
-            (measure, whole)
-            for name, whole in used
-            for measure in maker.recipes[name].measures.values()
-        )
-        self.beta = _BETA / max(len(measures), 1)
-        self.totals = {("total", name.lower()): self._total(name) for name in totalled}
+        self.maker, self.expression = maker, for_intervals(expression)
+        calls = [part for part in _calls(expression) if part.function == "total"]
+        totalled = {column.name for part in calls for column in columns_in(part)}
+        self.parts = {name.lower(): maker.recipes[name].aggregate for name in names}
+        functions = {part.function for part in self.parts.values()}
+        self.alone = len(names) == 1 and not functions & {*_OF_ONE}
+        self.boxes: dict[Any, Box] = {}
+        self.smooth: Box | None = None
+        measures = {name: maker.recipes[name].measures.values() for name in names}
+        summed = {measure for name in totalled for measure in measures[name]}
+        if self.alone or not functions <= {*_FORMULAS} or summed & maker.selecting or not names:
+            return
+        entries = {m: maker.noisy.entries[m] for name in names for m in measures[name]}
+        rows = len(maker.noisy.keys)
+        self.own, self.rest = list(entries), [m for m in entries if m in summed and rows > 1]
+        coordinates = [Coordinate(maker.noise[m]) for m in self.own]
+        coordinates += [Coordinate(maker.noise[m], rows - 1) for m in self.rest]
+        middles = [doubles(entries[m]) for m in self.own]
+        middles += [doubles([sum(entries[m]) - x for x in entries[m]]) for m in self.rest]
+        self._measure(Joint(middles, coordinates, maker.beta))
 
-    def of_row(self, place: int) -> dict[str, Enclosed]:
+    def _measure(self, joint: Joint) -> None:
+        """The boxes of all parts; and the formula by its joint noise, where it is smooth."""
+        natural = {key: _possible(part) for key, part in self.parts.items()}
+        with np.errstate(all="ignore"):
+            for key, made in self._taylors(joint.box).items():
+                least, most = natural[key if isinstance(key, str) else key[1]]
+                # NaN where rows may be 0, or a variance: then all that is possible
+                self.boxes[key] = np.fmax(made.value[0], least), np.fmin(made.value[1], most)
+        inner, self.outer = _peeled(self.expression)
+
+        def formula(variables: list[Taylor]) -> Quotient:
+            parts = self._taylors(variables)
+            match inner:
+                case Call("/", (top, bottom)):
+                    return taylor_of(top, parts), taylor_of(bottom, parts)
+            return taylor_of(inner, parts), None
+
+        above = {key: (least or _NEAR, most) for key, (least, most) in natural.items()}
+        totals = {("total", key): ends for key, ends in above.items()}
+        self.natural = evaluate(self.expression, {**above, **totals}, INTERVALS)
+        if (share := self._share(inner)) is not None:
+            self.natural = evaluate(self.outer, {_INNER: share}, INTERVALS)
+        with suppress(NotSmooth):
+            self.smooth = joint.intervals(formula)
+
+    def _share(self, inner: Expression) -> Any:
+        """Between what one row can add and 0: a multiple of a sum or a count over all rows."""
+        match inner:
+            case Call(
+                "/",
+                (
+                    ColumnName(top) | Call("*", (Constant(), ColumnName(top))) as multiple,
+                    ColumnName(rows),
+                ),
+            ):
+                above, below = (
+                    [*self.maker.recipes[name].measures.values()] for name in (top, rows)
+                )
+                known = {measure.name: measure for measure in self.maker.plan.measures}
+                every = known[below[0]].kind == "rows" and known[below[0]].expression is None
+                if not every or len(above) > 1 or known[above[0]].kind not in ("rows", "values"):
+                    return None
+                low, high = self.parts[top.lower()].bounds or (0, 1)
+                return evaluate(
+                    multiple, {top.lower(): _ends(min(low, 0), max(high, 0))}, INTERVALS
+                )
+        return None
+
+    def _taylors(self, variables: list[Taylor]) -> dict[Any, Taylor]:
+        """All parts, and their totals, as formulas over the measures."""
+        mine = dict(zip(self.own, variables, strict=False))
+        rest = dict(zip(self.rest, variables[len(self.own) :], strict=True))
+        whole = {name: one + rest[name] if name in rest else one for name, one in mine.items()}
+        made: dict[Any, Taylor] = {}
+        for key, part in self.parts.items():
+            made[key] = _part_taylor(self.maker, part, mine)
+            made["total", key] = _part_taylor(self.maker, part, whole)
+        return made
+
+    def ends(self, place: int) -> Any:
+        """Where the formula lies in one row."""
+        if self.smooth is None:
+            return evaluate(self.expression, self._row(place), INTERVALS)
+        low, high = (float(ends[place]) for ends in self.smooth)
+        inner = (low, high) if low <= high else (-math.inf, math.inf)  # NaN by a divisor of 0
+        interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
+        if not isinstance(interval, tuple) or not isinstance(self.natural, tuple):
+            return interval
+        least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0
+        return _clip(interval, (least, max(least, self.natural[1])))
+
+    def _row(self, place: int) -> Mapping[Any, Enclosed]:
         """The interval of each part in one row."""
-        maker = self.maker
-        if self.share is not None:
-            return {_SHARE: self.share.interval(maker.noisy, place)}
         if self.alone:
-            (name,) = self.parts
-            cell = maker.columns[name].cells[place]
+            ((key, part),) = self.parts.items()
+            cell = self.maker.columns[part.name].cells[place]
             known = cell.low is not None and cell.high is not None
-            ends = (float(cell.low), float(cell.high)) if known else None  # type: ignore[arg-type]
-            return {name.lower(): ends}
-        return {
-            name.lower(): self._part(part, place) if self.known else None
-            for name, part in self.parts.items()
-        }
-
-    def _part(self, part: Aggregate, place: int) -> Enclosed:
-        """The aggregate over the box of its measures."""
-        maker, boxes = self.maker, {}
-        for kind, measure in maker.recipes[part.name].measures.items():
-            middle, half = (
-                maker.noisy.entries[measure][place],
-                maker.noise[measure].accuracy(self.beta),
-            )
-            boxes[kind] = _ends(middle - half, middle + half)
-        return _aggregate(maker, part, boxes)
-
-    def _total(self, name: str) -> Enclosed:
-        maker, boxes = self.maker, {}
-        part, measures = self.parts[name], maker.recipes[name].measures
-        if part.function not in _FORMULAS or maker.selecting & set(measures.values()):
-            return None
-        for kind, measure in measures.items():
-            entries, noise = maker.noisy.entries[measure], maker.noise[measure]
-            rows = max(len(entries), 1)
-            spread = Fraction(math.isqrt(math.ceil(noise.variance * rows / self.beta)) + 1)
-            half = min(Fraction(rows * noise.accuracy(self.beta / rows)), spread)
-            boxes[kind] = _ends(sum(entries) - half, sum(entries) + half)
-        return _aggregate(maker, part, boxes)
+            return {key: (float(cell.low), float(cell.high)) if known else None}  # type: ignore[arg-type]
+        boxes = {key: (float(a[place]), float(b[place])) for key, (a, b) in self.boxes.items()}
+        return boxes or dict.fromkeys(self.parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
-    """A quotient whose divisor counts all rows: `reach.py` says which shares are possible."""
-
-    quotient: Call
-    values: str
-    rows: str
-    bounds: tuple[int, int]
-    unit: Fraction
-    reach: Reach
-
-    def interval(self, noisy: Noisy, place: int) -> Interval:
-        """Where it lies in one row, in 95 % of releases."""
-        top, rows = noisy.entries[self.values][place], noisy.entries[self.rows][place]
-        ends = quotient_interval(top, rows, self.bounds, self.reach)
-        low, high = sorted(end * self.unit for end in ends)
-        return _ends(low, high)
+_AROUND = frozenset(
+    {"clamp", "round", "floor", "ceil", "to_integer", "to_number", "sqrt", "negate", "abs"}
+    | {"+", "-", "*", "/", "least", "greatest"}
+)
+"""Functions that are applied to the ends of an interval, where their other arguments are fixed."""
 
 
-def _share_in(expression: Expression, maker: _Maker) -> _Share | None:
-    """The one quotient by COUNT(*) that holds all columns of a formula, if there is such a one."""
-    quotients = [part for part in _calls(expression) if part.function == "/"]
-    for quotient in quotients:
-        match quotient.arguments:
-            case (top, ColumnName(rows)):
-                factor, name = _multiple(top)
-            case _:
-                continue
-        named = [column.name for column in columns_in(expression)]
-        if name is None or name == rows or sorted(named) != sorted([name, rows]):
-            continue
-        measures = {measure.name: measure for measure in maker.plan.measures}
-        above, below = (
-            [measures[m] for m in maker.recipes[part].measures.values()] for part in (name, rows)
-        )
-        counted = len(below) == 1 and below[0].kind == "rows" and below[0].expression is None
-        if not counted or len(above) != 1 or above[0].kind not in ("rows", "values"):
-            continue
-        if above == below:
-            continue
-        noises = [maker.noise[above[0].name], maker.noise[below[0].name]]
-        count = above[0].kind == "rows"
-        bounds = (0, 1) if count else (min(above[0].lowest, 0), max(above[0].highest, 0))
-        most = max(map(abs, bounds))
-        return _Share(
-            quotient=quotient,
-            values=above[0].name,
-            rows=below[0].name,
-            bounds=bounds,
-            unit=factor * (Fraction(1) if count else above[0].step) / (1 << 20),
-            reach=reach_of(noises, _BETA, ratios=[most]),
-        )
-    return None
-
-
-def _multiple(expression: Expression) -> tuple[Fraction, str | None]:
-    """A column times a constant."""
+def _peeled(expression: Expression) -> tuple[Expression, Expression]:
+    """The formula inside of functions of one changing argument, and these, of that under a name."""
     match expression:
-        case ColumnName(name):
-            return Fraction(1), name
-        case Call("*", arguments):
-            factor, column = Fraction(1), None
-            for part in arguments:
-                match part:
-                    case Constant(int() | Fraction() as value) if not isinstance(value, bool):
-                        factor *= value
-                    case ColumnName(name) if column is None:
-                        column = name
-                    case _:
-                        return factor, None
-            return factor, column
-    return Fraction(1), None
+        case Call(function, arguments) if function in _AROUND:
+            moving = [part for part in arguments if any(True for _ in columns_in(part))]
+            divides = function == "/" and arguments[0] not in moving
+            if len(moving) == 1 and not divides:
+                inner, outer = _peeled(moving[0])
+                made = tuple(outer if part == moving[0] else part for part in arguments)
+                return inner, Call(function, made)
+    return expression, ColumnName(_INNER)
+
+
+def _part_taylor(maker: _Maker, part: Aggregate, measured: Mapping[str, Taylor]) -> Taylor:
+    """An aggregate as a formula over its measures."""
+    recipe = maker.recipes[part.name].measures
+    of = {kind: measured[name] for kind, name in recipe.items()}
+    if part.function in _UNITS:
+        return next(iter(of.values()))
+    one = Taylor.constant(weight_one(maker.plan.card))
+    if part.function == "count":
+        return of["rows"] / one
+    measure = next(m for m in maker.plan.measures if m.name == recipe["values"])
+    step, centre = Taylor.constant(measure.step), Taylor.constant(measure.centre)
+    if part.function == "sum":
+        total = step * of["values"]
+        return (total + centre * of["rows"] if "rows" in of else total) / one
+    mean = of["values"] / of["rows"]
+    if part.function == "mean":
+        return centre + step * mean
+    variance = step * step * (of["squares"] / of["rows"] - mean * mean)
+    return variance if part.function == "variance" else variance.sqrt()
 
 
 def _calls(expression: Expression) -> Iterator[Call]:
@@ -266,19 +279,17 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield from _calls(part)
 
 
-def for_intervals(expression: Expression, quotient: Call | None = None) -> Expression:
-    """The formula with x * x as the square of x, never below 0, and a share under its name.
+def for_intervals(expression: Expression) -> Expression:
+    """The formula with x * x as the square of x, never below 0.
 
     >>> for_intervals(Call("*", (ColumnName("n"), ColumnName("n")))).function
     'square'
     """
-    if expression == quotient:
-        return ColumnName(_SHARE)
     match expression:
         case Call("*", (one, other)) if one == other:
-            return Call("square", (for_intervals(one, quotient),))
+            return Call("square", (for_intervals(one),))
         case Call(function, arguments):
-            return Call(function, tuple(for_intervals(part, quotient) for part in arguments))
+            return Call(function, tuple(map(for_intervals, arguments)))
     return expression
 
 
@@ -296,38 +307,18 @@ def _point(number: Fraction | int) -> Interval:
     return _ends(number, number)
 
 
-def _aggregate(maker: _Maker, part: Aggregate, boxes: Mapping[Any, Interval]) -> Enclosed:
-    """What an aggregate can be, given where its measures lie."""
-    one = _point(weight_one(maker.plan.card))
-    if part.function in _UNITS:
-        return _from_zero(next(iter(boxes.values())))
-    if part.function == "count":
-        return _from_zero(_quotient(boxes["rows"], one))
-    values = maker.recipes[part.name].measures["values"]
-    measure = next(measure for measure in maker.plan.measures if measure.name == values)
-    step, centre = _point(measure.step), _point(measure.centre)
-    if part.function == "sum":
-        total = _quotient(_product(step, boxes["values"]), one)
-        if "rows" in boxes:
-            total = _sum(total, _quotient(_product(centre, _from_zero(boxes["rows"])), one))
-        return total
-    assert part.bounds is not None
-    within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
-    rows = _from_zero(boxes["rows"])
-    if part.function == "mean":
-        if rows[0] <= 0:
-            return within
-        mean = _sum(centre, _product(step, _quotient(boxes["values"], rows)))
-        return _clip(mean, within)
-    half = _quotient(_difference((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
-    widest = _square(half)[1]
-    variance = (0.0, widest)
-    if rows[0] > 0:
-        mean = _quotient(boxes["values"], rows)
-        squares = _quotient(_from_zero(boxes["squares"]), rows)
-        variance = _product(_product(step, step), _difference(squares, _square(mean)))
-        variance = _clip(variance, (0.0, widest))
-    return variance if part.function == "variance" else _root(variance)
+def _possible(part: Aggregate) -> Interval:
+    """What an aggregate can be, whatever the rows are."""
+    low, high = (0, 0) if part.bounds is None else part.bounds
+    half = (high - low) / 2
+    match part.function:
+        case "mean":
+            return _point(low)[0], _point(high)[1]
+        case "variance":
+            return 0.0, _point(Fraction(half**2))[1]
+        case "std":
+            return 0.0, _point(Fraction(half))[1]
+    return (0.0 if low >= 0 else -_FAR), _FAR
 
 
 def _from_zero(interval: Interval) -> Interval:

@@ -5,9 +5,9 @@ Law      value: the noisy number itself, so unbiased for counts and sums. Quotie
          is not above 0
 Theorem  each confidence interval holds the bounded, noiseless number in at least 95 % of releases:
          - counts and sums of one measure: P[abs(noise) > a] <= 1/20 by the exact law;
-         - formulas over several measures: all numbers that a test at 5 % of the noise of their
-           combination does not exclude (`reach.py`). The true mean lies within the bounds, the
-           variance between 0 and the square of half the range: so the interval is cut there;
+         - means: all numbers that a test at 5 % of the noise of numerator and rows does not exclude
+           (`reach.py`); variances: by their joint noise (`joint.py`). The true mean lies within the
+           bounds, the variance between 0 and the square of half the range: so they are cut there;
          - quantiles: `tables/plan/ranks.py`, Theorem 3; several from a tree: `tables/plan/tree.py`;
            where noise is too coarse for the reach of the tree, the bounds themselves.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
@@ -28,32 +28,30 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, shown, upper
 from lastbit.kernel import Noisy
-from lastbit.release.reach import (
-    BETA,
-    BETA_MEAN,
-    MeasureNoise,
-    quotient_interval,
-    reach_of,
-    variance_interval,
-)
+from lastbit.release.joint import Coordinate, Joint, Quotient, linear_half
+from lastbit.release.reach import BETA, MeasureNoise, quotient_interval, reach_of
+from lastbit.release.taylor import Taylor, doubles
 from lastbit.release.trees import Running, ranked, running, shares
 from lastbit.tables import (
     Aggregate,
+    GaussianPart,
+    GaussianSelection,
+    LaplacePart,
     Measure,
+    PartitionSelection,
     Plan,
     RankPart,
     Recipe,
     TreePart,
+    WrittenPlan,
     share_reach,
     tree_reach,
     weight_one,
@@ -111,19 +109,39 @@ def columns_of(plan: Plan, noisy: Noisy) -> list[Column]:
 def errors_of(plan: Plan) -> dict[str, Fraction]:
     """By column, the half-width of its interval before rounding: of counts and sums.
 
-    Those of the other columns depend on the data.
+    Those of the other columns depend on the data (`expected.py`).
     """
-    made = _Maker(plan, Noisy(keys=[]))
-    shown = [recipe for recipe in plan.recipes if recipe.aggregate.name in plan.query.selected]
-    found = {recipe.aggregate.name: made.half(recipe) for recipe in shown}
-    return {name: half for name, half in found.items() if half is not None}
+    halves = half_widths(plan.written)
+    return {name: halves[name] for name in plan.query.selected if name in halves}
+
+
+def half_widths(plan: WrittenPlan, beta: Fraction = BETA) -> dict[str, Fraction]:
+    """By aggregate, half of the width of every interval that misses with beta: counts and sums."""
+    measures = {measure.name: measure for measure in plan.measures}
+    noises = {
+        part.measure: MeasureNoise(part.law)
+        for part in plan.parts
+        if isinstance(part, LaplacePart | GaussianPart | PartitionSelection | GaussianSelection)
+    }
+    halves: dict[str, Fraction] = {}
+    for recipe in plan.recipes:
+        names = list(recipe.measures.values())
+        one = 1 if recipe.function in ("count_units", "count_distinct") else plan.weight_one
+        if recipe.function in ("count", "count_units", "count_distinct", "histogram"):
+            halves[recipe.aggregate] = Fraction(noises[names[0]].accuracy(beta), one)
+        elif recipe.function == "sum":
+            values = measures[recipe.measures["values"]]
+            factors = [values.step, *([abs(values.centre)] if "rows" in recipe.measures else [])]
+            noisy = [noises[values.name], *(noises[m] for m in names if m != values.name)]
+            halves[recipe.aggregate] = linear_half(factors, noisy, beta) / one
+    return halves
 
 
 class _Maker:
     """All that the columns of one answer share."""
 
     def __init__(self, plan: Plan, noisy: Noisy) -> None:
-        self.noisy = noisy
+        self.noisy, self.halves = noisy, half_widths(plan.written)
         self.measures: Mapping[str, Measure] = {m.name: m for m in plan.measures}
         self.one = weight_one(plan.card)
         self.noise: dict[str, MeasureNoise] = {}
@@ -134,28 +152,6 @@ class _Maker:
                 self.trees[part.measure] = part
             elif not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
-
-    def half(self, recipe: Recipe) -> Fraction | None:
-        """Half of the width of every interval of a count or sum; None for other aggregates."""
-        match recipe.aggregate.function:
-            case "count" | "count_units" | "count_distinct" | "histogram" as function:
-                (name,) = recipe.measures.values()
-                one = self.one if function in ("count", "histogram") else 1
-                return Fraction(self.noise[name].accuracy(BETA), one)
-            case "sum":
-                return self._sum_half(recipe)
-            case _:
-                return None
-
-    def _sum_half(self, recipe: Recipe) -> Fraction:
-        name, rows = recipe.measures["values"], recipe.measures.get("rows")
-        measure, noise = self.measures[name], self.noise[name]
-        factor = measure.step / self.one
-        if rows is None or measure.centre == 0:
-            return factor * noise.accuracy(BETA)
-        ratio = abs(measure.centre) / measure.step
-        reach = reach_of([noise, self.noise[rows]], BETA, ratios=[ratio])
-        return factor * reach.bound(Fraction(1), ratio)
 
     def columns(self, recipe: Recipe) -> Iterator[Column]:
         part = recipe.aggregate
@@ -200,7 +196,7 @@ class _Maker:
         measure, noise = self.measures[name], self.noise[name]
         factor = measure.step / self.one
         values = [factor * integer for integer in self.noisy.entries[name]]
-        half = self._sum_half(recipe)
+        half = self.halves[recipe.aggregate.name]
         if rows is None:
             error = math.sqrt(noise.variance) * float(factor)
         else:
@@ -213,15 +209,21 @@ class _Maker:
 
     def _quotients(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
-        names = [recipe.measures[kind] for kind in ("rows", "values")]
-        if part.function != "mean":
-            names.append(recipe.measures["squares"])
+        made_of = recipe.measures
+        names = [made_of[kind] for kind in ("rows", "values", "squares") if kind in made_of]
         noises = [self.noise[name] for name in names]
+        entries = [self.noisy.entries[name] for name in names]
         measure = self.measures[recipe.measures["values"]]
         assert part.bounds is not None
-        cell = _QUOTIENTS[part.function](measure, part.bounds, noises)
-        for numbers in zip(*(self.noisy.entries[name] for name in names), strict=True):
-            yield cell(numbers)
+        if part.function == "mean":
+            yield from map(Means(measure, part.bounds, noises), zip(*entries, strict=True))
+            return
+        joint = Joint(list(map(doubles, entries)), list(map(Coordinate, noises)), BETA)
+        ends = zip(*joint.intervals(_variance), strict=True)
+        cell = (Variances if part.function == "variance" else Deviations)(
+            measure, part.bounds, noises
+        )
+        yield from map(cell, zip(*entries, strict=True), ends)
 
     def _edges(self, recipe: Recipe) -> tuple[Fraction, ...]:
         """The edges of the bins, none beyond the upper bound, where the last bin may begin."""
@@ -380,75 +382,54 @@ class Variances:
         bounds: tuple[Fraction, Fraction],
         noises: Sequence[MeasureNoise],
     ) -> None:
-        self.means = Means(measure, bounds, noises[:2], BETA_MEAN)
-        (self.scale, self.most), self.unit = over_one_unit(
-            measure.step**2, ((bounds[1] - bounds[0]) / 2) ** 2
-        )
-        self.variances, self.noise_unit = over_one_unit(*(noise.variance for noise in noises))
-        greatest = Fraction(measure.highest - measure.lowest, 2) ** 2
-        self.top = ceil(greatest * (1 << 40))
-        self.largest = max(abs(measure.lowest), abs(measure.highest))
-        # beside squares, values count for up to twice, rows for up to once the greatest difference
-        ratios = [2 * self.largest, max(self.largest**2, ceil(greatest))]
-        self.reach = reach_of([noises[2], noises[1], noises[0]], BETA - BETA_MEAN, ratios=ratios)
-        self.half = _ratio((bounds[1] - bounds[0]) / 4)  # of the root of `most`
-        self.nothing = self._nothing()
+        self.within, self.scale = (measure.lowest, measure.highest), measure.step**2
+        self.half, self.noise = (bounds[1] - bounds[0]) / 2, [noise.variance for noise in noises]
 
-    def _nothing(self) -> Cell:
-        return Cell(None, None, 0.0, _up(self.most, self.unit))
+    def __call__(self, numbers: tuple[int, ...], ends: tuple[float, float]) -> Cell:
+        """The cell by noisy rows, values and squares, and where the variance of integers lies."""
+        (rows, values, squares), most = numbers, self.half**2
+        if rows <= 0:
+            return self.cell(None, Fraction(0), (Fraction(0), most))
+        mean = _clamped(Fraction(values, rows), *self.within)
+        other = _clamped(Fraction(squares, rows), 0, max(end**2 for end in self.within))
+        value = _clamped(self.scale * (other - mean**2), 0, most)
+        of_rows, of_values, of_squares = self.noise
+        error = of_squares + 4 * mean**2 * of_values + (2 * mean**2 - other) ** 2 * of_rows
+        known = [self.scale * Fraction(end) if math.isfinite(end) else None for end in ends]
+        low = Fraction(0) if known[0] is None else min(max(known[0], Fraction(0)), value)
+        high = most if known[1] is None else max(min(known[1], most), value)
+        return self.cell(value, error * (self.scale / rows) ** 2, (low, high))
 
-    def parts(self, numbers: tuple[int, ...]) -> tuple[_Ratio, _Ratio, _Ratio, _Ratio]:
-        """The variance, the variance of its error and the ends of its interval."""
-        rows, values, squares = numbers
-        means = self.means.ratios(rows, values)
-        ends = variance_interval((rows, values, squares), means, self.top, self.reach)
-        low, high = self.scale * ends[0], self.scale * ends[1]  # over unit << 40
-        lowest, highest = self.means.within
-        mean = min(max(values, lowest * rows), highest * rows)  # over rows
-        other = min(max(squares, 0), self.largest**2 * rows)  # over rows
-        square, bend = rows * rows, mean * mean
-        bottom = self.unit * square
-        # value over bottom, most over unit
-        value = min(max(self.scale * (other * rows - bend), 0), self.most * square)
-        high = min(max(high, 0), self.most << 40)
-        start, end = (low, self.unit << 40), (high, self.unit << 40)
-        if low * square > value << 40:
-            start = value, bottom
-        if high * square < value << 40:
-            end = value, bottom
-        slope = 2 * bend - other * rows
-        of_rows, of_values, of_squares = self.variances
-        spread = (of_squares * square + 4 * bend * of_values) * square + slope * slope * of_rows
-        error = spread * self.scale * self.scale, self.noise_unit * bottom * bottom * square
-        return (value, bottom), error, start, end
-
-    def __call__(self, numbers: tuple[int, ...]) -> Cell:
-        if numbers[0] <= 0:
-            return self.nothing
-        value, error, low, high = self.parts(numbers)
-        spread = _root_up_to(*error, self.most, 2 * self.unit)
-        return Cell(value[0] / value[1], spread, _down(*low), _up(*high))
+    def cell(self, value: Fraction | None, error: Fraction, ends: tuple[Fraction, ...]) -> Cell:
+        """The variance, the variance of its error, and the ends of its interval."""
+        low, high = lower(ends[0]), upper(ends[1])
+        if value is None:
+            return Cell(None, None, low, high)
+        return Cell(float(value), math.sqrt(min(error, self.half**4 / 4)), low, high)
 
 
 class Deviations(Variances):
     """Cells of deviations: the root of the variance; its error is that over twice the root."""
 
-    def _nothing(self) -> Cell:
-        return Cell(None, None, *_roots((0, 1), (self.most, self.unit)))
+    def cell(self, value: Fraction | None, error: Fraction, ends: tuple[Fraction, ...]) -> Cell:
+        # two roundings of half a unit in the last place at most: one unit outwards covers both
+        low, high = (
+            math.nextafter(math.sqrt(ends[0]), 0.0),
+            math.nextafter(math.sqrt(ends[1]), math.inf),
+        )
+        if value is None:
+            return Cell(None, None, low, high)
+        spread = math.sqrt(min(error / (4 * value), self.half**2 / 4)) if value else None
+        return Cell(math.sqrt(value), spread, low, high)
 
-    def __call__(self, numbers: tuple[int, ...]) -> Cell:
-        if numbers[0] <= 0:
-            return self.nothing
-        (top, bottom), error, low, high = self.parts(numbers)
-        spread = None
-        if top > 0:
-            spread = _root_up_to(error[0] * bottom, 4 * top * error[1], *self.half)
-        return Cell(math.sqrt(top / bottom), spread, *_roots(low, high))
+
+def _clamped(number: Fraction, low: Fraction | int, high: Fraction | int) -> Fraction:
+    return Fraction(min(max(number, low), high))
 
 
-_QUOTIENTS: Mapping[str, Callable[..., Callable[[tuple[int, ...]], Cell]]] = MappingProxyType(
-    {"mean": Means, "variance": Variances, "std": Deviations}
-)
+def _variance(variables: list[Taylor]) -> Quotient:
+    rows, values, squares = variables
+    return squares - values * values / rows, rows
 
 
 def over_one_unit(*numbers: Fraction) -> tuple[list[int], int]:
@@ -463,15 +444,6 @@ def over_one_unit(*numbers: Fraction) -> tuple[list[int], int]:
 
 def _ratio(number: Fraction) -> _Ratio:
     return number.numerator, number.denominator
-
-
-def _roots(low: _Ratio, high: _Ratio) -> tuple[float, float]:
-    """The roots, outwards.
-
-    Two roundings of half a unit in the last place at most: one unit outwards covers both.
-    """
-    start = math.nextafter(math.sqrt(low[0] / low[1]), 0.0)
-    return start, math.nextafter(math.sqrt(high[0] / high[1]), math.inf)
 
 
 def _root_up_to(top: int, bottom: int, most: int, unit: int) -> float:

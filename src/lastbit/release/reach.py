@@ -1,6 +1,6 @@
 """How far a combination of noises strays, and which numbers a noisy quotient leaves possible.
 
-A sum with a centre, a mean and a variance are made of two or three noisy integers. Their error is
+A sum with a centre and a mean are made of two noisy integers. Their error is
 S = c_1 X_1 + ... + c_j X_j, with independent noises X_i and real c_i. `Reach` bounds it:
 
 Law      t(c) = sum of shifts_i abs(c_i) + root of the sum of squares_i c_i**2
@@ -8,7 +8,7 @@ Theorem  P[abs(S) > t(c)] <= beta for every c with abs(c_i/c_1) <= ratios_i. Thr
 
 (U) Any noises: shifts_i = the least a with P[abs(X_i) > a] <= beta/j, squares 0 (union bound).
 
-(L) Discrete Laplace noises of scales s_i, j <= 3, beta one of `LAPLACE_TAILS`: shifts_i =
+(L) Discrete Laplace noises of scales s_i, j <= 3, beta = 1/20: shifts_i =
     1 - s_i tanh(1/(2 s_i)), squares_i = (r s_i)**2, r = 65/64 ln(1/beta).
     Proof. Let U be uniform on [-1/2, 1/2], h = 1/(2s) and L a continuous Laplace variable of scale
     s. X + U has a symmetric, unimodal density. At x = k + u, k = 0, 1 ..., abs(u) <= 1/2, its tail
@@ -33,11 +33,6 @@ Theorem  (test inversion; Fieller 1954 for normal noise) Let v = m r be the true
          with V - m R > t(1, m) form an interval: if both ends of a stretch are among them, all of
          it is. `quotient_interval` guesses in floats and excludes a stretch only after an exact
          look at its ends.
-         For a variance let e = w/r - m**2. Then Q - 2mV + m**2 R - eR = X_Q - 2m X_V + (m**2 - e)
-         X_R. All e for which some m of an interval of failure beta_1 has abs(Q - 2mV + m**2 R - eR)
-         <= t(1, 2m, m**2 - e) at beta_2 hold the true one in 1 - beta_1 - beta_2. With the worst of
-         Q - 2mV + m**2 R (parabola: an end or the vertex) and of t over that interval, what is
-         excluded is convex in e, as before
 Source   Fieller 1954; peakedness: Birnbaum 1948, Anderson 1955
 Checked  tests/release/test_reach.py, tests/release/test_intervals.py
 """
@@ -45,7 +40,7 @@ Checked  tests/release/test_reach.py, tests/release/test_intervals.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -54,9 +49,6 @@ from lastbit.exact import arb_of, root_above, upper, working_precision
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace, normal_reach
 
 BETA = Fraction(1, 20)
-BETA_MEAN = Fraction(1, 400)
-"""Of the interval of the mean that the interval of a variance needs on the way."""
-LAPLACE_TAILS = (BETA, BETA_MEAN, BETA - BETA_MEAN)
 
 _BITS = 20
 _ONE = 1 << _BITS
@@ -78,19 +70,6 @@ class Reach:
             tuple(ceil(shift * _ONE) for shift in shifts),
             tuple(ceil(square * _ONE**2) for square in squares),
         )
-
-    def exceeded(self, number: int, first: int, second: int, third: int = 0) -> bool:
-        """Whether number > t(first, second, third), exactly; sizes are not negative."""
-        (a, b, *more), (p, q, *others) = self.shifts, self.squares
-        beyond = (number << _BITS) - a * first - b * second
-        if more:
-            beyond -= more[0] * third
-        if beyond <= 0:
-            return False
-        square = p * first * first + q * second * second
-        if more:
-            square += others[0] * third * third
-        return beyond * beyond > square
 
     def bound(self, *sizes: Fraction) -> Fraction:
         """A rational not below t(sizes)."""
@@ -146,7 +125,7 @@ def reach_of(
 
 def _laplace(scales: Sequence[Fraction], beta: Fraction) -> Reach | None:
     """(L)."""
-    if beta not in LAPLACE_TAILS:
+    if beta != BETA:
         return None
     rate = laplace_rate(beta)
     shifts = []
@@ -199,7 +178,7 @@ def _lower_end(numerator: int, rows: int, low: int, high: int, reach: Reach) -> 
     start, least = (numerator << 2 * _BITS) - (a << _BITS), p << 2 * _BITS
 
     def excluded(place: int) -> bool:
-        """`reach.exceeded` of (numerator << _BITS) - place * rows, _ONE and abs(place)."""
+        """Whether (numerator << _BITS) - place * rows > t(_ONE, abs(place)), exactly."""
         beyond = start - ((place * rows) << _BITS) - b * abs(place)
         return beyond > 0 and beyond * beyond > least + q * place * place
 
@@ -235,77 +214,3 @@ def _guess(numerator: int, rows: int, reach: Reach) -> tuple[float, float]:
         leading = rate * rate - q1
         m = (near * rate - math.sqrt(q0 * leading + q1 * near * near)) / leading
     return middle, m
-
-
-def variance_interval(
-    numbers: tuple[int, int, int],
-    means: tuple[int, int],
-    top: int,
-    reach: Reach,
-) -> tuple[int, int]:
-    """Where the variance lies if the mean is between `means` (times 2**20); times 2**40.
-
-    `numbers` are noisy rows, values and squares, rows above 0; `top` is the most that it can be,
-    times 2**40; the reach is that of squares, values and rows.
-    """
-    rows, values, squares = numbers
-    first, last = means
-    far = max(abs(first), abs(last))
-    near = 0 if first <= 0 <= last else min(abs(first), abs(last))
-    start, twice = squares << 40, values << 21
-    least, most = sorted(
-        (start - first * (twice - first * rows), start - last * (twice - last * rows))
-    )
-    if first * rows <= values << _BITS <= last * rows:  # the vertex of the parabola
-        least = start - -(-((values * values) << 40) // rows)
-    nearest, farthest = near * near, far * far
-    whole, double = 1 << 40, far << 21
-
-    def above(place: int) -> bool:
-        gap = max(abs(farthest - place), abs(place - nearest))
-        return reach.exceeded(place * rows - most, whole, double, gap)
-
-    def below(place: int) -> bool:
-        gap = max(abs(farthest - place), abs(place - nearest))
-        return reach.exceeded(least - place * rows, whole, double, gap)
-
-    high, low = top, 0
-    if above(top):
-        high = 0 if above(0) else _settled(most, 1, rows, top, far, near, reach, above)
-    if below(0):
-        low = top if below(top) else _settled(least, -1, rows, 0, far, near, reach, below)
-    return low, high
-
-
-def _settled(
-    centre: int,
-    sign: int,
-    rows: int,
-    known: int,
-    far: int,
-    near: int,
-    reach: Reach,
-    excluded: Callable[[int], bool],
-) -> int:
-    """A place so that it and all from there to `known`, itself excluded, are excluded."""
-    unit = float(_ONE)
-    try:
-        (a, b, c), (p, q, r) = reach.shifts, reach.squares
-        first, second, size = unit * unit, 2.0 * far * unit, float(rows)
-        shift = a * first + b * second
-        square = p * first * first + q * second * second
-        nearest, farthest = float(near) ** 2, float(far) ** 2
-        middle = centre / size
-        guess = middle
-        for _ in range(3):
-            gap = max(abs(farthest - guess), abs(guess - nearest))
-            reached = (shift + c * gap + math.sqrt(square + r * gap * gap)) / unit
-            guess = middle + sign * reached / size
-        for push in (2.0**-20, 2.0**-10, 2.0**-4):
-            away = push * (abs(guess - middle) + abs(middle) * 2.0**-28) + 1
-            place = floor(guess + sign * away)
-            if (known - place) * sign > 0 and place >= 0 and excluded(place):
-                return place
-    except (OverflowError, ValueError):
-        pass
-    return known

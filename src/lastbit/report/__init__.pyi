@@ -57,6 +57,7 @@ from lastbit.report.page import (
 )
 from lastbit.report.plan import (
     UNTOUCHED as UNTOUCHED,
+    PlanFacts as PlanFacts,
     notes_of as notes_of,
     plan_words as plan_words,
     title_of as title_of,

@@ -122,6 +122,8 @@ class PlanFacts:
     hints: tuple[str, ...]
     chosen: tuple[str, ...] = ()
     """What a profile has chosen, or will choose."""
+    expected: tuple[str, ...] = ()
+    """The errors of all columns, where somebody knows how many rows there are."""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -132,6 +134,7 @@ class PlanFacts:
             ("limits", " ".join(self.limits)),
             *([("chosen", " ".join(self.chosen))] if self.chosen else []),
             ("adds up", self.composition),
+            *(("expect", words) for words in self.expected),
             *(("hint", hint) for hint in self.hints),
         ]
 

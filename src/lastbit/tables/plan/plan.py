@@ -104,7 +104,7 @@ class Plan:
     def explain(self) -> str:
         """What will be done, at which price and with which error: for people, before it is done."""
         # found by name: sentences are the business of a room above this one
-        return str(import_module("lastbit.report").plan_words(self))
+        return str(import_module("lastbit.release").plan_words(self))
 
     @property
     def written(self) -> WrittenPlan:
