@@ -26,7 +26,7 @@ of L2 doubles; entries of either sign can double Linf, and the square of L2 grow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -428,7 +428,8 @@ class Measured:
     @property
     def largest(self) -> int:
         size = max(abs(self.lowest), abs(self.highest))
-        return {"values": size, "squares": size**2}.get(self.kind, 1)
+        sizes = {"squares": size**2, **dict.fromkeys(("values", "above", "below"), size)}
+        return sizes.get(self.kind, 1)
 
     @property
     def signed(self) -> bool:
@@ -463,21 +464,38 @@ class Measured:
 
 
 def measured_of(
-    question: Question, *, closed: bool = False
+    question: Question, *, closed: bool = False, ends: bool = False
 ) -> tuple[dict[str, Measured], list[dict[str, Any]]]:
     """The measures by name, and how each aggregate is made of them, as plans write it."""
     names: dict[object, str] = {}
     found: dict[str, Measured] = {}
     recipes = []
     centred = {part.value_key for part in question.aggregates if part.function in _CENTRED}
-    for part in question.aggregates:
+    every = [
+        list(_needed(part, shared=ends or part.value_key in centred, closed=closed))
+        for part in question.aggregates
+    ]
+    for part, own in zip(question.aggregates, every, strict=True):
         needed = {}
-        for measure in _needed(part, shared=part.value_key in centred, closed=closed):
+        for measure in _ends(own, every) if ends else own:
             name = names.setdefault(measure.identity, f"m{len(names) + 1}")
             found.setdefault(name, measure)
             needed[measure.kind] = name
         recipes.append({"aggregate": part.name, "function": part.function, "measures": needed})
     return found, recipes
+
+
+def _ends(own: list[Measured], every: list[list[Measured]]) -> list[Measured]:
+    """For rows and the one column of values that they serve, how far values are from both ends."""
+    rows = {measure.identity for measure in own if measure.kind == "rows"}
+    beside = [some for some in every if any(measure.identity in rows for measure in some)]
+    served = {one.identity: one for some in beside for one in some if one.kind != "rows"}
+    if len(served) != 1 or [one.kind for one in served.values()] != ["values"]:
+        return own
+    (values,) = served.values()
+    grid = {"centre": values.centre + values.lowest * values.step, "lowest": 0}
+    highest = values.highest - values.lowest
+    return [replace(values, kind=kind, highest=highest, **grid) for kind in ("above", "below")]  # type: ignore[arg-type]
 
 
 def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:

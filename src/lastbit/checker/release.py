@@ -13,6 +13,7 @@ tighter.
 | keys by threshold T, variance v | L2 | rho = L2**2/(2v); delta below |
 | rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
 | noise on a tree of bins, l levels | l times that of the bins | as noise |
+| the same noise on both ends of values | as of one: `tables/measures.py` | paid for once |
 
 Quantiles of one measure may be drawn by rank, each, or all be read off one tree over its bins. On
 each level of a tree every row is in one node, so each level moves as bins do. Its shape follows
@@ -222,8 +223,15 @@ def check_release(claim: Json, body: Json) -> None:
         extra=extra,
     )
     losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
-    parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
-    check_cost(claim, plan, total_loss(plan, parts))
+    parts = _parts(plan, proof)
+    made = [recipe["measures"] for recipe in recipes]
+    twins = {own["below"]: own["above"] for own in made if "below" in own}
+    noises = {part["measure"]: part for part in parts if part["part"] == "noise"}
+    for below, above in twins.items():
+        alike = same({**noises[below], "measure": above}, noises[above])
+        require(alike, "the noise on two ends differs")
+    paid = [losses[part["part"]](part, proof) for part in parts if part["measure"] not in twins]
+    check_cost(claim, plan, total_loss(plan, paid))
 
 
 def _measured(
@@ -233,8 +241,9 @@ def _measured(
 
     Which bins a rank is drawn from is public: earlier plans had other edges for columns in steps.
     """
+    ends = any(measure["kind"] == "above" for measure in plan["measures"])
     for closed in (False, True):
-        measures, recipes = measured_of(question, closed=closed)
+        measures, recipes = measured_of(question, closed=closed, ends=ends)
         extra = None
         if len(plan["measures"]) == len(measures) + 1:
             extra = f"m{len(measures) + 1}"

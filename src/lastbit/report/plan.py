@@ -58,6 +58,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "rows": "number of rows",
         "values": "sum of values",
         "squares": "sum of squares",
+        "above": "rows and values together",
         "bins": "rows in each range",
         "units": "number of units",
         "distinct": "number of distinct values",
@@ -427,8 +428,11 @@ def _derived(query: Query) -> Iterator[str]:
 def _rows(plan: WrittenPlan, query: Query, named: Named) -> Iterator[PlanRow]:
     """The mechanisms in the order in which they run."""
     users = _users(plan, named)
-    paid = [_paid(part) for part in plan.parts]
-    for part, (letter, number) in zip(plan.parts, paid, strict=True):
+    kinds = {measure.name: measure.kind for measure in plan.measures}
+    # the noise on the other end is the same, and is paid for with that on the first
+    parts = [p for p in plan.parts if kinds.get(getattr(p, "measure", None) or "") != "below"]
+    paid = [_paid(part) for part in parts]
+    for part, (letter, number) in zip(parts, paid, strict=True):
         total = sum((other for currency, other in paid if currency == letter), Fraction(0))
         delta = f", δ = {_exact_or_up(part.delta)}" if isinstance(part, Selection) else ""
         yield replace(
@@ -502,6 +506,8 @@ def natural_unit(measure: Measure, one: int) -> Fraction:
     """
     step = measure.step
     factor = {"values": step, "squares": step**2}.get(measure.kind, Fraction(1))
+    if measure.kind in ("above", "below"):  # all of the steps are a row
+        factor = Fraction(1, measure.highest)
     return factor if measure.kind in ("units", "distinct") else factor / one
 
 

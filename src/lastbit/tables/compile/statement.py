@@ -278,6 +278,9 @@ class _Blocks:
         if measure.kind == "rows":
             return f"sum(w) FILTER (WHERE {column})"
         factors = [column] * (2 if measure.kind == "squares" else 1)
+        if measure.kind == "below":  # of the very integer that `above` sums up
+            missing = column if measure.nullable else f"coalesce({column}, 0)"
+            factors = [f"({measure.highest} - {missing})"]
         return self.rows.dialect.total(["w", *factors], largest_product(measure, self.weight))
 
     def _value(self, measure: Measure) -> tuple[str, ColumnType]:
