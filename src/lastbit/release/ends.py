@@ -2,7 +2,7 @@
 
 Law      A and B are the noisy sums of the rows' distances above the lowest and below the highest
          point of the grid, in steps, of which there are g between the two. Rows: (A + B)/g. Sum:
-         low (A + B)/g + step A. Mean: low + step g A/(A + B), clamped; missing unless A + B > 0
+         (high A + low B)/g. Mean: low + step g A/(A + B), clamped; missing unless A + B > 0
 Theorem  each interval holds the number without noise in at least 95 % of all releases:
          - rows: X + Y, the noises of A and B, are of one law and independent. For discrete Laplace
            noise, q = exp(-1/scale), P[abs(X + Y) > a] = 2 c q**(a+1) ((a + 1 + b)/(1-q) +
@@ -12,8 +12,7 @@ Theorem  each interval holds the number without noise in at least 95 % of all re
            (1-p) X - p Y, which strays by at most t(p) = shift + root of square ((1-p)**2 + p**2),
            shift and square being the greater ones of `reach.py` for two noises of ratio at most 1
            (the laws are equal, so the larger of p and 1-p may come first; p and 1-p add up to 1).
-           t is convex and the left side linear in p: as for quotients there, what is excluded at
-           two places is excluded between them
+           t is convex and the left side linear in p: what is excluded at two places is between
 Proof    (rows) P[X + Y = k] = c (sum of q**(abs(j) + abs(k-j))) = c q**k (k + b) for k >= 0; sum
          it over k > a, both signs
 Checked  tests/release/test_ends.py
@@ -22,20 +21,17 @@ Checked  tests/release/test_ends.py
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from typing import Any
 
-from lastbit.exact import arb_of, upper, working_precision
+from lastbit.exact import arb_of, lower, upper, working_precision
 from lastbit.laws import DiscreteLaplace
 from lastbit.release.reach import BETA, MeasureNoise, reach_of
 from lastbit.tables import Measure
 
-_BITS = 40
+_BITS, _REACH_BITS = 40, 20
 _ONE = 1 << _BITS
-_REACH_BITS = 20
-
-Ends = tuple[int, int]
-"""Two of A and B, or the ends of an interval."""
 
 
 def double_accuracy(noise: MeasureNoise, beta: Fraction = BETA) -> int:
@@ -50,8 +46,7 @@ def double_accuracy(noise: MeasureNoise, beta: Fraction = BETA) -> int:
     low, high = -1, 2 * noise.accuracy(beta / 2)  # where each is within half of it
     while high - low > 1:
         middle = (low + high) // 2
-        exceeds = double_tail(law.scale, middle) > beta
-        low, high = (middle, high) if exceeds else (low, middle)
+        low, high = (middle, high) if double_tail(law.scale, middle) > beta else (low, middle)
     return high
 
 
@@ -69,74 +64,62 @@ class EndsMaker:
     """The numbers of one column of values and of its rows; `one` stands for the weight 1."""
 
     def __init__(self, above: Measure, noise: MeasureNoise, one: int) -> None:
-        self.steps, self.one, self.noise = above.highest, one, noise
-        self.low, self.step = above.centre, above.step
-        self.high = self.low + self.steps * self.step
+        self.unit, self.noise, self.low = above.highest * one, noise, above.centre
+        self.high = self.low + above.highest * above.step
 
-    def count_half(self) -> Fraction:
-        """Half of the width of the interval of a count, before it is rounded to whole rows."""
-        return Fraction(double_accuracy(self.noise), self.steps * self.one)
-
-    def counts(self, pairs: Sequence[Ends]) -> Iterator[tuple[int, float, int, int]]:
-        """Value, standard error and interval of the number of rows."""
-        unit = self.steps * self.one
-        half, error = double_accuracy(self.noise), math.sqrt(2 * self.noise.variance) / unit
-        for above, below in pairs:
-            both = above + below
-            ends = (both - half) // unit, -((-both - half) // unit)
-            yield round(Fraction(both, unit)), error, *ends
-
-    def sum_half(self) -> Fraction:
-        """Half of the width of the interval of a sum."""
+    def half(self, function: str) -> Fraction | None:
+        """Half of the width of every interval of a count, before it is rounded, or of a sum."""
+        if function == "count":
+            return Fraction(double_accuracy(self.noise), self.unit)
         large, small = sorted((abs(self.high), abs(self.low)), reverse=True)
-        factor = Fraction(1, self.steps * self.one)
-        if small == 0:
-            return factor * large * self.noise.accuracy(BETA)
+        if small == 0 and function == "sum":
+            return large * self.noise.accuracy(BETA) / self.unit
         reach = reach_of([self.noise, self.noise], BETA, ratios=[small / large])
-        return factor * reach.bound(large, small)
+        return reach.bound(large, small) / self.unit if function == "sum" else None
 
-    def sums(self, pairs: Sequence[Ends]) -> Iterator[tuple[Fraction, float]]:
-        """Value and standard error of the sum of values."""
-        unit = self.steps * self.one
-        spread = (self.low**2 + self.high**2) * self.noise.variance
-        error = math.sqrt(spread / unit**2)
-        for above, below in pairs:
-            yield (self.high * above + self.low * below) / unit, error
-
-    def means(self, pairs: Sequence[Ends]) -> Iterator[tuple[Fraction, float, Ends] | None]:
-        """Value, standard error and interval of the mean, in parts of 2**40 between the bounds."""
+    def cells(
+        self, function: str, bounds: Any, pairs: Iterable[tuple[int, int]]
+    ) -> Iterator[tuple[Any, float | None, Any, Any]]:
+        """Value, standard error and interval of each pair of A and B."""
+        unit, half, variance = self.unit, self.half(function), self.noise.variance
         reach = reach_of([self.noise, self.noise], BETA, ratios=[1])
-        shift, square = max(reach.shifts), max(reach.squares)
-        width = self.high - self.low
+        shift, square, width = max(reach.shifts), max(reach.squares), self.high - self.low
+        spread = math.sqrt((self.low**2 + self.high**2) * variance / unit**2)
         for above, below in pairs:
             both = above + below
-            if both <= 0:
-                yield None
-                continue
-            first = _lower_end(above, both, shift, square)
-            last = _ONE - _lower_end(below, both, shift, square)
-            share = min(max(Fraction(above, both), Fraction(0)), Fraction(1))
-            spread = self.noise.variance * ((1 - share) ** 2 + share**2)
-            error = min(math.sqrt(spread) / both, 0.5) * float(width)
-            yield self.low + width * share, error, (first, last)
+            if function == "count":
+                assert half is not None
+                count, error = Fraction(both, unit), math.sqrt(2 * variance) / unit
+                yield round(count), error, math.floor(count - half), math.ceil(count + half)
+            elif function == "sum":
+                assert half is not None
+                total = (self.high * above + self.low * below) / unit
+                yield float(total), spread, lower(total - half), upper(total + half)
+            elif both <= 0:
+                yield None, None, lower(bounds[0]), upper(bounds[1])
+            else:
+                share = min(max(Fraction(above, both), Fraction(0)), Fraction(1))
+                first = Fraction(lower_share(above, both, shift, square), _ONE)
+                last = 1 - Fraction(lower_share(below, both, shift, square), _ONE)
+                ends = [self.low + width * x for x in (share, min(first, share), max(last, share))]
+                off = math.sqrt(variance * ((1 - share) ** 2 + share**2)) / both
+                error = min(off, 0.5) * float(width)
+                yield float(ends[0]), error, lower(ends[1]), upper(ends[2])
 
 
-def _lower_end(above: int, both: int, shift: int, square: int) -> int:
+def lower_share(above: int, both: int, shift: int, square: int) -> int:
     """A place, in parts of 2**40, up to which above - p both > t(p) for all p from 0."""
 
     def excluded(place: int) -> bool:
         beyond = (((above << _BITS) - place * both) << _REACH_BITS) - (shift << _BITS)
         return beyond > 0 and beyond * beyond > square * ((_ONE - place) ** 2 + place * place)
 
-    if not excluded(0):
-        return 0
-    if excluded(_ONE):
-        return _ONE
+    if not excluded(0) or excluded(_ONE):
+        return _ONE if excluded(0) else 0
     unit = float(1 << _REACH_BITS)
     size, near, root = float(both), above - shift / unit, math.sqrt(square) / unit
     # the lower root of (near - p size)**2 = root**2 (1 - 2p + 2p**2)
-    leading = size * size - 2 * root * root
-    middle = near * size - root * root
+    leading, middle = size * size - 2 * root * root, near * size - root * root
     inside = middle * middle - leading * (near * near - root * root)
     if leading > 0 and inside >= 0:
         guess = (middle - math.sqrt(inside)) / leading

@@ -137,8 +137,7 @@ class _Maker:
     def half(self, recipe: Recipe) -> Fraction | None:
         """Half of the width of every interval of a count or sum; None for other aggregates."""
         if "above" in recipe.measures:
-            made, function = self._ends(recipe), recipe.aggregate.function
-            return {"count": made.count_half, "sum": made.sum_half}.get(function, lambda: None)()
+            return self._ends(recipe).half(recipe.aggregate.function)
         match recipe.aggregate.function:
             case "count" | "count_units" | "count_distinct" | "histogram" as function:
                 (name,) = recipe.measures.values()
@@ -152,30 +151,6 @@ class _Maker:
     def _ends(self, recipe: Recipe) -> EndsMaker:
         name = recipe.measures["above"]
         return EndsMaker(self.measures[name], self.noise[name], self.one)
-
-    def _of_ends(self, recipe: Recipe) -> Iterator[Cell]:
-        """Counts, sums and means that are made of the distances from both bounds."""
-        made, part = self._ends(recipe), recipe.aggregate
-        names = (recipe.measures["above"], recipe.measures["below"])
-        pairs = list(zip(*(self.noisy.entries[name] for name in names), strict=True))
-        if part.function == "count":
-            yield from (Cell(*numbers) for numbers in made.counts(pairs))
-        elif part.function == "sum":
-            half = made.sum_half()
-            for value, error in made.sums(pairs):
-                yield Cell(float(value), error, lower(value - half), upper(value + half))
-        else:
-            assert part.bounds is not None
-            least, most = part.bounds
-            for mean in made.means(pairs):
-                if mean is None:
-                    yield Cell(None, None, lower(least), upper(most))
-                    continue
-                value, error, places = mean
-                width = made.high - made.low
-                ends = [made.low + width * Fraction(place, 1 << 40) for place in places]
-                low, high = min(ends[0], value), max(ends[1], value)
-                yield Cell(float(value), error, lower(low), upper(high))
 
     def _sum_half(self, recipe: Recipe) -> Fraction:
         name, rows = recipe.measures["values"], recipe.measures.get("rows")
@@ -207,7 +182,9 @@ class _Maker:
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
         if "above" in recipe.measures:
-            return self._of_ends(recipe)
+            both = (self.noisy.entries[recipe.measures[end]] for end in ("above", "below"))
+            pairs = zip(*both, strict=True)
+            return [Cell(*n) for n in self._ends(recipe).cells(part.function, part.bounds, pairs)]
         match part.function:
             case "count" | "count_units" | "count_distinct":
                 (name,) = recipe.measures.values()

@@ -45,9 +45,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -337,12 +337,8 @@ def _paid_for(
     fresh: bool,
     sql: str | None,
 ) -> Answer:
-    card, steps = plan.card, steps_of(plan)
-    person = user_name()
-    if card.users is not None and person not in card.users:
-        words = f"the card of {card.name} does not name {person} among its users"
-        raise NotAllowed(f"{words}; let a steward add the name under [access]")
-    steps.columns(plan)
+    card, label = plan.card, _label(plan.card, who)
+    steps_of(plan).columns(plan)
     program = _checked_first(plan) if _is_missing(ledger, card) else None
     books = opened_ledger(ledger, card, connections)
     with open_session(card, units_beside=None if books is None else books.path) as session:
@@ -350,7 +346,6 @@ def _paid_for(
             return Answer(unrecorded(plan, _NOT_RECORDED, session, sql=sql), spared_by(card))
         if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
-        label = person if who is None or who == person else f"{who} (as {person})"
         program = program_of(plan, session, program)
         check = partial(checked, plan, session, program)
         paid = reserved(
@@ -365,6 +360,70 @@ def _paid_for(
             program=program,
         )
         return answered(plan, paid, books=books, who=label, session=session)
+
+
+def _label(card: DataCard, who: str | None) -> str:
+    """In whose name the ledger notes it; refused for those whom the card does not name."""
+    person = user_name()
+    if card.users is not None and person not in card.users:
+        words = f"the card of {card.name} does not name {person} among its users"
+        raise NotAllowed(f"{words}; let a steward add the name under [access]")
+    return person if who is None or who == person else f"{who} (as {person})"
+
+
+def paid_for_all(
+    plans: Sequence[Plan],
+    connections: Connections,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    sqls: Sequence[str | None],
+) -> list[Answer]:
+    """The answers to several plans of one table, in the safe order: all prices first, or none."""
+    card = plans[0].card
+    with connections.lasting():
+        label = _label(card, who)
+        for plan in plans:
+            steps_of(plan).columns(plan)
+        missing = _is_missing(ledger, card)
+        programs = [_checked_first(plan) if missing else checked(plan) for plan in plans]
+        books = None if missing else opened_ledger(ledger, card, connections)
+        _check_budget(plans, programs, books)
+        paid: list[Paid] = []
+        books = books or opened_ledger(ledger, card, connections)
+        for plan, sql in zip(plans, sqls, strict=True) if books is not None else ():
+            assert books is not None
+            with open_session(card, units_beside=books.path) as session:
+                how: dict[str, Any] = {"who": label, "principal": books.user, "sql": sql}
+                paid.append(reserved(plan, books=books, session=session, **how))
+        place = ledger if books is None else books
+        answers = [
+            _paid_for(plan, connections, ledger=place, who=who, fresh=False, sql=sql)
+            for plan, sql in zip(plans, sqls, strict=True)
+        ]
+    if not paid:
+        return answers
+    return [replace(a, charged=p.charged) for a, p in zip(answers, paid, strict=True)]
+
+
+def _check_budget(plans: Sequence[Plan], programs: Sequence[Program], books: Ledger | None) -> None:
+    """Refuse prices that budget and allowance do not cover together, before the first is charged."""
+    card, name = plans[0].card, plans[0].card.account_name
+    account, paid, allowance = Account(name=name, budget=card.budget), set[str](), None
+    if books is not None:
+        account = next((one for one in books.accounts() if one.name == name), account)
+        data = _fingerprint(books, card)
+        if card.accepted_data and data != _accepted(books, card):
+            raise _waits(card)
+        asked = [question_of_program(program, data) for program in programs]
+        paid = {entry.question or "" for entry in books.unanswered(name)}
+        paid |= {question for question in asked if books.recorded(name, question)}
+        if books.principals():
+            allowance = next(iter(books.allowances(name, books.user)), None)
+    for place, plan in enumerate(plans):
+        if books is None or asked[place] not in paid:
+            account = account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
+            allowance = None if allowance is None else allowance.charged(plan.cost)
 
 
 def _is_missing(ledger: Any, card: DataCard) -> bool:

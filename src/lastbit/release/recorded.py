@@ -73,7 +73,16 @@ def served(record: Json, plan: Plan, *, sql: str | None) -> dict[str, Any] | Non
         return None
     if not _covers(old, new, keys, parts):
         return None
-    return _view(record, plan, old, keys, parts, sql=sql)
+    return _view(record, new, old, keys, parts, sql=sql)
+
+
+def view_of(record: Json, query: Query, *, sql: str | None, note: str) -> dict[str, Any]:
+    """What a question asks of a record that was made to hold it, whatever its noise."""
+    known, asked = record["asked"]["query"], query.to_json()
+    keys, parts = (_matched(asked[name], known[name]) for name in ("keys", "aggregates"))
+    assert keys is not None and parts is not None
+    view = _view(record, query, Query.from_json(known), keys, parts, sql=sql)
+    return {**view, "notes": [*record["notes"], note]}
 
 
 _SAME = ("table", "where", "joins", "per_unit")
@@ -223,9 +232,8 @@ def _renamed(expression: Expression, places: Mapping[str, str]) -> Expression:
 
 
 def _view(
-    record: Json, plan: Plan, old: Query, keys: list[int], parts: list[int], *, sql: str | None
+    record: Json, query: Query, old: Query, keys: list[int], parts: list[int], *, sql: str | None
 ) -> dict[str, Any]:
-    query = plan.query
     values = [column for column in record["columns"] if column["role"] == "value"]
     columns: list[dict[str, Any]] = [
         {"name": key.name, "role": "key", "function": None} for key in query.keys

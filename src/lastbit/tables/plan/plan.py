@@ -326,6 +326,14 @@ def _purchases(way: Way, asked: PriceRequest, weights: Weights) -> Iterator[_Pur
             return
 
 
+def worst_of_plan(plan: Plan) -> Fraction:
+    """The worst error that the price of a plan buys, in full units, nearly: for comparisons."""
+    ways = calibrate.ways_of(plan.query, plan.card, None)
+    bought = _least_error(ways, plan.asked, None, keyed=plan.groups is None)
+    errors = bought.way.errors_at(bought.prices, concentrated=bought.concentrated)
+    return max(errors, default=Fraction(1)) * plan.card.max_rows
+
+
 def guarantee_of(card: DataCard, cost: Cost) -> str:
     """The promise in one sentence.
 
