@@ -59,6 +59,7 @@ from .numbers import (
     require,
 )
 from .query import (
+    RANKED,
     Facts,
     Measured,
     Question,
@@ -116,7 +117,7 @@ class _Proof:
             name = recipe["measures"].get("bins")
             if part.function == "cdf" or (part.function == "quantile" and name in self.trees):
                 planted.add(name)
-            elif part.ranked:
+            elif part.function in RANKED:
                 three = part.function == "quantile" and part.intervals
                 roles = ("value", "low", "high") if three else ("value",)
                 drawn += [("rank", part.name, role) for role in roles]
@@ -145,12 +146,8 @@ class Loss:
     mu_squared: Fraction = Fraction(0)
 
     def __add__(self, other: Loss) -> Loss:
-        return Loss(
-            epsilon=self.epsilon + other.epsilon,
-            delta=self.delta + other.delta,
-            rho=self.rho + other.rho,
-            mu_squared=self.mu_squared + other.mu_squared,
-        )
+        both = {name: getattr(self, name) + getattr(other, name) for name in self.__slots__}
+        return Loss(**both)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -223,8 +220,7 @@ def check_release(claim: Json, body: Json) -> None:
         extra=extra,
     )
     losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
-    parts = _parts(plan, proof)
-    made = [recipe["measures"] for recipe in recipes]
+    parts, made = _parts(plan, proof), [recipe["measures"] for recipe in recipes]
     twins = {own["below"]: own["above"] for own in made if "below" in own}
     noises = {part["measure"]: part for part in parts if part["part"] == "noise"}
     for below, above in twins.items():
@@ -263,7 +259,6 @@ def _trees(parts: Any) -> frozenset[str]:
 def _parts(plan: Json, proof: _Proof) -> list[Json]:
     """The parts, if they are those that the query needs, each once."""
     parts: list[Json] = plan["parts"]
-    require(isinstance(parts, list), "there are no parts")
     found: list[tuple[str, ...]] = []
     for part in parts:
         match part:
@@ -507,8 +502,8 @@ def total_loss(plan: Json, losses: list[Loss]) -> Loss:
         return Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
     require(not total.mu_squared, "a part is not paid for in rho")
-    figures = {name: ratio(text) for name, text in conversion.items()}
-    rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
+    rho, epsilon = ratio(conversion["rho"]), ratio(conversion["epsilon"])
+    delta, order = ratio(conversion["delta"]), ratio(conversion["order"])
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")

@@ -28,9 +28,9 @@ entries are >= 0, then abs(b_i - a_i) <= max(a_i, b_i) <= s, and (b_i - a_i)**2 
 so L2**2 <= 2 s**2. If entries have either sign, L2 <= 2s and Linf <= 2s. For units: at most 2c
 entries move, each by 1. Shares: entries are >= 0, so L2**2 <= 2 W**2, L1 <= 2 sqrt(c) W, Linf <= W.
 
-Ends. A row adds w i to `above` and w (highest - i) to `below` of one grid, 0 <= i <= highest. So the
-entries of both, as one vector, are >= 0 and add up to at most s = kW highest, as those of either.
-The same noise on both costs what it costs on one.
+Ends. A row adds w i to `above` and w (highest - i) to `below` of one grid, 0 <= i <= highest. So
+both, as one vector, are >= 0 and add up to at most s = kW highest, as those of either: the same
+noise on both costs what it costs on one.
 
 Entries. With d groups in all, no more than d entries of `units` move.
 
@@ -128,9 +128,9 @@ class Measure:
     @property
     def largest(self) -> int:
         """The greatest absolute integer that one row can have."""
-        furthest = max(abs(self.lowest), abs(self.highest))
-        squares = furthest**2 if self.kind == "squares" else 1
-        return furthest if self.kind in ("values", "above", "below") else squares
+        most = max(abs(self.lowest), abs(self.highest))
+        sizes = {"values": most, "squares": most**2, "above": most, "below": most}
+        return sizes.get(self.kind, 1)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measure:
@@ -141,18 +141,9 @@ class Measure:
             edges = equal_edges(first, last, written["bins"])
         else:
             edges = tuple(map(Fraction, written))
-        return cls(
-            name=data["name"],
-            kind=data["kind"],
-            expression=None if expression is None else from_json(expression),
-            nullable=data["nullable"],
-            centre=Fraction(data["centre"]),
-            step=Fraction(data["step"]),
-            lowest=data["lowest"],
-            highest=data["highest"],
-            edges=edges,
-            clamped=data["clamped"],
-        )
+        read = None if expression is None else from_json(expression)
+        grid = {"centre": Fraction(data["centre"]), "step": Fraction(data["step"])}
+        return cls(**{**data, **grid, "expression": read, "edges": edges})
 
 
 def _check_steps(lowest: int, highest: int) -> None:
