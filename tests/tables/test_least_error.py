@@ -34,7 +34,7 @@ def splits(parts: int) -> list[tuple[Fraction, ...]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 2), st.data())
 def test_no_split_of_a_fine_grid_is_better(parts: int, power: int, data: st.DataObject) -> None:
     """By more than 1 %, whatever numbers are made of whatever."""
@@ -86,7 +86,7 @@ def test_a_count_and_a_mean_have_half_the_variance_of_equal_shares(relation: Any
 
 
 def test_ends_are_for_laplace_noise_and_for_changes() -> None:
-    """Gaussian noise gains nothing where units come and go; where one changes, nothing is signed."""
+    """It gains nothing where units come and go; where one changes, no end is signed."""
     query = query_of(part("count", "n"), part("mean", "m", **FIXED))
     assert sorted(noises(planned(query, card_of(), rho=1))) == ["rows", "values"]
     changed = planned(query, card_of(neighbours=CHANGE_ONE), rho=1)

@@ -391,23 +391,19 @@ def paid_for_all(
         _check_budget(plans, programs, books)
         paid: list[Paid] = []
         books = books or opened_ledger(ledger, card, connections)
-        for plan, sql in zip(plans, sqls, strict=True) if books is not None else ():
-            assert books is not None
-            with open_session(card, units_beside=books.path) as session:
+        asked = list(zip(plans, sqls, strict=True))
+        if books is not None:
+            for plan, sql in asked:
                 how: dict[str, Any] = {"who": label, "principal": books.user, "sql": sql}
-                paid.append(reserved(plan, books=books, session=session, **how))
-        place = ledger if books is None else books
-        answers = [
-            _paid_for(plan, connections, ledger=place, who=who, fresh=False, sql=sql)
-            for plan, sql in zip(plans, sqls, strict=True)
-        ]
-    if not paid:
-        return answers
-    return [replace(a, charged=p.charged) for a, p in zip(answers, paid, strict=True)]
+                paid.append(reserved(plan, books=books, **how))
+        how = {"ledger": books or ledger, "who": who, "fresh": False}
+        answers = [_paid_for(plan, connections, sql=sql, **how) for plan, sql in asked]
+    charged = [one.charged for one in paid] or [answer.charged for answer in answers]
+    return [replace(a, charged=bought) for a, bought in zip(answers, charged, strict=True)]
 
 
 def _check_budget(plans: Sequence[Plan], programs: Sequence[Program], books: Ledger | None) -> None:
-    """Refuse prices that budget and allowance do not cover together, before the first is charged."""
+    """Refuse prices that budget or allowance do not cover together, before the first charge."""
     card, name = plans[0].card, plans[0].card.account_name
     account, paid, allowance = Account(name=name, budget=card.budget), set[str](), None
     if books is not None:

@@ -9,7 +9,6 @@ Theorem  (price) the answers cost what their prices add up to, which is at most 
          each is charged by itself, and the ledger adds charges up by basic composition
 Theorem  (shares) errors fall like 1/epsilon, and like 1/sqrt(rho): the largest is least where all
          are equal, at shares in proportion to the errors at one price, or to their squares
-         (`tables/plan/least_error.py`, each question one number)
 Theorem  (totals) let t be a count, of variance v, and s the sum of k counts, of variance w each,
          that are its parts. The best linear unbiased estimates that agree are t + (s - t) a and,
          for each part, itself + (t - s)(1 - a)/k, a = v/(v + k w)
@@ -38,7 +37,7 @@ from lastbit.release.answer import Answer
 from lastbit.release.paying import paid_for_all
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import view_of
-from lastbit.tables import Cost, Plan, Query, least_worst, planned, worst_of_plan
+from lastbit.tables import Cost, Plan, Query, planned, worst_of_plan
 
 TOGETHER = (
     "Answered together with other questions: saved, it is their whole answer with its certificate."
@@ -99,13 +98,10 @@ class Workload:
             rows = Fraction(plan.card.rows or 1, plan.groups or _GROUPS)
             if sizes is not None:
                 rows = min(positive(sizes[place], "sizes") for place in places)
-            errors.append((worst_of_plan(plan) / rows) ** 2)
-        number = len(errors)
-        own = [[errors[i] if i == j else Fraction(0) for j in range(number)] for i in range(number)]
-        shares = least_worst(own, power=1 if rho is not None else 2)
-        each = {"delta": [Fraction(1, number)] * number}
+            errors.append((worst_of_plan(plan) / rows) ** (1 if rho is None else 2))
+        equal = [Fraction(1)] * len(errors)
         asked = {name: getattr(plan.asked, name) for name in whole}
-        split = {name: _split(n, each.get(name, shares)) for name, n in asked.items() if n}
+        split = {n: _split(a, equal if n == "delta" else errors) for n, a in asked.items() if a}
         plans = tuple(
             planned(query, card, **{name: amounts[i] for name, amounts in split.items()})
             for i, (query, card, _) in enumerate(groups)
@@ -174,17 +170,13 @@ def workload(questions: Iterable[Table]) -> Workload:
 
 def _merged(questions: Sequence[Table]) -> Iterator[tuple[Query, Any, tuple[int, ...]]]:
     """The queries that are asked, each with its card and the places of the questions it answers."""
-    groups: list[list[int]] = []
-    for place, question in enumerate(questions):
-        for places in groups:
-            other = questions[places[0]]
-            if other.card == question.card and _same_rows(other.query, question.query):
-                places.append(place)
-                break
-        else:
-            groups.append([place])
-    for places in groups:
-        yield _joined([questions[i].query for i in places]), questions[places[0]].card, (*places,)
+    left = list(range(len(questions)))
+    while left:
+        first = questions[left[0]]
+        same = [i for i in left if questions[i].card == first.card]
+        same = [i for i in same if _same_rows(questions[i].query, first.query)]
+        yield _joined([questions[i].query for i in same]), first.card, tuple(same)
+        left = [i for i in left if i not in same]
 
 
 def _rows(query: Query) -> list[Any]:
@@ -215,13 +207,14 @@ def _joined(queries: Sequence[Query]) -> Query:
     return replace(queries[0], aggregates=tuple(named), having=None, order=(), limit=None)
 
 
-def _split(amount: Fraction, shares: Sequence[Fraction]) -> list[Fraction]:
+def _split(amount: Fraction, weights: Sequence[Fraction]) -> list[Fraction]:
     """Short decimals in these proportions; they add up to the amount, to nine digits of it."""
     unit = Fraction(1, 10**40)
     while amount / unit >= 10**_DIGITS:
         unit *= 10
     total, coarse = amount // unit, 10 ** (_DIGITS - _SHORT)
-    parts = [max(floor(total * share / coarse), 1) * coarse for share in shares]
+    each = total / coarse / sum(weights, Fraction(0))
+    parts = [max(floor(each * weight), 1) * coarse for weight in weights]
     parts[-1] = total - sum(parts[:-1])
     return [part * unit for part in parts]
 

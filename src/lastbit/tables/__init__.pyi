@@ -105,7 +105,6 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.least_error import least_worst as least_worst
 from lastbit.tables.plan.plan import (
     Plan as Plan,
     planned as planned,

@@ -129,18 +129,14 @@ class Way:
         By default by least error (`least_error.py`) among noises, an average share for a quantile,
         and two fifths at least for the selection of partitions: a key that is not shown has no
         numbers at all. By name, a demand has the greatest weight among those it is wanted by (1
-        unless given). Balanced: the worst error in full rows is least when all errors are equal;
-        errors fall like 1/epsilon and like 1/sqrt(rho), so shares are in proportion to
-        `pure_error`, or to the square of `concentrated_error`. Partition selection always counts as
-        an average one, since its error is not an error of a number.
+        unless given). Balanced: all errors in full rows are equal, those of ranks too.
         """
-        demands = self.demands
         if weights is None:
             raw = self._least_error(concentrated=concentrated)
         elif isinstance(weights, str):
-            raw = _balanced(demands, weights, concentrated=concentrated)
+            raw = _balanced(self.demands, weights, concentrated=concentrated)
         else:
-            raw = _named(demands, weights)
+            raw = named_weights([demand.wanted_by for demand in self.demands], weights)
         total = sum(raw, Fraction(0))
         return tuple(weight / total for weight in raw)
 
@@ -178,15 +174,18 @@ def _squared_error(demand: Demand, *, concentrated: bool) -> Fraction:
     return 2 * Fraction(moved.l1, size) ** 2
 
 
-def _named(demands: Sequence[Demand], weights: Mapping[str, Number]) -> list[Fraction]:
-    known = {name for demand in demands for name in demand.wanted_by}
+def named_weights(
+    wanted: Sequence[tuple[str, ...]], weights: Mapping[str, Number]
+) -> list[Fraction]:
+    """For each demand the greatest weight among the names that want it."""
+    known = {name for names in wanted for name in names}
     for name in weights:
         if name not in known:
             problem = "name something that is not paid for in this query"
-            remedy = f"use {', '.join(sorted(known))}"
+            remedy = f"use {', '.join(sorted(known)[:40])}"
             raise InvalidParameter("weights", problem=problem, remedy=remedy)
     exact = {name: positive(weight, f"weights: {name}") for name, weight in weights.items()}
-    return [max(exact.get(name, Fraction(1)) for name in demand.wanted_by) for demand in demands]
+    return [max(exact.get(name, Fraction(1)) for name in names) for names in wanted]
 
 
 def _balanced(demands: Sequence[Demand], weights: str, *, concentrated: bool) -> list[Fraction]:
@@ -194,17 +193,14 @@ def _balanced(demands: Sequence[Demand], weights: str, *, concentrated: bool) ->
         raise InvalidParameter(
             "weights", problem="is unknown", remedy='pass "balanced", or a weight by name'
         )
-    counted = [demand for demand in demands if demand.kind != "keys"]
-    found = {
-        id(demand): concentrated_error(demand) ** 2 if concentrated else pure_error(demand)
-        for demand in counted
-    }
-    if not found:
-        return [Fraction(1)] * len(demands)
-    average = sum(found.values(), Fraction(0)) / len(found)
-    raw = [found.get(id(demand), average) for demand in demands]
-    most = max(raw)
-    return [Fraction(-(weight * _FINENESS // -most)) for weight in raw]
+    errors = [
+        concentrated_error(demand) ** 2 if concentrated else pure_error(demand)
+        for demand in demands
+        if demand.kind != "keys"
+    ] or [Fraction(1)]
+    each, average = iter(errors), sum(errors, Fraction(0)) / len(errors)
+    raw = [average if demand.kind == "keys" else next(each) for demand in demands]
+    return [Fraction(-(weight * _FINENESS // -max(raw))) for weight in raw]
 
 
 def demands_of(
@@ -241,7 +237,8 @@ def demands_of(
             )
         )
     by_name = {measure.name: measure for measure in measures}
-    below = {r.measures["above"]: by_name[r.measures["below"]] for r in recipes if _has_ends(r)}
+    made = [recipe.measures for recipe in recipes if "above" in recipe.measures]
+    below = {own["above"]: by_name[own["below"]] for own in made}
     for measure in measures:
         if measure.name in taken or measure.kind == "below":
             continue
@@ -281,10 +278,6 @@ def demands_of(
     return list(_merged(found, card, groups=groups))
 
 
-def _has_ends(recipe: Recipe) -> bool:
-    return "above" in recipe.measures
-
-
 def ways_of(query: Query, card: DataCard, weights: Weights) -> list[Way]:
     """The ways to measure what a query asks; by both ends only where shares are ours to choose.
 
@@ -296,7 +289,7 @@ def ways_of(query: Query, card: DataCard, weights: Weights) -> list[Way]:
     ways = []
     for ends in (False, True) if both else (False,):
         measures, recipes = measures_of(query, ends=ends)
-        if ends and not any(map(_has_ends, recipes)):
+        if ends and not any("above" in recipe.measures for recipe in recipes):
             break
         demands = demands_of(card, measures, recipes, keys, groups=query.groups)
         ways.append(Way(measures=measures, recipes=recipes, demands=tuple(demands)))
@@ -411,12 +404,7 @@ def basic_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterat
                 raise AssertionError  # `selection.py` has its parts
             case "noise":
                 for measure in _noised(demand):
-                    yield LaplacePart(
-                        measure=measure,
-                        l1_sensitivity=demand.sensitivity.l1,
-                        scale=demand.sensitivity.l1 / epsilon,
-                        epsilon=epsilon,
-                    )
+                    yield LaplacePart.at(measure, demand.sensitivity.l1, epsilon)
             case "rank" if demand.several:
                 yield from _several(demand, epsilon, concentrated=False)[0]
             case "rank":
@@ -433,8 +421,10 @@ def all_gaussian(demands: Sequence[Demand], prices: Sequence[Fraction]) -> bool:
     """Whether every demand is met by Gaussian noise at these rhos: no quantile is drawn."""
     return all(
         demand.kind in ("noise", "keys")
-        or bool(demand.several)
-        and isinstance(_several(demand, rho, concentrated=True)[0][0], TreePart)
+        or (
+            bool(demand.several)
+            and isinstance(_several(demand, rho, concentrated=True)[0][0], TreePart)
+        )
         for demand, rho in zip(demands, prices, strict=True)
     )
 
@@ -454,14 +444,8 @@ def paired_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Itera
 
 def _paired(measure: str, squared: int, price: Fraction) -> GaussianPart:
     mu_squared = min(2 * price, most_mu_squared(squared))
-    variance = pair_variance(squared, mu_squared)
-    return GaussianPart(
-        measure=measure,
-        squared_l2_sensitivity=squared,
-        variance=variance,
-        rho=squared / (2 * variance),
-        mu_squared=mu_squared,
-    )
+    rho = squared / (2 * pair_variance(squared, mu_squared))
+    return replace(GaussianPart.at(measure, squared, rho), mu_squared=mu_squared)
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
@@ -469,12 +453,7 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
     for demand, rho in zip(demands, prices, strict=True):
         if demand.kind == "noise":
             for measure in _noised(demand):
-                yield GaussianPart(
-                    measure=measure,
-                    squared_l2_sensitivity=demand.sensitivity.l2_squared,
-                    variance=demand.sensitivity.l2_squared / (2 * rho),
-                    rho=rho,
-                )
+                yield GaussianPart.at(measure, demand.sensitivity.l2_squared, rho)
             continue
         assert demand.kind == "rank"  # `selection.py` has the keys
         if demand.several:

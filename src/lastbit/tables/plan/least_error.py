@@ -9,26 +9,23 @@ Proof    the largest is at least the mean by l, which is the sum of A_i/s_i**p. 
          inequality (sum of A_i**(1/(p+1)))**(p+1) <= (sum of A_i/s_i**p) (sum of s_i)**p, with
          equality where s_i is in proportion to A_i**(1/(p+1))
 Theorem  (minimum) where that s gives all numbers with l_j > 0 one error, and no other a larger one,
-         it is the minimum: the lower bound is reached
-Proof    the mean by l is then the largest
+         it is the minimum: the mean by l is then the largest, and the lower bound is reached
 Differs  l is found by steps (a number's l grows with its error), until the largest is within 1/1000
-         of the best lower bound or the steps end; shares are whole multiples of a grid. By how much
-         it is above the minimum is known: at most 1 % (checked)
+         of the best lower bound or the steps end; shares are whole multiples of a grid. So it is
+         above the minimum by at most 1 % (checked)
 Checked  tests/tables/test_least_error.py: against all splits of a fine grid
 
-What a number is made of, in parts of the size of a group of full units (each with max_rows rows of
-the largest value, so that all numbers can be compared). u is how far from the middle of its bounds
-a mean lies, any u from -1 to 1 as likely as any other: u**2 is 1/3 on average, and a variance v any
-one that is possible beside it.
+What numbers are made of, in parts of the size of a group of full units (each with max_rows rows of
+the largest value). u is how far from the middle of its bounds a mean lies, any u from -1 to 1 as
+likely as any other: u**2 is 1/3 on average; a variance v is any one that is possible beside it.
 
-| number | of | coefficients a, beside the squared error of each |
-|---|---|---|
-| count, units, distinct, histogram | itself | 1 |
-| sum | values (and rows, by the centre c) | 1, or (h/m)**2 and (c/m)**2, m = h + abs(c) |
-| mean | values, rows | 1, 1/3 |
-| variance, std | squares, values, rows | 1, 4/3, 11/45: the means of 1, (2u)**2, (u**2 - v)**2 |
-| count, mean of ends | above and below as one | 2, 8/3: (1-u)**2 + (1+u)**2 is 2 + 2/3 |
-| sum of ends | the same | (low**2 + high**2)/m**2 |
+| number | coefficients a, beside the squared error of each measure |
+|---|---|
+| count, units, distinct, histogram, sum | itself 1 |
+| sum with a centre c | values (h/m)**2, rows (c/m)**2, m = h + abs(c) |
+| mean | values 1, rows 1/3 |
+| variance, std | squares 1, values 4/3, rows 11/45: the means of 1, (2u)**2, (u**2 - v)**2 |
+| of two ends | count 2, mean 8/3 = (1-u)**2 + (1+u)**2, sum (low**2 + high**2)/m**2 |
 
 A quantile's error is one of values, which nobody knows beforehand: it is not compared, and gets an
 average share; a pair of ends gets one and a half (its noise serves two numbers).
@@ -45,9 +42,13 @@ from lastbit.tables.plan.sensitivity import Recipe
 
 _STEPS = 400
 _NEAR = Fraction(1, 1000)
-_BITS = 40
-_FINENESS = 256
-_UNIT = 1 << _BITS
+_FINENESS = 1 << 14
+_UNIT = 1 << 40
+_OF_MEASURES: Mapping[str, Mapping[str, Fraction]] = {
+    "mean": {"values": Fraction(1), "rows": Fraction(1, 3)},
+    "variance": {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)},
+    "std": {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)},
+}
 
 
 def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, Fraction]:
@@ -58,54 +59,34 @@ def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, F
     >>> coefficients(Recipe(aggregate=count, measures={"rows": "m1"}), {})
     {'m1': Fraction(1, 1)}
     """
-    made, one = recipe.measures, Fraction(1)
+    made, function = recipe.measures, recipe.aggregate.function
     if "above" in made:
-        return {made["above"]: _of_ends(recipe.aggregate.function, measures[made["above"]])}
-    match recipe.aggregate.function:
-        case "quantile" | "cdf" | "min" | "max":
-            return {}
-        case "sum" if "rows" in made:
-            values = measures[made["values"]]
-            half, centre = values.largest * values.step, abs(values.centre)
-            both = half + centre
-            return {made["values"]: (half / both) ** 2, made["rows"]: (centre / both) ** 2}
-        case "mean":
-            return {made["values"]: one, made["rows"]: one / 3}
-        case "variance" | "std":
-            of_rows = Fraction(11, 45)
-            return {
-                made["squares"]: one,
-                made["values"]: one * 4 / 3,
-                made["rows"]: of_rows,
-            }
-    (name,) = made.values()
-    return {name: one}
-
-
-def _of_ends(function: str, above: Measure) -> Fraction:
-    if function != "sum":
-        return Fraction(2 if function == "count" else Fraction(8, 3))
-    low, high = above.centre, above.centre + above.highest * above.step
-    return (low**2 + high**2) / max(abs(low), abs(high)) ** 2
+        above = measures[made["above"]]
+        low, high = above.centre, above.centre + above.highest * above.step
+        total = (low**2 + high**2) / max(abs(low), abs(high)) ** 2
+        return {made["above"]: {"count": Fraction(2), "sum": total}.get(function, Fraction(8, 3))}
+    if function in ("quantile", "cdf", "min", "max"):
+        return {}
+    of: Mapping[str, Fraction] = _OF_MEASURES.get(function, dict.fromkeys(made, Fraction(1)))
+    if function == "sum" and "rows" in made:
+        values = measures[made["values"]]
+        half, centre = values.largest * values.step, abs(values.centre)
+        of = {"values": (half / (half + centre)) ** 2, "rows": (centre / (half + centre)) ** 2}
+    return {name: of[kind] for kind, name in made.items()}
 
 
 def least_worst(errors: Sequence[Sequence[Fraction]], *, power: int) -> list[Fraction]:
     """The shares, adding up to 1: `errors` has a row of squared errors at the price 1 a number.
 
-    >>> least_worst([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]], power=2)
-    [Fraction(1, 2), Fraction(1, 2)]
-    >>> [str(share) for share in least_worst([[Fraction(1), Fraction(0)], [0, 4]], power=2)]
-    ['128/383', '255/383']
+    >>> [round(float(share), 2) for share in least_worst([[1, 0], [0, Fraction(4)]], power=2)]
+    [0.33, 0.67]
     """
     weights = [Fraction(1, len(errors))] * len(errors)
-    best, shares = None, [Fraction(1, len(errors[0]))] * len(errors[0])
-    highest = Fraction(0)
+    best, shares, highest = None, [Fraction(1)] * len(errors[0]), Fraction(0)
     for _ in range(_STEPS):
-        costs = [
-            sum((w * row[i] for w, row in zip(weights, errors, strict=True)), Fraction(0))
-            for i in range(len(shares))
-        ]
-        roots = [_root(cost, power + 1) for cost in costs]
+        columns = zip(*errors, strict=True)
+        costs = (sum(w * a for w, a in zip(weights, column, strict=True)) for column in columns)
+        roots = [_root(Fraction(cost), power + 1) for cost in costs]
         total = sum(roots, Fraction(0))
         split = [max(root / total, Fraction(1, _UNIT)) for root in roots]
         reached = [worst_error([row], split, power=power) for row in errors]
@@ -115,9 +96,8 @@ def least_worst(errors: Sequence[Sequence[Fraction]], *, power: int) -> list[Fra
         if best <= highest * (1 + _NEAR):
             break
         grown = [w * value for w, value in zip(weights, reached, strict=True)]
-        weights = [_floor(w / sum(grown)) + Fraction(1, _UNIT) for w in grown]
-    most = max(shares)
-    whole = [Fraction(-(share * _FINENESS // -most)) for share in shares]
+        weights = [Fraction(int(w / sum(grown) * _UNIT) + 1, _UNIT) for w in grown]
+    whole = [Fraction(-(share * _FINENESS // -max(shares))) for share in shares]
     return [share / sum(whole) for share in whole]
 
 
@@ -129,10 +109,6 @@ def worst_error(
         sum((a / s**power for a, s in zip(row, shares, strict=True) if a), Fraction(0))
         for row in errors
     )
-
-
-def _floor(number: Fraction) -> Fraction:
-    return Fraction(number.numerator * _UNIT // number.denominator, _UNIT)
 
 
 def _root(number: Fraction, degree: int) -> Fraction:

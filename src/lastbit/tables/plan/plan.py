@@ -24,9 +24,9 @@ needs fewer units to show a key (`selection.py`). Rows and values are measured a
 distances from both bounds (`measures.py`, ends), by the same rule.
 
 Draws beside Gaussian noise. Exponential draws have no mu of their own: the least mu that covers one
-of epsilon e is 2 z, P[Z <= z] = 1/(1 + exp(-e/2)), which is about 0.627 e where rho = e**2/8 is
-that of mu = e/2, so it costs 1.57 times as much. That gains where draws have less than a sixth of
-the price: rho is kept. Where all quantiles are read off trees, all noise is Gaussian, and mu adds up
+of epsilon e is 2 z, P[Z <= z] = 1/(1 + exp(-e/2)): about 0.627 e, where rho = e**2/8 is that of mu
+= e/2. So it costs 1.57 times as much, which gains where draws have less than a sixth of the price:
+rho is kept. Where all quantiles are read off trees all noise is Gaussian, and mu adds up.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def _least_error(
 
 
 def _purchases(way: Way, asked: PriceRequest, weights: Weights) -> Iterator[_Purchase]:
-    """What the price buys: Gaussian noise at rho; Laplace noise, or Gaussian by way of rho or mu."""
+    """What the price buys: Gaussian noise at rho; Laplace noise, or Gaussian by rho or mu."""
     split = way.shares(weights, concentrated=asked.epsilon is None)
     price = asked.rho if asked.epsilon is None else asked.epsilon
     assert price is not None
