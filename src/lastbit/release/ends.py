@@ -87,12 +87,10 @@ class EndsMaker:
         spread = math.sqrt((self.low**2 + self.high**2) * variance / unit**2)
         for above, below in pairs:
             both = above + below
-            if function == "count":
-                assert half is not None
+            if function == "count" and half is not None:
                 count, error = Fraction(both, unit), math.sqrt(2 * variance) / unit
                 yield round(count), error, math.floor(count - half), math.ceil(count + half)
-            elif function == "sum":
-                assert half is not None
+            elif function == "sum" and half is not None:
                 total = (self.high * above + self.low * below) / unit
                 yield float(total), spread, lower(total - half), upper(total + half)
             elif both <= 0:

@@ -383,19 +383,15 @@ def paid_for_all(
     card = plans[0].card
     with connections.lasting():
         label = _label(card, who)
-        for plan in plans:
-            steps_of(plan).columns(plan)
         missing = _is_missing(ledger, card)
         programs = [_checked_first(plan) if missing else checked(plan) for plan in plans]
         books = None if missing else opened_ledger(ledger, card, connections)
         _check_budget(plans, programs, books)
-        paid: list[Paid] = []
+        paid, asked = [], list(zip(plans, sqls, strict=True))
         books = books or opened_ledger(ledger, card, connections)
-        asked = list(zip(plans, sqls, strict=True))
         if books is not None:
-            for plan, sql in asked:
-                how: dict[str, Any] = {"who": label, "principal": books.user, "sql": sql}
-                paid.append(reserved(plan, books=books, **how))
+            how: dict[str, Any] = {"who": label, "principal": books.user, "books": books}
+            paid = [reserved(plan, sql=sql, **how) for plan, sql in asked]
         how = {"ledger": books or ledger, "who": who, "fresh": False}
         answers = [_paid_for(plan, connections, sql=sql, **how) for plan, sql in asked]
     charged = [one.charged for one in paid] or [answer.charged for answer in answers]

@@ -27,6 +27,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from math import floor
 from typing import Any
 
@@ -37,11 +38,9 @@ from lastbit.release.answer import Answer
 from lastbit.release.paying import paid_for_all
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import view_of
-from lastbit.tables import Cost, Plan, Query, planned, worst_of_plan
+from lastbit.tables import Cost, Plan, Query, planned
 
-TOGETHER = (
-    "Answered together with other questions: saved, it is their whole answer with its certificate."
-)
+TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
 AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
 _GROUPS = 10
 _DIGITS, _SHORT = 9, 4
@@ -83,13 +82,10 @@ class Workload:
         rho: Number | None = None,
         sizes: Sequence[Number] | None = None,
     ) -> WorkloadPlan:
-        """The plans and their prices; `sizes` has the rows of a typical group of each question.
-
-        Sizes are public: from noisy counts on record, say. They decide on shares of the price.
-        """
+        """The plans and prices; `sizes`: public rows of a typical group of each question."""
         if sizes is not None and len(sizes) != len(self.questions):
-            problem = "are not as many as there are questions"
-            raise InvalidParameter("sizes", problem=problem, remedy="pass one for each question")
+            remedy = "pass one for each question"
+            raise InvalidParameter("sizes", problem="are too many or too few", remedy=remedy)
         groups = list(_merged(self.questions))
         whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
         errors = []
@@ -98,14 +94,13 @@ class Workload:
             rows = Fraction(plan.card.rows or 1, plan.groups or _GROUPS)
             if sizes is not None:
                 rows = min(positive(sizes[place], "sizes") for place in places)
-            errors.append((worst_of_plan(plan) / rows) ** (1 if rho is None else 2))
+            errors.append((plan.worst_error / rows) ** (1 if rho is None else 2))
         equal = [Fraction(1)] * len(errors)
         asked = {name: getattr(plan.asked, name) for name in whole}
         split = {n: _split(a, equal if n == "delta" else errors) for n, a in asked.items() if a}
-        plans = tuple(
-            planned(query, card, **{name: amounts[i] for name, amounts in split.items()})
-            for i, (query, card, _) in enumerate(groups)
-        )
+        prices = [{name: parts[i] for name, parts in split.items()} for i in range(len(groups))]
+        every = zip(groups, prices, strict=True)
+        plans = tuple(planned(query, card, **price) for (query, card, _), price in every)
         return WorkloadPlan(plans=plans, serves=tuple(places for _, _, places in groups))
 
     def explain(self, **price: Any) -> str:
@@ -160,11 +155,8 @@ def workload(questions: Iterable[Table]) -> Workload:
     for card in (one.card for one in listed):
         same = (card.name, card.ledger, card.source) == (first.name, first.ledger, first.source)
         if not same or card.budget != first.budget or card.unit != first.unit:
-            problem = "are about several tables"
-            remedy = "make one workload for each"
+            problem, remedy = "are about several tables", "make one workload for each"
             raise InvalidParameter("questions", problem=problem, remedy=remedy)
-    for one in listed:
-        one.query  # noqa: B018  refuses early
     return Workload(questions=listed)
 
 
@@ -199,9 +191,7 @@ def _joined(queries: Sequence[Query]) -> Query:
     every = {replace(part, name="x"): part for query in queries for part in query.aggregates}
     named, taken = [], {key.name.lower() for key in queries[0].keys}
     for part in every.values():
-        name = part.name
-        while name.lower() in taken:
-            name += "_"
+        name = next(n for n in (part.name + "_" * i for i in count()) if n.lower() not in taken)
         taken.add(name.lower())
         named.append(replace(part, name=name))
     return replace(queries[0], aggregates=tuple(named), having=None, order=(), limit=None)
@@ -230,10 +220,9 @@ def agreeing_counts(
     >>> agreeing_counts((Fraction(12), Fraction(1)), [Fraction(4), Fraction(4)], Fraction(1))
     (11, [6, 5])
     """
-    (count, own), both, number = total, sum(parts, Fraction(0)), len(parts)
-    a = own / (own + number * variance)
-    whole = round(count + (both - count) * a)
-    exact = [part + (count - both) * (1 - a) / number for part in parts]
+    (known, own), number = total, len(parts)
+    off, a = known - sum(parts, Fraction(0)), own / (own + number * variance)
+    whole, exact = round(known - off * a), [part + off * (1 - a) / number for part in parts]
     rounded = [floor(part) for part in exact]
     order = sorted(range(number), key=lambda i: rounded[i] - exact[i])
     for step in range(whole - sum(rounded)):

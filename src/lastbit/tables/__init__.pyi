@@ -105,12 +105,7 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import (
-    Plan as Plan,
-    planned as planned,
-    unit_name as unit_name,
-    worst_of_plan as worst_of_plan,
-)
+from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
     sensitivity_of as sensitivity_of,

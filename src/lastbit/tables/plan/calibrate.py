@@ -112,16 +112,16 @@ class Way:
 
     def _errors(self, *, concentrated: bool) -> list[list[Fraction]]:
         """For each number the squared errors of its demands of noise, at the price 1."""
-        noises = [demand for demand in self.demands if demand.kind == "noise"]
-        squares = [_squared_error(demand, concentrated=concentrated) for demand in noises]
-        names = [demand.measure.name for demand in noises if demand.measure is not None]
+        squares = {}
+        for demand in self.demands:
+            moved, size = demand.sensitivity, demand.size  # in parts of what one unit adds at most
+            pure, rho = 2 * Fraction(moved.l1, size) ** 2, Fraction(moved.l2_squared, 2 * size**2)
+            if demand.kind == "noise" and demand.measure is not None:
+                squares[demand.measure.name] = rho if concentrated else pure
         by_name = {measure.name: measure for measure in self.measures}
-        rows = []
-        for recipe in self.recipes:
-            made = coefficients(recipe, by_name)
-            row = [made.get(name, 0) * a for name, a in zip(names, squares, strict=True)]
-            rows += [row] if any(row) else []
-        return rows
+        every = [coefficients(recipe, by_name) for recipe in self.recipes]
+        rows = [[made.get(name, 0) * a for name, a in squares.items()] for made in every]
+        return [row for row in rows if any(row)]
 
     def shares(self, weights: Weights, *, concentrated: bool) -> tuple[Fraction, ...]:
         """What part of the price each demand gets; they add up to exactly 1.
@@ -143,8 +143,7 @@ class Way:
     def _least_error(self, *, concentrated: bool) -> list[Fraction]:
         rows = self._errors(concentrated=concentrated)
         best = iter(least_worst(rows, power=1 if concentrated else 2) if rows else ())
-        worths = [_PAIR if d.below else Fraction(1) for d in self.demands if d.kind == "noise"]
-        all_noise = sum(worths, Fraction(0))
+        all_noise = sum(_PAIR if d.below else 1 for d in self.demands if d.kind == "noise")
         raw = [all_noise * next(best) if d.kind == "noise" else Fraction(1) for d in self.demands]
         for place, demand in enumerate(self.demands):
             if demand.kind == "keys":
@@ -153,9 +152,8 @@ class Way:
 
     def errors_at(self, prices: Sequence[Fraction], *, concentrated: bool) -> list[Fraction]:
         """The error of each number and rank at these prices, in parts of a full unit, nearly."""
-        paid = list(zip(self.demands, prices, strict=True))
+        paid, power = list(zip(self.demands, prices, strict=True)), 1 if concentrated else 2
         noises = [price for demand, price in paid if demand.kind == "noise"]
-        power = 1 if concentrated else 2
         rows = self._errors(concentrated=concentrated)
         found = [root_below(worst_error([row], noises, power=power), _ROOT_BITS) for row in rows]
         for demand, price in paid:
@@ -164,14 +162,6 @@ class Way:
                 bought = root_below(price, _ROOT_BITS) if concentrated else price
                 found.append(error * demand.full / demand.size / bought)
         return found
-
-
-def _squared_error(demand: Demand, *, concentrated: bool) -> Fraction:
-    """That of noise at the price 1, in parts of what one unit adds at most."""
-    moved, size = demand.sensitivity, demand.size
-    if concentrated:
-        return Fraction(moved.l2_squared, 2 * size**2)
-    return 2 * Fraction(moved.l1, size) ** 2
 
 
 def named_weights(

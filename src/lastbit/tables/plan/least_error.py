@@ -15,20 +15,10 @@ Differs  l is found by steps (a number's l grows with its error), until the larg
          above the minimum by at most 1 % (checked)
 Checked  tests/tables/test_least_error.py: against all splits of a fine grid
 
-What numbers are made of, in parts of the size of a group of full units (each with max_rows rows of
-the largest value). u is how far from the middle of its bounds a mean lies, any u from -1 to 1 as
-likely as any other: u**2 is 1/3 on average; a variance v is any one that is possible beside it.
-
-| number | coefficients a, beside the squared error of each measure |
-|---|---|
-| count, units, distinct, histogram, sum | itself 1 |
-| sum with a centre c | values (h/m)**2, rows (c/m)**2, m = h + abs(c) |
-| mean | values 1, rows 1/3 |
-| variance, std | squares 1, values 4/3, rows 11/45: the means of 1, (2u)**2, (u**2 - v)**2 |
-| of two ends | count 2, mean 8/3 = (1-u)**2 + (1+u)**2, sum (low**2 + high**2)/m**2 |
-
-A quantile's error is one of values, which nobody knows beforehand: it is not compared, and gets an
-average share; a pair of ends gets one and a half (its noise serves two numbers).
+Errors are in parts of the size of a group of full units, each with max_rows rows of the largest
+value. Any mean within its bounds is as likely as any other, and any variance that is possible
+beside it. A quantile's error is one of values, which nobody knows beforehand: it is not compared,
+and gets an average share; a pair of ends gets one and a half (its noise serves two numbers).
 """
 
 from __future__ import annotations
@@ -36,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
+from typing import Any
 
 from lastbit.tables.measures import Measure
 from lastbit.tables.plan.sensitivity import Recipe
@@ -44,21 +35,14 @@ _STEPS = 400
 _NEAR = Fraction(1, 1000)
 _FINENESS = 1 << 14
 _UNIT = 1 << 40
-_OF_MEASURES: Mapping[str, Mapping[str, Fraction]] = {
-    "mean": {"values": Fraction(1), "rows": Fraction(1, 3)},
-    "variance": {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)},
-    "std": {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)},
-}
+# u, from -1 to 1, is how far from the middle a mean lies, v a variance: the mean of u**2 is 1/3,
+# that of (2u)**2 is 4/3, of (u**2 - v)**2 it is 11/45, and of (1-u)**2 + (1+u)**2 it is 8/3
+_MEAN = {"values": Fraction(1), "rows": Fraction(1, 3)}
+_SPREAD = {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)}
 
 
 def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, Fraction]:
-    """By measure, how its squared error enters that of the aggregate; {} for ranks.
-
-    >>> from lastbit.tables.query.query import Aggregate
-    >>> count = Aggregate(name="n", function="count", nullable=False)
-    >>> coefficients(Recipe(aggregate=count, measures={"rows": "m1"}), {})
-    {'m1': Fraction(1, 1)}
-    """
+    """By measure, how its squared error enters that of the aggregate; {} for ranks."""
     made, function = recipe.measures, recipe.aggregate.function
     if "above" in made:
         above = measures[made["above"]]
@@ -67,7 +51,8 @@ def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, F
         return {made["above"]: {"count": Fraction(2), "sum": total}.get(function, Fraction(8, 3))}
     if function in ("quantile", "cdf", "min", "max"):
         return {}
-    of: Mapping[str, Fraction] = _OF_MEASURES.get(function, dict.fromkeys(made, Fraction(1)))
+    known: Mapping[str, Any] = {"mean": _MEAN, "variance": _SPREAD, "std": _SPREAD}
+    of = known.get(function, dict.fromkeys(made, Fraction(1)))
     if function == "sum" and "rows" in made:
         values = measures[made["values"]]
         half, centre = values.largest * values.step, abs(values.centre)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from math import prod
@@ -92,6 +92,8 @@ class Plan:
     composition: Composition
     conversion: AnyConversion | None
     cost: Cost
+    worst_error: Fraction = field(default=Fraction(1), compare=False, repr=False)
+    """In full rows, nearly: to compare it with other plans."""
 
     @property
     def partition_selection(self) -> Selection | None:
@@ -187,8 +189,9 @@ def planned(
     if asked.rho is not None and groups is not None and asked.delta:
         problem = "has no meaning beside rho, as no keys must be found"
         raise InvalidParameter("delta", problem=problem, remedy="drop it")
-    bought = _least_error(ways, asked, weights, keyed=groups is None)
-    found, parts = bought.parts(card, asked.delta)
+    every = [one for way in ways for one in _purchases(way, asked, weights)]
+    bought = min(every, key=lambda one: one.error(keyed=groups is None))  # the first of equals
+    found, parts = bought.parts(card)
     measures, recipes, conversion = bought.way.measures, bought.way.recipes, bought.conversion
     used = bought.concentrated or groups is None
     nothing = Fraction(0)
@@ -211,6 +214,7 @@ def planned(
         composition="concentrated" if bought.concentrated else "basic",
         conversion=conversion,
         cost=cost,
+        worst_error=bought.error(keyed=False) * card.max_rows or Fraction(1),
     )
     kept = None if card.budget is None else card.budget.kind
     if kept == "gaussian" and cost.rho and not plan.gaussian_noise:
@@ -262,17 +266,17 @@ class _Purchase:
 
     way: Way
     prices: tuple[Fraction, ...]
-    concentrated: bool = False
+    concentrated: bool
     conversion: AnyConversion | None = None
-    tail: Fraction | None = None
-    """What is left of delta for the selection of keys, if not all of it."""
+    tail: Fraction
+    """What is left of delta for the selection of keys."""
 
     def error(self, *, keyed: bool) -> Fraction:
         """What is to be least: the worst error, or where keys are found the product of all."""
         errors = self.way.errors_at(self.prices, concentrated=self.concentrated)
         return prod(errors) if keyed else max(errors, default=Fraction(0))
 
-    def parts(self, card: DataCard, delta: Fraction) -> tuple[Found | None, list[Part]]:
+    def parts(self, card: DataCard) -> tuple[Found | None, list[Part]]:
         """The selection of undeclared keys, if there is one, and all other parts."""
         measures, paired = self.way.measures, isinstance(self.conversion, PairConversion)
         finder = Finder(
@@ -280,35 +284,25 @@ class _Purchase:
             serves=calibrate.served_by_selection(card, measures),
             name=f"m{len(measures) + 1}",
         )
-        tail, found, others = delta if self.tail is None else self.tail, None, []
+        found, others = None, []
         for demand, price in zip(self.way.demands, self.prices, strict=True):
             if demand.kind != "keys":
                 others.append((demand, price))
             elif self.concentrated:
-                found = finder.at_rho(price, tail, paired=paired)
+                found = finder.at_rho(price, self.tail, paired=paired)
             else:
-                found = finder.at_epsilon(price, tail)
+                found = finder.at_epsilon(price, self.tail)
         gaussian = calibrate.paired_parts if paired else calibrate.concentrated_parts
         parts = gaussian if self.concentrated else calibrate.basic_parts
         wanted, prices = ([pair[i] for pair in others] for i in (0, 1))
         return found, list(parts(wanted, prices))
 
 
-def _least_error(
-    ways: list[Way], asked: PriceRequest, weights: Weights, *, keyed: bool
-) -> _Purchase:
-    """Of all ways and noises the one whose errors are least; the first of equals."""
-    every = [one for way in ways for one in _purchases(way, asked, weights)]
-    return min(every, key=lambda one: one.error(keyed=keyed)) if len(every) > 1 else every[0]
-
-
 def _purchases(way: Way, asked: PriceRequest, weights: Weights) -> Iterator[_Purchase]:
     """What the price buys: Gaussian noise at rho; Laplace noise, or Gaussian by rho or mu."""
-    split = way.shares(weights, concentrated=asked.epsilon is None)
-    price = asked.rho if asked.epsilon is None else asked.epsilon
-    assert price is not None
-    prices = tuple(price * share for share in split)
-    yield _Purchase(way=way, prices=prices, concentrated=asked.epsilon is None)
+    by_rho, price = asked.epsilon is None, asked.rho or asked.epsilon or Fraction(0)
+    prices = tuple(price * share for share in way.shares(weights, concentrated=by_rho))
+    yield _Purchase(way=way, prices=prices, concentrated=by_rho, tail=asked.delta)
     keyed = any(demand.kind == "keys" for demand in way.demands)
     if asked.epsilon is None or not asked.delta or len(way.demands) == keyed:
         return
@@ -316,22 +310,11 @@ def _purchases(way: Way, asked: PriceRequest, weights: Weights) -> Iterator[_Pur
     split = way.shares(weights, concentrated=True)
     for convert in (pair_conversion_to, conversion_to):
         conversion = convert(asked.epsilon, asked.delta - tail)
-        if conversion is None:
-            continue
-        rhos = tuple(conversion.rho * share for share in split)
-        if convert is conversion_to or calibrate.all_gaussian(way.demands, rhos):
-            yield _Purchase(
-                way=way, prices=rhos, concentrated=True, conversion=conversion, tail=tail
-            )
+        rhos = tuple((0 if conversion is None else conversion.rho) * share for share in split)
+        if conversion and (convert is conversion_to or calibrate.all_gaussian(way.demands, rhos)):
+            how: dict[str, Any] = {"conversion": conversion, "tail": tail}
+            yield _Purchase(way=way, prices=rhos, concentrated=True, **how)
             return
-
-
-def worst_of_plan(plan: Plan) -> Fraction:
-    """The worst error that the price of a plan buys, in full units, nearly: for comparisons."""
-    ways = calibrate.ways_of(plan.query, plan.card, None)
-    bought = _least_error(ways, plan.asked, None, keyed=plan.groups is None)
-    errors = bought.way.errors_at(bought.prices, concentrated=bought.concentrated)
-    return max(errors, default=Fraction(1)) * plan.card.max_rows
 
 
 def guarantee_of(card: DataCard, cost: Cost) -> str:
