@@ -61,7 +61,7 @@ def test_a_mutant_is_worse() -> None:
 def noises(plan: Plan) -> dict[str, Fraction]:
     """The variance of the noise on each measure in full rows, by kind."""
     kinds = {measure.name: measure for measure in plan.measures}
-    found = {}
+    found: dict[str, Fraction] = {}
     for one in plan.parts:
         if isinstance(one, LaplacePart | GaussianPart):
             measure = kinds[one.measure]

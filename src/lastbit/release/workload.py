@@ -98,7 +98,7 @@ class Workload:
         equal = [Fraction(1)] * len(errors)
         asked = {name: getattr(plan.asked, name) for name in whole}
         split = {n: _split(a, equal if n == "delta" else errors) for n, a in asked.items() if a}
-        prices = [{name: parts[i] for name, parts in split.items()} for i in range(len(groups))]
+        prices: Any = [{name: some[i] for name, some in split.items()} for i in range(len(groups))]
         every = zip(groups, prices, strict=True)
         plans = tuple(planned(query, card, **price) for (query, card, _), price in every)
         return WorkloadPlan(plans=plans, serves=tuple(places for _, _, places in groups))

@@ -328,8 +328,8 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
     users = _users(plan, printable)
     if plan.unit is not None and plan.max_groups in (None, plan.max_rows):
         yield from _bound_hints(plan, query, users)
-    counts = [measure for measure in plan.measures if measure.kind == "rows"]
-    apart = [measure.name for measure in counts if measure.expression is not None]
+    counts = [measure for measure in plan.measures if measure.kind in ("rows", "above")]
+    apart = [m.name for m in counts if m.expression is not None and m.nullable]
     if len(counts) > 1 and apart:
         names = ", ".join(users[name] for name in apart)
         yield f"{names}: with nullable=False one count would serve all"
@@ -400,7 +400,7 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
     if inner is not None and most > 1:
         clamp = ""
-        if {"values", "squares"} & set(kinds.values()):
+        if {"values", "squares", "above"} & set(kinds.values()):
             clamp = ", and narrow wide bounds by clamp(x, low, high)"
         yield (
             f"one {unit} may have max_rows = {most:,} rows of the sub-query: where it has few, "

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
-from typing import Any
 
 from lastbit.tables.measures import Measure
 from lastbit.tables.plan.sensitivity import Recipe
@@ -35,14 +34,14 @@ _STEPS = 400
 _NEAR = Fraction(1, 1000)
 _FINENESS = 1 << 14
 _UNIT = 1 << 40
-# u, from -1 to 1, is how far from the middle a mean lies, v a variance: the mean of u**2 is 1/3,
-# that of (2u)**2 is 4/3, of (u**2 - v)**2 it is 11/45, and of (1-u)**2 + (1+u)**2 it is 8/3
-_MEAN = {"values": Fraction(1), "rows": Fraction(1, 3)}
-_SPREAD = {"squares": Fraction(1), "values": Fraction(4, 3), "rows": Fraction(11, 45)}
 
 
 def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, Fraction]:
-    """By measure, how its squared error enters that of the aggregate; {} for ranks."""
+    """By measure, how its squared error enters that of the aggregate; {} for ranks.
+
+    u, from -1 to 1, is how far from the middle a mean lies, v a variance. The mean of u**2 is 1/3,
+    that of (2u)**2 is 4/3, of (u**2 - v)**2 it is 11/45, of (1-u)**2 + (1+u)**2 it is 8/3.
+    """
     made, function = recipe.measures, recipe.aggregate.function
     if "above" in made:
         above = measures[made["above"]]
@@ -51,8 +50,11 @@ def coefficients(recipe: Recipe, measures: Mapping[str, Measure]) -> dict[str, F
         return {made["above"]: {"count": Fraction(2), "sum": total}.get(function, Fraction(8, 3))}
     if function in ("quantile", "cdf", "min", "max"):
         return {}
-    known: Mapping[str, Any] = {"mean": _MEAN, "variance": _SPREAD, "std": _SPREAD}
-    of = known.get(function, dict.fromkeys(made, Fraction(1)))
+    of = dict.fromkeys(made, Fraction(1))
+    if function == "mean":
+        of["rows"] = Fraction(1, 3)
+    elif function in ("variance", "std"):
+        of |= {"values": Fraction(4, 3), "rows": Fraction(11, 45)}
     if function == "sum" and "rows" in made:
         values = measures[made["values"]]
         half, centre = values.largest * values.step, abs(values.centre)

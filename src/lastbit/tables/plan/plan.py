@@ -274,7 +274,7 @@ class _Purchase:
     def error(self, *, keyed: bool) -> Fraction:
         """What is to be least: the worst error, or where keys are found the product of all."""
         errors = self.way.errors_at(self.prices, concentrated=self.concentrated)
-        return prod(errors) if keyed else max(errors, default=Fraction(0))
+        return prod(errors, start=Fraction(1)) if keyed else max(errors, default=Fraction(0))
 
     def parts(self, card: DataCard) -> tuple[Found | None, list[Part]]:
         """The selection of undeclared keys, if there is one, and all other parts."""
@@ -284,17 +284,17 @@ class _Purchase:
             serves=calibrate.served_by_selection(card, measures),
             name=f"m{len(measures) + 1}",
         )
-        found, others = None, []
+        found, wanted, prices = None, [], []
         for demand, price in zip(self.way.demands, self.prices, strict=True):
             if demand.kind != "keys":
-                others.append((demand, price))
+                wanted.append(demand)
+                prices.append(price)
             elif self.concentrated:
                 found = finder.at_rho(price, self.tail, paired=paired)
             else:
                 found = finder.at_epsilon(price, self.tail)
         gaussian = calibrate.paired_parts if paired else calibrate.concentrated_parts
         parts = gaussian if self.concentrated else calibrate.basic_parts
-        wanted, prices = ([pair[i] for pair in others] for i in (0, 1))
         return found, list(parts(wanted, prices))
 
 
