@@ -29,14 +29,14 @@ def plan(
     """Plan several questions at one price, and ask them all with --release.
 
     QUESTIONS is a file of SELECT statements about the table of CARD, each ended by a semicolon.
-    What they share is bought once; the price is shared out so that the largest relative error is
-    least. With --release all prices are charged before a row is read, or none is.
+    What they share is bought once, and the largest relative error is as small as it can be. With
+    --release all prices are charged before a row is read, or none is.
     """
     if consistent and not release:
         raise refusal("--consistent", "is for --release", "leave it out")
     text = questions.read_text(encoding="utf-8")
     asked = workload(Table(rows=rows_of(read_card(card))).sql(one) for one in statements_in(text))
-    made = asked.plan(**price)  # before anything is paid
+    made = asked.plan(**price)
     if release:
         with waiting("asking") as tell, progress(tell):
             answers = asked.release(consistent=consistent, **price)

@@ -2,22 +2,20 @@
 
 Law      questions about the same rows by the same keys are one question, of all their aggregates;
          each is shown its own columns of the answer. A question with formulas stands alone. The
-         price is shared out so that the largest relative error is least: that of a question's worst
-         number, in a group of the size that is declared (`rows` of the card over the number of
-         groups, ten where keys are not declared), or that `sizes` says
-Theorem  (price) the answers cost what their prices add up to, which is at most the price asked:
-         each is charged by itself, and the ledger adds charges up by basic composition
+         price is shared out so that the largest relative error is least: of a question's worst
+         number, in a group of `rows` of the card over the number of groups (ten if unknown), or of
+         the size that `sizes` says
+Theorem  (price) each answer is charged by itself, and prices add up to at most that asked
 Theorem  (shares) errors fall like 1/epsilon, and like 1/sqrt(rho): the largest is least where all
          are equal, at shares in proportion to the errors at one price, or to their squares
 Theorem  (totals) let t be a count, of variance v, and s the sum of k counts, of variance w each,
          that are its parts. The best linear unbiased estimates that agree are t + (s - t) a and,
          for each part, itself + (t - s)(1 - a)/k, a = v/(v + k w)
-Proof    least squares with that one condition moves t by v l and each part by -w l, for one l
-Law      all prices are committed before the first row is read for an answer. A budget or allowance
-         that covers only some of them refuses before the first is charged
+Proof    least squares with that condition moves t by v l and each part by -w l, for one l
+Law      all prices are committed before a row is read for an answer; a budget or allowance that
+         covers only some of them refuses before the first is charged
 Differs  each answer has a charge, a record and a certificate of its own. If somebody else spends
-         the rest between the look at the budget and the last charge, what was charged stays
-         reserved: asking again resumes it, at no charge
+         the rest before the last charge, what was charged stays reserved: asking again resumes it
 Checked  tests/release/test_workload.py
 """
 
@@ -42,8 +40,7 @@ from lastbit.tables import Cost, Plan, Query, planned
 
 TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
 AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
-_GROUPS = 10
-_DIGITS, _SHORT = 9, 4
+_GROUPS, _DIGITS, _SHORT = 10, 9, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
