@@ -26,7 +26,7 @@ from lastbit.tables import progress, read_card, rows_of
 def plan(
     card: Path, questions: Path, release: bool, consistent: bool, as_json: bool, **price: Any
 ) -> None:
-    """Plan several questions at one price, and ask them all with --release.
+    """Plan several questions at one price, and ask them all.
 
     QUESTIONS is a file of SELECT statements about the table of CARD, each ended by a semicolon.
     What they share is bought once, and the largest relative error is as small as it can be. With
