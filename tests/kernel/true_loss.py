@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -74,7 +74,8 @@ def moves_of(measure: Measure, program: Program) -> Moves:
         total = min(named)
     else:
         furthest = max(abs(measure.lowest), abs(measure.highest))
-        one_row = {"rows": 1, "bins": 1, "values": furthest, "squares": furthest**2}[measure.kind]
+        one_row = {"rows": 1, "bins": 1, "squares": furthest**2}.get(measure.kind, furthest)
+        assert measure.kind in ("rows", "bins", "squares", "values", "above", "below")
         total = card.max_rows * weight * one_row
     if not twice:
         return Moves(total, total**2)
@@ -246,8 +247,11 @@ def spending(program: Program) -> Iterator[Spent]:
     assert selections or program.groups is not None, "keys of the data are shown as they are"
     if program.groups is None:
         yield selection_spent(selections[0], program)
+    ends: dict[Measure, dict[str, Noise]] = {}
     for step in program.steps:
         match step:
+            case Noise(measure=str(name)) if measures[name].kind in ("above", "below"):
+                ends.setdefault(replace(measures[name], name="", kind="above"), {})[name] = step
             case Noise(measure=str(name)):
                 yield noise_spent(step, moves_of(measures[name], program))
             case TreeNoise(noise=Noise(measure=str(name)) as noise):
@@ -256,6 +260,15 @@ def spending(program: Program) -> Iterator[Spent]:
                 assert measures[step.measure].kind == "bins"
                 epsilon = 2 * step.rate * rank_moves(step, program)
                 yield Spent(epsilon=epsilon, rho=epsilon**2 / 8)
+    for both in ends.values():
+        # a row's two integers add up to the number of steps: what moves one end, leaves the other
+        assert sorted(measures[name].kind for name in both) == ["above", "below"]
+        assert all(measures[name].lowest == 0 for name in both)
+        spent = [
+            noise_spent(step, moves_of(measures[name], program)) for name, step in both.items()
+        ]
+        assert len({step.mechanism for step in both.values()}) == 1
+        yield max(spent, key=lambda one: one.rho)
 
 
 def _marginals_spent(program: Program) -> Iterator[Spent]:

@@ -25,7 +25,7 @@ from lastbit.release.answer import Answer
 from lastbit.release.release import released
 from lastbit.tables.backends import engines
 from lastbit.tables.card.read import read_card
-from lastbit.tables.plan import plan
+from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 
@@ -214,7 +214,7 @@ def canary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) 
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     # of a quantile, on both sides: a thousand are no other case
-    monkeypatch.setitem(vars(plan)["measures_of"].__globals__, "_CANDIDATES", 96)
+    monkeypatch.setitem(vars(calibrate)["measures_of"].__globals__, "_CANDIDATES", 96)
     monkeypatch.setattr(query, "_CANDIDATES", 96)
     caplog.set_level(logging.DEBUG)
     write_csv(tmp_path / "visits.csv")

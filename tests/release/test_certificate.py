@@ -19,7 +19,7 @@ from lastbit.release.answer import Answer
 from lastbit.release.certifying import certificate_of
 from lastbit.release.release import released
 from lastbit.report.claims import claim_of
-from lastbit.tables.plan.plan import planned
+from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.expression import ColumnName, Constant
 from lastbit.tables.query.query import OrderBy, Query
 from lastbit.tables.query.rules import call
@@ -39,7 +39,7 @@ DECLARED = query_of(
 FOUND = query_of(part("count_units", "u"), part("quantile", "median"), keys=[("region", None)])
 
 
-def raw_for(query: Query) -> RawNumbers:
+def raw_for(query: Query, plan: Plan) -> RawNumbers:
     if query.keys[0].values is None:
         bins = [[ONE * (i % 5) for i in range(17)]] * 2
         return RawNumbers(
@@ -48,12 +48,15 @@ def raw_for(query: Query) -> RawNumbers:
             bins={"m2": bins},
             units=[900, 700],
         )
-    entries = {"m1": [40, 3, 0], "m3": [7, 2, 0]}
-    return RawNumbers(
-        keys=[("north",), ("south",), (None,)],
-        entries={name: [ONE * count for count in counts] for name, counts in entries.items()},
-        bins={"m2": [[ONE, 5 * ONE], [0, ONE], [0, 0]]},
-    )
+    sums = {"rows": [40, 3, 0], "values": [7, 2, 0], "above": [360, 26, 0], "below": [280, 22, 0]}
+    raw = RawNumbers(keys=[("north",), ("south",), (None,)])
+    for measure in plan.measures:
+        if measure.kind == "bins":
+            raw.bins[measure.name] = [[ONE, 5 * ONE], [0, ONE], [0, 0]]  # type: ignore[index]
+        else:
+            numbers = [ONE * number for number in sums[measure.kind]]
+            raw.entries[measure.name] = numbers  # type: ignore[index]
+    return raw
 
 
 @pytest.fixture
@@ -61,10 +64,11 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """Ask an engine that is none; the certificate is the real one."""
 
     def asked(query: Query = DECLARED, *, ledger: Any = None, card: Any = None, **how: Any) -> Any:
-        plug_in(monkeypatch, raw_for(query))
         table = card_of(**{**PEOPLE, **(card or {})})
         price = how.pop("price", {"epsilon": 1, "delta": "1e-6"})
-        return released(query, table, planned(query, table, **price), ledger=ledger, **how)
+        plan = planned(query, table, **price)
+        plug_in(monkeypatch, raw_for(query, plan))
+        return released(query, table, plan, ledger=ledger, **how)
 
     return asked
 

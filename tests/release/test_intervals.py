@@ -57,7 +57,7 @@ def test_a_sum_is_in_its_own_unit() -> None:
 
 
 def test_a_sum_beside_a_mean_adds_the_centre() -> None:
-    plan = planned(query_of(part("sum", "s"), part("mean", "m")), card_of(), epsilon=1)
+    plan = planned(query_of(part("sum", "s"), part("mean", "m")), card_of(), rho=1)
     noisy = Noisy(keys=[()], entries={"m1": [-20], "m2": [10]})
     total, mean = (column.cells[0] for column in columns_of(plan, noisy))
     assert total.value == 10 * 8 - 20 and mean.value == 6.0
@@ -162,6 +162,8 @@ def test_intervals_cover(
                 "units": len(values),
                 "values": sum(centred),
                 "squares": sum(v * v for v in centred),
+                "above": sum(values),
+                "below": sum(16 - v for v in values),
             }
             raw.entries[measure.name] = [entry[measure.kind]] * groups  # type: ignore[index]
     mean = sum(values) / len(values)
@@ -190,6 +192,7 @@ def test_intervals_of_quotients_are_narrow(
     keys = [("region", tuple(range(groups)))]
     plan = planned(query_of(part(function, "m"), keys=keys), card_of(**PEOPLE), **asked)
     true = {"rows": rows, "values": 2 * rows, "squares": (4 + 9) * rows}
+    true |= {"above": 10 * rows, "below": 6 * rows}
     raw = RawNumbers(keys=[(k,) for k in range(groups)])
     for measure in plan.measures:
         raw.entries[measure.name] = [true[measure.kind]] * groups  # type: ignore[index]

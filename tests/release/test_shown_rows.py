@@ -57,9 +57,9 @@ ORDERS: dict[str, tuple[OrderBy, ...]] = {
 @pytest.fixture
 def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
     def ask(query: Query, **price: Any) -> Record:
-        plug_in(monkeypatch, raw_for(query))
         table = card_of(**PEOPLE)
         plan = planned(query, table, **(price or {"epsilon": 1, "delta": "1e-6"}))
+        plug_in(monkeypatch, raw_for(query, plan))
         record: Record = json.loads(json.dumps(released(query, table, plan).record))
         return record
 

@@ -34,9 +34,9 @@ ODD = "\u202e\u200b\x1b[2J\uff11\u0430\n"
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> dict[str, Record]:
     def asked(query: Any, price: Any = None, **card: Any) -> Record:
-        plug_in(monkeypatch, raw_for(query))
         table = card_of(**{**PEOPLE, **card})
         plan = planned(query, table, **(price or {"epsilon": 1, "delta": "1e-6"}))
+        plug_in(monkeypatch, raw_for(query, plan))
         return json.loads(json.dumps(released(query, table, plan).record))
 
     first = asked(DECLARED)
@@ -218,8 +218,9 @@ def test_both_programs_name_a_unit_alike(unit: str, monkeypatch: pytest.MonkeyPa
     columns = {**COLUMNS, unit: Column(name=unit, type="integer")}
     monkeypatch.setattr("tests.release.pretend.COLUMNS", columns)
     table = card_of(**{**PEOPLE, "unit": unit})
-    plug_in(monkeypatch, raw_for(DECLARED))
-    answer = released(DECLARED, table, planned(DECLARED, table, epsilon=1))
+    plan = planned(DECLARED, table, epsilon=1)
+    plug_in(monkeypatch, raw_for(DECLARED, plan))
+    answer = released(DECLARED, table, plan)
     assert problem_of(answer.record) is None
     assert guarantee_of(table, answer.cost) == answer.guarantee
 

@@ -317,7 +317,7 @@ def cases(draw, kind):
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
             others.append((*rest, *owned(new, draw(lines))) if whole else rest)
     places = draw(st.lists(PLACE, max_size=6))
-    measures = measures_of(query)[0]
+    measures = measures_of(query, ends=draw(st.booleans()))[0]
     counted = any(measure.kind == "units" for measure in measures)
     if query.groups is None and card.unit is not None and not counted:
         own = draw(st.integers(1, 3))

@@ -1,5 +1,7 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
+from dataclasses import replace
+
 from lastbit.tables.measures import WEIGHT_ONE, selection_keys
 from lastbit.tables.plan.sensitivity import sensitivity_of
 from lastbit.tables.plan.tree import tree_over
@@ -31,9 +33,15 @@ def violations(case: Case, base, other):
     """What the pair breaks: a measure and a norm, or the number of keys."""
     groups = case.query.groups
     first, second = vectors(case, base), vectors(case, other)
+    twins = _twins(case.measures)
     for measure in case.measures:
         limit = sensitivity_of(measure, case.card, groups=groups)
         one, two = first[measure.name], second[measure.name]
+        if measure.name in twins:  # the two ends together, as one vector
+            one, two = (
+                {**own, **{(at, "below"): n for at, n in vector[twins[measure.name]].items()}}
+                for own, vector in ((one, first), (two, second))
+            )
         if groups is None:
             # of a key that only one of them finds nothing is said but with the chance delta: sums
             # of other units that have it too, and chose another, are not released either
@@ -64,6 +72,12 @@ def violations(case: Case, base, other):
         shown = [{key for key, number in counts.items() if number} for counts in units]
         if len(shown[0] ^ shown[1]) > most:
             yield "keys", "found"
+
+
+def _twins(measures):
+    """For each upper end the measure of the lower one, on the same grid."""
+    ends = {replace(m, name="", kind="above"): m.name for m in measures if m.kind == "below"}
+    return {m.name: ends[replace(m, name="")] for m in measures if m.kind == "above"}
 
 
 def _trees(measure, limit, one, two):

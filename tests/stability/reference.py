@@ -403,6 +403,10 @@ def add(found, m, key, weight, row, kinds):
     else:
         kind = type_of(m.expression, kinds)
         integer = 0 if v is None else grid(m, v, kind) ** (2 if m.kind == "squares" else 1)
+        if m.kind in ("above", "below") and v is None and not m.nullable:
+            integer = m.highest // 2
+        if m.kind == "below" and not (v is None and m.nullable):
+            integer = m.highest - integer
     found[key] = found.get(key, 0) + weight * integer
 
 

@@ -271,7 +271,7 @@ def unit_cases(draw, kind):
     return Case(
         card=counted_card(query, card),
         query=query,
-        measures=measures_of(query)[0],
+        measures=measures_of(query, ends=draw(st.booleans()))[0],
         rows=flat(rows),
         places=places,
         others=tuple(others),

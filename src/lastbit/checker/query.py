@@ -26,7 +26,7 @@ of L2 doubles; entries of either sign can double Linf, and the square of L2 grow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -47,8 +47,8 @@ _UNIT_COLUMN = frozenset({"name", "function", "expression", "bounds", "step", "n
 _OF_A_UNIT = ("count", "count_distinct", "sum", "mean", "min", "max")
 _COUNTS = ("count", "count_units")
 _DISTINCT = "count_distinct"
-_RANKED = ("quantile", "min", "max")
-_NUMERIC = ("sum", "mean", "variance", "std", "cdf", *_RANKED)
+RANKED = ("quantile", "min", "max")
+_NUMERIC = ("sum", "mean", "variance", "std", "cdf", *RANKED)
 _KEYS = ("integer", "text", "boolean", "date", "timestamp", "missing")
 # function: the least and the greatest number of its arguments
 _FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
@@ -87,11 +87,6 @@ class Asked:
         """What two aggregates must share for one sum of values to serve both."""
         return identity_of(self.expression), self.bounds, self.step, self.nullable
 
-    @property
-    def ranked(self) -> bool:
-        """Whether it is drawn by rank and not made of noisy sums."""
-        return self.function in _RANKED
-
     def candidates(self, *, closed: bool) -> tuple[Fraction, ...]:
         """The edges of the bins among which a rank is drawn.
 
@@ -129,11 +124,7 @@ def question_of(query: Any) -> Question:
     present = set(query) - {"per_unit"} if isinstance(query, Mapping) else set()
     require(present in (_PARTS, _PARTS | _MORE), "the query lacks a part")
     inner = None if "per_unit" not in query else _per_unit(query["per_unit"])
-    tables = _joined(query["joins"])
-    for own, _ in (pair for join in query["joins"] for pair in join["on"]):
-        check_expression(own, tables)
-    if query["where"] is not None:
-        check_expression(query["where"], tables)
+    tables = _joined(query)
     keys = [_key(key, tables) for key in items(query["keys"])]
     aggregates = tuple(_aggregate(part, tables) for part in items(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
@@ -158,11 +149,7 @@ def question_of(query: Any) -> Question:
 def _per_unit(inner: Any) -> tuple[str, ...]:
     """The names of keys and columns of a sub-query grouped by the unit, if its form is right."""
     require(isinstance(inner, Mapping) and set(inner) == _PER_UNIT, "a sub-query lacks a part")
-    tables = _joined(inner["joins"])
-    for own, _ in (pair for join in inner["joins"] for pair in join["on"]):
-        check_expression(own, tables)
-    if inner["where"] is not None:
-        check_expression(inner["where"], tables)
+    tables = _joined(inner)
     names = []
     for key in items(inner["keys"]):
         require(set(key) == {"name", "expression"}, "a key of a sub-query is malformed")
@@ -199,21 +186,24 @@ def _own_columns(query: Json) -> Iterator[str]:
             yield part["column"]
 
 
-def _joined(joins: Any) -> frozenset[str]:
-    """The names of the tables that are joined."""
-    names = []
-    for join in items(joins):
+def _joined(query: Json) -> frozenset[str]:
+    """The names of the tables that are joined; what is joined and filtered by is well formed."""
+    names, named = [], [] if query["where"] is None else [query["where"]]
+    for join in items(query["joins"]):
         whole = isinstance(join, Mapping) and set(join) - {"private"} == {"table", "on"}
         require(whole and join.get("private", True) is True, "a join is malformed")
         names.append(name_in(join["table"]))
         pairs = items(join["on"])
         require(bool(pairs) and all(len(items(p)) == 2 for p in pairs), "a join has no condition")
-        for _, other in pairs:
+        for own, other in pairs:
+            named.append(own)
             require(isinstance(other, Mapping), "a join compares with no column")
             require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
             name_in(other["column"])
     require(len({name.lower() for name in names}) == len(names), "a table is joined twice")
+    for expression in named:
+        check_expression(expression, frozenset(names))
     return frozenset(names)
 
 
@@ -428,11 +418,8 @@ class Measured:
     @property
     def largest(self) -> int:
         size = max(abs(self.lowest), abs(self.highest))
-        return {"values": size, "squares": size**2}.get(self.kind, 1)
-
-    @property
-    def signed(self) -> bool:
-        return self.kind == "values" and self.lowest < 0 < self.highest
+        sizes = {"values": size, "squares": size**2, "above": size, "below": size}
+        return sizes.get(self.kind, 1)
 
     @property
     def identity(self) -> object:
@@ -448,36 +435,43 @@ class Measured:
             width = (last - first) / bins
             if all(edge == first + width * i for i, edge in enumerate(self.edges)):
                 edges = {"first": str(first), "last": str(last), "bins": bins}
-        return {
-            "name": name,
-            "kind": self.kind,
-            "expression": self.expression,
-            "nullable": self.nullable,
-            "centre": str(self.centre),
-            "step": str(self.step),
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "edges": edges,
-            "clamped": self.clamped,
-        }
+        fields = {field: getattr(self, field) for field in self.__slots__}
+        grid = {"centre": str(self.centre), "step": str(self.step)}
+        return {"name": name, **fields, **grid, "edges": edges}
 
 
 def measured_of(
-    question: Question, *, closed: bool = False
+    question: Question, *, closed: bool = False, ends: bool = False
 ) -> tuple[dict[str, Measured], list[dict[str, Any]]]:
     """The measures by name, and how each aggregate is made of them, as plans write it."""
     names: dict[object, str] = {}
     found: dict[str, Measured] = {}
     recipes = []
     centred = {part.value_key for part in question.aggregates if part.function in _CENTRED}
-    for part in question.aggregates:
+    shared = [ends or part.value_key in centred for part in question.aggregates]
+    pairs = list(zip(question.aggregates, shared, strict=True))
+    every = [list(_needed(part, shared=own, closed=closed)) for part, own in pairs]
+    for part, own in zip(question.aggregates, every, strict=True):
         needed = {}
-        for measure in _needed(part, shared=part.value_key in centred, closed=closed):
+        for measure in _ends(own, every) if ends else own:
             name = names.setdefault(measure.identity, f"m{len(names) + 1}")
             found.setdefault(name, measure)
             needed[measure.kind] = name
         recipes.append({"aggregate": part.name, "function": part.function, "measures": needed})
     return found, recipes
+
+
+def _ends(own: list[Measured], every: list[list[Measured]]) -> list[Measured]:
+    """For rows and the one column of values that they serve, how far values are from both ends."""
+    rows = {measure.identity for measure in own if measure.kind == "rows"}
+    beside = [some for some in every if any(measure.identity in rows for measure in some)]
+    served = {one.identity: one for some in beside for one in some if one.kind != "rows"}
+    if [one.kind for one in served.values()] != ["values"]:
+        return own
+    (values,) = served.values()
+    low, highest = values.centre + values.lowest * values.step, values.highest - values.lowest
+    ends = replace(values, centre=low, lowest=0, highest=highest)
+    return [replace(ends, kind="above"), replace(ends, kind="below")]
 
 
 def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
@@ -495,7 +489,7 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
         total = facts.own_values
     if not facts.change_one:
         return {"l1": total, "l2_squared": total**2, "linf": total}
-    if measure.signed:
+    if measure.kind == "values" and measure.lowest < 0 < measure.highest:
         return {"l1": 2 * total, "l2_squared": 4 * total**2, "linf": 2 * total}
     return {"l1": 2 * total, "l2_squared": 2 * total**2, "linf": total}
 

@@ -13,6 +13,7 @@ tighter.
 | keys by threshold T, variance v | L2 | rho = L2**2/(2v); delta below |
 | rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
 | noise on a tree of bins, l levels | l times that of the bins | as noise |
+| the same noise on both ends of values | as of one: `tables/measures.py` | paid for once |
 
 Quantiles of one measure may be drawn by rank, each, or all be read off one tree over its bins. On
 each level of a tree every row is in one node, so each level moves as bins do. Its shape follows
@@ -58,6 +59,7 @@ from .numbers import (
     require,
 )
 from .query import (
+    RANKED,
     Facts,
     Measured,
     Question,
@@ -115,7 +117,7 @@ class _Proof:
             name = recipe["measures"].get("bins")
             if part.function == "cdf" or (part.function == "quantile" and name in self.trees):
                 planted.add(name)
-            elif part.ranked:
+            elif part.function in RANKED:
                 three = part.function == "quantile" and part.intervals
                 roles = ("value", "low", "high") if three else ("value",)
                 drawn += [("rank", part.name, role) for role in roles]
@@ -144,12 +146,8 @@ class Loss:
     mu_squared: Fraction = Fraction(0)
 
     def __add__(self, other: Loss) -> Loss:
-        return Loss(
-            epsilon=self.epsilon + other.epsilon,
-            delta=self.delta + other.delta,
-            rho=self.rho + other.rho,
-            mu_squared=self.mu_squared + other.mu_squared,
-        )
+        both = {name: getattr(self, name) + getattr(other, name) for name in self.__slots__}
+        return Loss(**both)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -222,8 +220,14 @@ def check_release(claim: Json, body: Json) -> None:
         extra=extra,
     )
     losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
-    parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
-    check_cost(claim, plan, total_loss(plan, parts))
+    parts, made = _parts(plan, proof), [recipe["measures"] for recipe in recipes]
+    twins = {own["below"]: own["above"] for own in made if "below" in own}
+    noises = {part["measure"]: part for part in parts if part["part"] == "noise"}
+    for below, above in twins.items():
+        alike = same({**noises[below], "measure": above}, noises[above])
+        require(alike, "the noise on two ends differs")
+    paid = [losses[part["part"]](part, proof) for part in parts if part["measure"] not in twins]
+    check_cost(claim, plan, total_loss(plan, paid))
 
 
 def _measured(
@@ -233,8 +237,9 @@ def _measured(
 
     Which bins a rank is drawn from is public: earlier plans had other edges for columns in steps.
     """
+    ends = any(measure["kind"] == "above" for measure in plan["measures"])
     for closed in (False, True):
-        measures, recipes = measured_of(question, closed=closed)
+        measures, recipes = measured_of(question, closed=closed, ends=ends)
         extra = None
         if len(plan["measures"]) == len(measures) + 1:
             extra = f"m{len(measures) + 1}"
@@ -254,7 +259,6 @@ def _trees(parts: Any) -> frozenset[str]:
 def _parts(plan: Json, proof: _Proof) -> list[Json]:
     """The parts, if they are those that the query needs, each once."""
     parts: list[Json] = plan["parts"]
-    require(isinstance(parts, list), "there are no parts")
     found: list[tuple[str, ...]] = []
     for part in parts:
         match part:
@@ -498,8 +502,8 @@ def total_loss(plan: Json, losses: list[Loss]) -> Loss:
         return Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
     require(not total.mu_squared, "a part is not paid for in rho")
-    figures = {name: ratio(text) for name, text in conversion.items()}
-    rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
+    rho, epsilon = ratio(conversion["rho"]), ratio(conversion["epsilon"])
+    delta, order = ratio(conversion["delta"]), ratio(conversion["order"])
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")

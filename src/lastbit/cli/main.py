@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "ledger": "Check, read and copy a ledger: who spent what.",
         "mechanism": "Release one value with exact noise, or explain a mechanism.",
         "median": "A private median of one column of a CSV file.",
+        "plan": "Plan several questions at one price, and ask them all.",
         "poll": "Plan and read polls whose answers are perturbed.",
         "query": "Ask a table in SQL: a private answer with error bars.",
         "report": "What is on record of a table, for reviewers and registries.",

@@ -49,6 +49,11 @@ from lastbit.release.tuning import (
     suggest_max_rows as suggest_max_rows,
 )
 from lastbit.release.within import planned_within as planned_within, price_rows as price_rows
+from lastbit.release.workload import (
+    Workload as Workload,
+    WorkloadPlan as WorkloadPlan,
+    workload as workload,
+)
 
 __all__ = [
     "Answer",

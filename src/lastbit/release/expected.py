@@ -63,7 +63,7 @@ def _typical(measure: Measure) -> Fraction:
             return Fraction(most**2, 3)
         case "values", Call("*", (first, second)) if first == second:
             return Fraction(most, 3)
-        case "values", _:
+        case "values" | "above" | "below", _:
             return Fraction(measure.lowest + measure.highest, 2)
     return Fraction(1 if measure.expression is None else Fraction(1, 2))
 

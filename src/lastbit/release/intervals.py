@@ -36,6 +36,7 @@ from typing import Any, TypeAlias
 
 from lastbit.exact import lower, shown, upper
 from lastbit.kernel import Noisy
+from lastbit.release.ends import EndsMaker
 from lastbit.release.joint import Coordinate, Joint, Quotient, linear_half
 from lastbit.release.reach import BETA, MeasureNoise, quotient_interval, reach_of
 from lastbit.release.taylor import Taylor, doubles
@@ -127,7 +128,11 @@ def half_widths(plan: WrittenPlan, beta: Fraction = BETA) -> dict[str, Fraction]
     for recipe in plan.recipes:
         names = list(recipe.measures.values())
         one = 1 if recipe.function in ("count_units", "count_distinct") else plan.weight_one
-        if recipe.function in ("count", "count_units", "count_distinct", "histogram"):
+        if "above" in recipe.measures:
+            ends = EndsMaker(measures[names[0]], noises[names[0]], one)
+            if (half := ends.half(recipe.function, beta)) is not None:
+                halves[recipe.aggregate] = half
+        elif recipe.function in ("count", "count_units", "count_distinct", "histogram"):
             halves[recipe.aggregate] = Fraction(noises[names[0]].accuracy(beta), one)
         elif recipe.function == "sum":
             values = measures[recipe.measures["values"]]
@@ -153,6 +158,10 @@ class _Maker:
             elif not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
 
+    def _ends(self, recipe: Recipe) -> EndsMaker:
+        name = recipe.measures["above"]
+        return EndsMaker(self.measures[name], self.noise[name], self.one)
+
     def columns(self, recipe: Recipe) -> Iterator[Column]:
         part = recipe.aggregate
         if part.function != "histogram":
@@ -172,6 +181,10 @@ class _Maker:
 
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
+        if "above" in recipe.measures:
+            both = (self.noisy.entries[recipe.measures[end]] for end in ("above", "below"))
+            pairs = zip(*both, strict=True)
+            return [Cell(*n) for n in self._ends(recipe).cells(part.function, part.bounds, pairs)]
         match part.function:
             case "count" | "count_units" | "count_distinct":
                 (name,) = recipe.measures.values()

@@ -47,7 +47,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -349,12 +349,8 @@ def _paid_for(
     fresh: bool,
     sql: str | None,
 ) -> Answer:
-    card, steps = plan.card, steps_of(plan)
-    person = user_name()
-    if card.users is not None and person not in card.users:
-        words = f"the card of {card.name} does not name {person} among its users"
-        raise NotAllowed(f"{words}; let a steward add the name under [access]")
-    steps.columns(plan)
+    card, label = plan.card, _label(plan.card, who)
+    steps_of(plan).columns(plan)
     program = _checked_first(plan) if is_missing(ledger, card) else None
     books = opened_ledger(ledger, card, connections)
     with open_session(card, units_beside=None if books is None else books.path) as session:
@@ -363,7 +359,6 @@ def _paid_for(
             return Answer(made, spared_by(card))
         if card.accepted_data and _fingerprint(books, card, session) != _accepted(books, card):
             raise _waits(card)
-        label = person if who is None or who == person else f"{who} (as {person})"
         program = program_of(plan, session, program)
         check = partial(checked, plan, session, program)
         paid = reserved(
@@ -400,6 +395,58 @@ def check_payable(
 def current_data(card: DataCard, books: Ledger, session: Session | None = None) -> str:
     """The fingerprint by which the ledger knows the data: as accepted, or else as they are."""
     return _accepted(books, card) if card.accepted_data else _fingerprint(books, card, session)
+
+
+def _label(card: DataCard, who: str | None) -> str:
+    """In whose name the ledger notes it; refused for those whom the card does not name."""
+    person = user_name()
+    if card.users is not None and person not in card.users:
+        words = f"the card of {card.name} does not name {person} among its users"
+        raise NotAllowed(f"{words}; let a steward add the name under [access]")
+    return person if who is None or who == person else f"{who} (as {person})"
+
+
+def paid_for_all(
+    plans: Sequence[Plan],
+    connections: Connections,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    sqls: Sequence[str | None],
+) -> list[Answer]:
+    """The answers to several plans of one table, in the safe order: all prices first, or none."""
+    card = plans[0].card
+    with connections.lasting():
+        label = _label(card, who)
+        missing = is_missing(ledger, card)
+        programs = [_checked_first(plan) if missing else checked(plan) for plan in plans]
+        books = None if missing else opened_ledger(ledger, card, connections)
+        _check_together(plans, programs, books, ledger)
+        paid, asked = [], list(zip(plans, sqls, strict=True))
+        books = books or opened_ledger(ledger, card, connections)
+        if books is not None:
+            how: dict[str, Any] = {"who": label, "principal": books.user, "books": books}
+            paid = [reserved(plan, sql=sql, **how) for plan, sql in asked]
+        how = {"ledger": books or ledger, "who": who, "fresh": False}
+        answers = [_paid_for(plan, connections, None, sql=sql, **how) for plan, sql in asked]
+    charged = [one.charged for one in paid] or [answer.charged for answer in answers]
+    return [replace(a, charged=bought) for a, bought in zip(answers, charged, strict=True)]
+
+
+def _check_together(
+    plans: Sequence[Plan], programs: Sequence[Program], books: Ledger | None, ledger: Any
+) -> None:
+    """Refuse prices that budget or allowance do not cover together, before the first charge."""
+    card, due = plans[0].card, list(plans)
+    if books is not None:
+        data = _fingerprint(books, card)
+        if card.accepted_data and data != _accepted(books, card):
+            raise _waits(card)
+        asked = [question_of_program(program, data) for program in programs]
+        paid = {entry.question or "" for entry in books.unanswered(card.account_name)}
+        paid |= {one for one in asked if books.recorded(card.account_name, one)}
+        due = [plan for plan, question in zip(plans, asked, strict=True) if question not in paid]
+    check_payable(due, card, books or ledger)
 
 
 def is_missing(ledger: Any, card: DataCard) -> bool:

@@ -59,6 +59,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "rows": "number of rows",
         "values": "sum of values",
         "squares": "sum of squares",
+        "above": "rows and values together",
         "bins": "rows in each range",
         "units": "number of units",
         "distinct": "number of distinct values",
@@ -336,8 +337,8 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
     users = _users(plan, printable)
     if plan.unit is not None and plan.max_groups in (None, plan.max_rows):
         yield from _bound_hints(plan, query, users)
-    counts = [measure for measure in plan.measures if measure.kind == "rows"]
-    apart = [measure.name for measure in counts if measure.expression is not None]
+    counts = [measure for measure in plan.measures if measure.kind in ("rows", "above")]
+    apart = [m.name for m in counts if m.expression is not None and m.nullable]
     if len(counts) > 1 and apart:
         names = ", ".join(users[name] for name in apart)
         yield f"{names}: with nullable=False one count would serve all"
@@ -408,7 +409,7 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
     if inner is not None and most > 1:
         clamp = ""
-        if {"values", "squares"} & set(kinds.values()):
+        if {"values", "squares", "above"} & set(kinds.values()):
             clamp = ", and narrow wide bounds by clamp(x, low, high)"
         yield (
             f"one {unit} may have max_rows = {most:,} rows of the sub-query: where it has few, "
@@ -436,8 +437,11 @@ def _derived(query: Query) -> Iterator[str]:
 def _rows(plan: WrittenPlan, query: Query, named: Named) -> Iterator[PlanRow]:
     """The mechanisms in the order in which they run."""
     users = _users(plan, named)
-    paid = [_paid(part) for part in plan.parts]
-    for part, (letter, number) in zip(plan.parts, paid, strict=True):
+    kinds = {measure.name: measure.kind for measure in plan.measures}
+    # the noise on the other end is the same, and is paid for with that on the first
+    parts = [p for p in plan.parts if kinds.get(getattr(p, "measure", None) or "") != "below"]
+    paid = [_paid(part) for part in parts]
+    for part, (letter, number) in zip(parts, paid, strict=True):
         total = sum((other for currency, other in paid if currency == letter), Fraction(0))
         delta = f", δ = {_exact_or_up(part.delta)}" if isinstance(part, Selection) else ""
         yield replace(
@@ -511,6 +515,8 @@ def natural_unit(measure: Measure, one: int) -> Fraction:
     """
     step = measure.step
     factor = {"values": step, "squares": step**2}.get(measure.kind, Fraction(1))
+    if measure.kind in ("above", "below"):  # all of the steps are a row
+        factor = Fraction(1, measure.highest)
     return factor if measure.kind in ("units", "distinct") else factor / one
 
 

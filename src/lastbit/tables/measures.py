@@ -13,6 +13,7 @@ Weights. n w <= k W: for n <= k since n W <= k W, and else since n floor(kW/n) <
 | rows, bins | every entry >= 0; entries add up to at most n w <= kW |
 | values | row integers within [lowest, highest], so abs(a) adds up to at most kW largest |
 | squares | row integers within [0, largest], so entries >= 0 add up to at most kW largest |
+| above, below | (below) entries >= 0; of both together they add up to at most kW highest |
 | units | 1 in each of at most c entries, 0 elsewhere |
 | shares | floor(W/sqrt(K)) in each of K entries, 1 <= K <= c: the squares add up to at most W**2 |
 |  | (`lowest` = 2) the same for K >= 2 |
@@ -26,6 +27,10 @@ Change-one. The unit's contribution goes from a to b. L1(b - a) <= L1(a) + L1(b)
 entries are >= 0, then abs(b_i - a_i) <= max(a_i, b_i) <= s, and (b_i - a_i)**2 <= a_i**2 + b_i**2,
 so L2**2 <= 2 s**2. If entries have either sign, L2 <= 2s and Linf <= 2s. For units: at most 2c
 entries move, each by 1. Shares: entries are >= 0, so L2**2 <= 2 W**2, L1 <= 2 sqrt(c) W, Linf <= W.
+
+Ends. A row adds w i to `above` and w (highest - i) to `below` of one grid, 0 <= i <= highest. So
+both, as one vector, are >= 0 and add up to at most s = kW highest, as those of either: the same
+noise on both costs what it costs on one.
 
 Entries. With d groups in all, no more than d entries of `units` move.
 
@@ -59,6 +64,7 @@ no order of rows, no rounding and no engine can change it (above: how far it mov
 | rows | 1, or 0 where the expression is missing | one a group |
 | values | the value on the public grid, from `lowest` to `highest` | one a group |
 | squares | its square | one a group |
+| above, below | the value on the grid from 0 to `highest`; `highest` less that | one a group |
 | bins | 1 in the bin of its value | one a group and bin |
 | units | (no weight) 1 for every unit with a row in the group | one a group |
 | shares | (no weight) floor(W/sqrt(K)) for every unit with a row there and K keys | one a group |
@@ -80,7 +86,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.query.expression import Expression, from_json
 
-Kind: TypeAlias = Literal["rows", "values", "squares", "bins", "units", "shares", "distinct"]
+Kind: TypeAlias = Literal[
+    "rows", "values", "squares", "above", "below", "bins", "units", "shares", "distinct"
+]
 
 WEIGHT_ONE = 1 << 20
 """The integer that stands for a weight of 1 where units have many rows."""
@@ -120,8 +128,9 @@ class Measure:
     @property
     def largest(self) -> int:
         """The greatest absolute integer that one row can have."""
-        furthest = max(abs(self.lowest), abs(self.highest))
-        return {"values": furthest, "squares": furthest**2}.get(self.kind, 1)
+        most = max(abs(self.lowest), abs(self.highest))
+        sizes = {"values": most, "squares": most**2, "above": most, "below": most}
+        return sizes.get(self.kind, 1)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measure:
@@ -132,18 +141,9 @@ class Measure:
             edges = equal_edges(first, last, written["bins"])
         else:
             edges = tuple(map(Fraction, written))
-        return cls(
-            name=data["name"],
-            kind=data["kind"],
-            expression=None if expression is None else from_json(expression),
-            nullable=data["nullable"],
-            centre=Fraction(data["centre"]),
-            step=Fraction(data["step"]),
-            lowest=data["lowest"],
-            highest=data["highest"],
-            edges=edges,
-            clamped=data["clamped"],
-        )
+        read = None if expression is None else from_json(expression)
+        grid = {"centre": Fraction(data["centre"]), "step": Fraction(data["step"])}
+        return cls(**{**data, **grid, "expression": read, "edges": edges})
 
 
 def _check_steps(lowest: int, highest: int) -> None:

@@ -277,7 +277,9 @@ class _Blocks:
         column = self._integer(measure)
         if measure.kind == "rows":
             return f"sum(w) FILTER (WHERE {column})"
-        factors = [column] * (2 if measure.kind == "squares" else 1)
+        whole = column if measure.nullable else f"coalesce({column}, {measure.highest // 2})"
+        ends = {"above": [whole], "below": [f"({measure.highest} - {whole})"]}  # of one integer
+        factors = {"squares": [column] * 2, **ends}.get(measure.kind, [column])
         return self.rows.dialect.total(["w", *factors], largest_product(measure, self.weight))
 
     def _value(self, measure: Measure) -> tuple[str, ColumnType]:

@@ -14,30 +14,23 @@ count, a sum and a quantile's rank can be compared: each is to be set against th
 Roots and logarithms here only weigh one thing against another; they are rationals, computed without
 floats of the machine's own mathematics, so that a plan is the same everywhere.
 
-Theorem  (means) let k means be made of one count, which nothing else needs, and of a sum each. In
-         full rows, and in parts of a group's size, the error of a mean is that of its sum less u
-         times that of the count; u, between -1 and 1, is how far from the middle of its bounds the
-         mean lies. If any u is as likely as any other, the sum of the squared errors is least
-         where the count's epsilon is (k/3)**(1/3) of a sum's, and its rho (k/3)**(1/2) of it
-Proof    u**2 is 1/3 on average, and the noises are independent: the sum is in proportion to
-         k/s**2 + k/3/c**2 at the epsilons s and c, and to k/s + k/3/c at the rhos s and c. With
-         k s + c given, the derivatives by s and c are in the proportion k : 1 there
-Differs  where one unit changes, Gaussian noise on a sum is larger by sqrt(2): that is not weighed
-Checked  tests/tables/test_plan.py
+How the price is shared: `least_error.py` has the theorem.
+Checked  tests/tables/test_plan.py, tests/tables/test_least_error.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.measures import Measure, weight_one
+from lastbit.tables.measures import Measure, distinct_values, weight_one
 from lastbit.tables.plan.conversion import most_mu_squared, pair_variance
+from lastbit.tables.plan.least_error import coefficients, least_worst, worst_error
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
     RankDraw,
@@ -46,9 +39,9 @@ from lastbit.tables.plan.ranks import (
     rank_part,
     rank_sensitivity,
 )
-from lastbit.tables.plan.sensitivity import Recipe, Sensitivity, sensitivity_of
+from lastbit.tables.plan.sensitivity import Recipe, Sensitivity, measures_of, sensitivity_of
 from lastbit.tables.plan.tree import tree_over, worst_reach
-from lastbit.tables.query.query import Aggregate
+from lastbit.tables.query.query import Aggregate, Query
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
 
@@ -57,8 +50,7 @@ _FINENESS = 64
 _KEYS_TO_REST = Fraction(2, 3)
 _ROOT_BITS = 43
 _FOR_ONE = Fraction(3, 4)
-_COUNT_OF_MEANS = ((Fraction(9, 13), Fraction(15, 26)), (Fraction(7, 8), Fraction(9, 11)))
-"""Of one mean, and of two, nearly: (k/3)**(1/3) and (k/3)**(1/2). From 3 on, a whole share."""
+_PAIR = Fraction(3, 2)
 _FEW = 64
 
 
@@ -71,10 +63,12 @@ class Demand:
     sensitivity: Sensitivity
     full: int
     """What one row adds at most: its error in full rows is the error divided by this."""
+    size: int = 1
+    """What one unit adds at most to a group."""
     measure: Measure | None = None
+    below: Measure | None = None
+    """The other end, with the same noise, where the measure is one of two ends."""
     aggregate: Aggregate | None = None
-    means: int = 0
-    """Of a count: how many means are made of it, where nothing else is."""
     rank_sensitivity: int = 0
     several: tuple[Demand, ...] = ()
     """The demands of several quantiles of one measure, which are paid for as one."""
@@ -108,46 +102,80 @@ def _rank_error(demand: Demand) -> Fraction:
     return Fraction(far, 2 * draw.level.denominator * demand.full)
 
 
-def shares(
-    demands: Sequence[Demand], weights: Weights, *, concentrated: bool
-) -> tuple[Fraction, ...]:
-    """What part of the price each demand gets; they add up to exactly 1.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to measure what is asked: the measures, what must be paid, and for which numbers."""
 
-    Equal by default, but less for a count that one or two means need alone (above), and two fifths
-    at least for the selection of partitions: a key that is not shown has no numbers at all. By
-    name, a demand has the greatest weight among those it is wanted by (1 unless given). Balanced:
-    the worst error in full rows is least when all errors are equal; errors fall like 1/epsilon and
-    like 1/sqrt(rho), so shares are in proportion to `pure_error`, or to the square of
-    `concentrated_error`. Partition selection always counts as an average one, since its error is
-    not an error of a number.
-    """
-    if weights is None:
-        raw = [
-            _COUNT_OF_MEANS[demand.means - 1][concentrated]
-            if demand.means in (1, 2)
-            else Fraction(1)
-            for demand in demands
-        ]
-        for place, demand in enumerate(demands):
+    measures: tuple[Measure, ...]
+    recipes: tuple[Recipe, ...]
+    demands: tuple[Demand, ...]
+
+    def _errors(self, *, concentrated: bool) -> list[list[Fraction]]:
+        """For each number the squared errors of its demands of noise, at the price 1."""
+        squares = {}
+        for demand in self.demands:
+            moved, size = demand.sensitivity, demand.size  # in parts of what one unit adds at most
+            pure, rho = 2 * Fraction(moved.l1, size) ** 2, Fraction(moved.l2_squared, 2 * size**2)
+            if demand.kind == "noise" and demand.measure is not None:
+                squares[demand.measure.name] = rho if concentrated else pure
+        by_name = {measure.name: measure for measure in self.measures}
+        every = [coefficients(recipe, by_name) for recipe in self.recipes]
+        rows = [[made.get(name, 0) * a for name, a in squares.items()] for made in every]
+        return [row for row in rows if any(row)]
+
+    def shares(self, weights: Weights, *, concentrated: bool) -> tuple[Fraction, ...]:
+        """What part of the price each demand gets; they add up to exactly 1.
+
+        By default by least error (`least_error.py`) among noises, an average share for a quantile,
+        and two fifths at least for the selection of partitions: a key that is not shown has no
+        numbers at all. By name, a demand has the greatest weight among those it is wanted by (1
+        unless given). Balanced: all errors in full rows are equal, those of ranks too.
+        """
+        if weights is None:
+            raw = self._least_error(concentrated=concentrated)
+        elif isinstance(weights, str):
+            raw = _balanced(self.demands, weights, concentrated=concentrated)
+        else:
+            raw = named_weights([demand.wanted_by for demand in self.demands], weights)
+        total = sum(raw, Fraction(0))
+        return tuple(weight / total for weight in raw)
+
+    def _least_error(self, *, concentrated: bool) -> list[Fraction]:
+        rows = self._errors(concentrated=concentrated)
+        best = iter(least_worst(rows, power=1 if concentrated else 2) if rows else ())
+        all_noise = sum(_PAIR if d.below else 1 for d in self.demands if d.kind == "noise")
+        raw = [all_noise * next(best) if d.kind == "noise" else Fraction(1) for d in self.demands]
+        for place, demand in enumerate(self.demands):
             if demand.kind == "keys":
                 raw[place] = max(raw[place], _KEYS_TO_REST * (sum(raw) - raw[place]))
-    elif isinstance(weights, str):
-        raw = _balanced(demands, weights, concentrated=concentrated)
-    else:
-        raw = _named(demands, weights)
-    total = sum(raw, Fraction(0))
-    return tuple(weight / total for weight in raw)
+        return raw
+
+    def errors_at(self, prices: Sequence[Fraction], *, concentrated: bool) -> list[Fraction]:
+        """The error of each number and rank at these prices, in parts of a full unit, nearly."""
+        paid, power = list(zip(self.demands, prices, strict=True)), 1 if concentrated else 2
+        noises = [price for demand, price in paid if demand.kind == "noise"]
+        rows = self._errors(concentrated=concentrated)
+        found = [root_below(worst_error([row], noises, power=power), _ROOT_BITS) for row in rows]
+        for demand, price in paid:
+            if demand.kind == "rank":
+                error = concentrated_error(demand) if concentrated else pure_error(demand)
+                bought = root_below(price, _ROOT_BITS) if concentrated else price
+                found.append(error * demand.full / demand.size / bought)
+        return found
 
 
-def _named(demands: Sequence[Demand], weights: Mapping[str, Number]) -> list[Fraction]:
-    known = {name for demand in demands for name in demand.wanted_by}
+def named_weights(
+    wanted: Sequence[tuple[str, ...]], weights: Mapping[str, Number]
+) -> list[Fraction]:
+    """For each demand the greatest weight among the names that want it."""
+    known = {name for names in wanted for name in names}
     for name in weights:
         if name not in known:
             problem = "name something that is not paid for in this query"
-            remedy = f"use {', '.join(sorted(known))}"
+            remedy = f"use {', '.join(sorted(known)[:40])}"
             raise InvalidParameter("weights", problem=problem, remedy=remedy)
     exact = {name: positive(weight, f"weights: {name}") for name, weight in weights.items()}
-    return [max(exact.get(name, Fraction(1)) for name in demand.wanted_by) for demand in demands]
+    return [max(exact.get(name, Fraction(1)) for name in names) for names in wanted]
 
 
 def _balanced(demands: Sequence[Demand], weights: str, *, concentrated: bool) -> list[Fraction]:
@@ -155,17 +183,14 @@ def _balanced(demands: Sequence[Demand], weights: str, *, concentrated: bool) ->
         raise InvalidParameter(
             "weights", problem="is unknown", remedy='pass "balanced", or a weight by name'
         )
-    counted = [demand for demand in demands if demand.kind != "keys"]
-    found = {
-        id(demand): concentrated_error(demand) ** 2 if concentrated else pure_error(demand)
-        for demand in counted
-    }
-    if not found:
-        return [Fraction(1)] * len(demands)
-    average = sum(found.values(), Fraction(0)) / len(found)
-    raw = [found.get(id(demand), average) for demand in demands]
-    most = max(raw)
-    return [Fraction(-(weight * _FINENESS // -most)) for weight in raw]
+    errors = [
+        concentrated_error(demand) ** 2 if concentrated else pure_error(demand)
+        for demand in demands
+        if demand.kind != "keys"
+    ] or [Fraction(1)]
+    each, average = iter(errors), sum(errors, Fraction(0)) / len(errors)
+    raw = [average if demand.kind == "keys" else next(each) for demand in demands]
+    return [Fraction(-(weight * _FINENESS // -max(raw))) for weight in raw]
 
 
 def demands_of(
@@ -182,12 +207,10 @@ def demands_of(
     counts of units too, and as counts of rows where each row is a unit.
     """
     wanted: dict[str, list[str]] = {measure.name: [] for measure in measures}
-    used: dict[str, list[str]] = {measure.name: [] for measure in measures}
     found: list[Demand] = []
     for recipe in recipes:
         for name in recipe.measures.values():
             wanted[name].append(recipe.aggregate.name)
-            used[name].append(recipe.aggregate.function)
     ranked = [r for r in recipes if r.aggregate.function in ("quantile", "cdf", "min", "max")]
     taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
@@ -203,23 +226,26 @@ def demands_of(
                 measure=served,
             )
         )
+    by_name = {measure.name: measure for measure in measures}
+    made = [recipe.measures for recipe in recipes if "above" in recipe.measures]
+    below = {own["above"]: by_name[own["below"]] for own in made}
     for measure in measures:
-        if measure.name in taken:
+        if measure.name in taken or measure.kind == "below":
             continue
         alone = measure.kind in ("units", "distinct")
-        counts_means = measure.kind == "rows" and set(used[measure.name]) == {"mean"}
         full = 1 if alone else weight_one(card) * measure.largest
+        own = distinct_values(card) if measure.kind == "distinct" else 1
         found.append(
             Demand(
                 kind="noise",
                 wanted_by=tuple(wanted[measure.name]),
                 sensitivity=sensitivity_of(measure, card, groups=groups),
                 full=full,
+                size=own if alone else full * card.max_rows,
                 measure=measure,
-                means=len(used[measure.name]) if counts_means else 0,
+                below=below.get(measure.name),
             )
         )
-    by_name = {measure.name: measure for measure in measures}
     total = card.max_rows * weight_one(card)
     for recipe in ranked:
         found.append(
@@ -228,6 +254,7 @@ def demands_of(
                 wanted_by=(recipe.aggregate.name,),
                 sensitivity=Sensitivity(l1=total, l2_squared=total**2, linf=total),
                 full=weight_one(card),
+                size=total,
                 measure=by_name[recipe.measures["bins"]],
                 aggregate=recipe.aggregate,
                 rank_sensitivity=rank_sensitivity(
@@ -239,6 +266,24 @@ def demands_of(
             )
         )
     return list(_merged(found, card, groups=groups))
+
+
+def ways_of(query: Query, card: DataCard, weights: Weights) -> list[Way]:
+    """The ways to measure what a query asks; by both ends only where shares are ours to choose.
+
+    Formulas, and rows by which keys are selected, need the rows and the values apart.
+    """
+    keys = tuple(key.name for key in query.keys)
+    both = weights is None and not query.derived
+    both = both and not (query.groups is None and card.unit is None)
+    ways = []
+    for ends in (False, True) if both else (False,):
+        measures, recipes = measures_of(query, ends=ends)
+        if ends and not any("above" in recipe.measures for recipe in recipes):
+            break
+        demands = demands_of(card, measures, recipes, keys, groups=query.groups)
+        ways.append(Way(measures=measures, recipes=recipes, demands=tuple(demands)))
+    return ways
 
 
 def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Iterator[Demand]:
@@ -259,6 +304,7 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
                 wanted_by=tuple(name for mate in mates for name in mate.wanted_by),
                 sensitivity=sensitivity_of(demand.measure, card, groups=groups),
                 full=demand.full,
+                size=demand.size,
                 measure=demand.measure,
                 several=tuple(mates),
             )
@@ -347,46 +393,57 @@ def basic_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterat
             case "keys":
                 raise AssertionError  # `selection.py` has its parts
             case "noise":
-                assert demand.measure is not None
-                yield LaplacePart(
-                    measure=demand.measure.name,
-                    l1_sensitivity=demand.sensitivity.l1,
-                    scale=demand.sensitivity.l1 / epsilon,
-                    epsilon=epsilon,
-                )
+                for measure in _noised(demand):
+                    yield LaplacePart.at(measure, demand.sensitivity.l1, epsilon)
             case "rank" if demand.several:
                 yield from _several(demand, epsilon, concentrated=False)[0]
             case "rank":
                 yield from _draws_at([demand], [epsilon])
 
 
-def paired_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
-    """Every demand, none of them a rank, at its mu**2/2: Gaussian noise."""
-    for demand, price in zip(demands, prices, strict=True):
-        assert demand.measure is not None and demand.kind == "noise"
-        squared = demand.sensitivity.l2_squared
-        mu_squared = min(2 * price, most_mu_squared(squared))
-        variance = pair_variance(squared, mu_squared)
-        yield GaussianPart(
-            measure=demand.measure.name,
-            squared_l2_sensitivity=squared,
-            variance=variance,
-            rho=squared / (2 * variance),
-            mu_squared=mu_squared,
+def _noised(demand: Demand) -> list[str]:
+    """The measures that get the noise of a demand: one, or the two ends."""
+    both = (demand.measure, demand.below)
+    return [measure.name for measure in both if measure is not None]
+
+
+def all_gaussian(demands: Sequence[Demand], prices: Sequence[Fraction]) -> bool:
+    """Whether every demand is met by Gaussian noise at these rhos: no quantile is drawn."""
+    return all(
+        demand.kind in ("noise", "keys")
+        or (
+            bool(demand.several)
+            and isinstance(_several(demand, rho, concentrated=True)[0][0], TreePart)
         )
+        for demand, rho in zip(demands, prices, strict=True)
+    )
+
+
+def paired_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
+    """Every demand, as `all_gaussian` says, at its mu**2/2: Gaussian noise."""
+    for demand, price in zip(demands, prices, strict=True):
+        if demand.kind == "noise":
+            squared = demand.sensitivity.l2_squared
+            yield from (_paired(name, squared, price) for name in _noised(demand))
+            continue
+        (part,) = _several(demand, price, concentrated=True)[0]
+        assert isinstance(part, TreePart)
+        noise = _paired(part.measure, part.sensitivity, price)
+        yield replace(part, noise=noise)
+
+
+def _paired(measure: str, squared: int, price: Fraction) -> GaussianPart:
+    mu_squared = min(2 * price, most_mu_squared(squared))
+    rho = squared / (2 * pair_variance(squared, mu_squared))
+    return replace(GaussianPart.at(measure, squared, rho), mu_squared=mu_squared)
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
     """Every demand at its rho: Gaussian noise, and exponential draws at epsilon**2/8."""
     for demand, rho in zip(demands, prices, strict=True):
         if demand.kind == "noise":
-            assert demand.measure is not None
-            yield GaussianPart(
-                measure=demand.measure.name,
-                squared_l2_sensitivity=demand.sensitivity.l2_squared,
-                variance=demand.sensitivity.l2_squared / (2 * rho),
-                rho=rho,
-            )
+            for measure in _noised(demand):
+                yield GaussianPart.at(measure, demand.sensitivity.l2_squared, rho)
             continue
         assert demand.kind == "rank"  # `selection.py` has the keys
         if demand.several:

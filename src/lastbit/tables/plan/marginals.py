@@ -31,7 +31,7 @@ for finding them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
@@ -41,11 +41,11 @@ from typing import Any, Literal
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, root_below, whole
+from lastbit.exact import Number, root_below, whole
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.measures import Measure
-from lastbit.tables.plan.calibrate import Weights
+from lastbit.tables.plan.calibrate import Weights, named_weights
 from lastbit.tables.plan.conversion import Conversion, conversion_to
 from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart, PairSelection
@@ -356,12 +356,7 @@ def _parts(
     if asked.epsilon is not None:
         split = [kept * share for share in _shares(tables, weights, power=2)]
         pure = tuple(
-            LaplacePart(
-                measure=measure.name,
-                l1_sensitivity=moved.l1,
-                scale=moved.l1 / (asked.epsilon * share),
-                epsilon=asked.epsilon * share,
-            )
+            LaplacePart.at(measure.name, moved.l1, asked.epsilon * share)
             for measure, share in zip(measures, split, strict=True)
         )
         if not asked.delta:
@@ -371,12 +366,7 @@ def _parts(
     assert rho is not None
     split = [kept * share for share in _shares(tables, weights, power=1)]
     gaussian = tuple(
-        GaussianPart(
-            measure=measure.name,
-            squared_l2_sensitivity=moved.l2_squared,
-            variance=moved.l2_squared / (2 * rho * share),
-            rho=rho * share,
-        )
+        GaussianPart.at(measure.name, moved.l2_squared, rho * share)
         for measure, share in zip(measures, split, strict=True)
     )
     if pure is not None and max(map(variance_of, pure)) <= max(map(variance_of, gaussian)):
@@ -396,17 +386,9 @@ def _shares(tables: Tables, weights: Weights, *, power: Literal[1, 2]) -> list[F
             )
         raw = _balanced(marginals, sizes, power=power)
     else:
-        raw = _named(names, weights)
+        raw = named_weights([(name,) for name in names], weights)
     total = sum(raw, Fraction(0))
     return [weight / total for weight in raw]
-
-
-def _named(names: Sequence[str], weights: Mapping[str, Number]) -> list[Fraction]:
-    for name in weights:
-        if name not in names:
-            problem, remedy = "name no marginal", f"use {', '.join(names[:40])}"
-            raise InvalidParameter("weights", problem=problem, remedy=remedy)
-    return [positive(weights.get(name, 1), f"weights: {name}") for name in names]
 
 
 def _balanced(

@@ -48,6 +48,11 @@ class LaplacePart:
     scale: Fraction
     epsilon: Fraction
 
+    @classmethod
+    def at(cls, measure: str, l1: int, epsilon: Fraction) -> LaplacePart:
+        """At this epsilon."""
+        return cls(measure=measure, l1_sensitivity=l1, scale=l1 / epsilon, epsilon=epsilon)
+
     @property
     def law(self) -> DiscreteLaplace:
         """The exact law of the noise on one entry."""
@@ -80,6 +85,13 @@ class GaussianPart:
     variance: Fraction
     rho: Fraction
     mu_squared: Fraction | None = None
+
+    @classmethod
+    def at(cls, measure: str, squared: int, rho: Fraction) -> GaussianPart:
+        """At this rho."""
+        return cls(
+            measure=measure, squared_l2_sensitivity=squared, variance=squared / (2 * rho), rho=rho
+        )
 
     @property
     def law(self) -> DiscreteGaussian:
@@ -263,18 +275,14 @@ class TreePart:
     def laplace(cls, measure: str, tree: Tree, l1: int, epsilon: Fraction) -> TreePart:
         """All nodes at this epsilon; `l1` is the sensitivity of the bins."""
         moved = tree.levels * l1
-        noise = LaplacePart(
-            measure=measure, l1_sensitivity=moved, scale=moved / epsilon, epsilon=epsilon
-        )
+        noise = LaplacePart.at(measure, moved, epsilon)
         return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
 
     @classmethod
     def gaussian(cls, measure: str, tree: Tree, l2_squared: int, rho: Fraction) -> TreePart:
         """All nodes at this rho; `l2_squared` is the squared sensitivity of the bins."""
         moved = tree.levels * l2_squared
-        noise = GaussianPart(
-            measure=measure, squared_l2_sensitivity=moved, variance=moved / (2 * rho), rho=rho
-        )
+        noise = GaussianPart.at(measure, moved, rho)
         return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
 
     @property

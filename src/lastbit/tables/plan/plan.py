@@ -17,16 +17,23 @@ Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsi
          Prop. 12
 Checked  tests/tables/test_plan.py
 
-Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are computed
-in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller; where keys
-are found, the one whose errors are smaller in the geometric mean. If nothing but keys is paid for,
-it is the one that needs fewer units to show a key (`selection.py`).
+Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are tried, and
+the one is taken whose worst error (`least_error.py`) is smaller; where keys are found, the one
+whose errors are smaller in the geometric mean. If nothing but keys is paid for, it is the one that
+needs fewer units to show a key (`selection.py`). Rows and values are measured apart, or by their
+distances from both bounds (`measures.py`, ends), by the same rule.
+
+Draws beside Gaussian noise. Exponential draws have no mu of their own: the least mu that covers one
+of epsilon e is 2 z, P[Z <= z] = 1/(1 + exp(-e/2)): about 0.627 e, where rho = e**2/8 is that of mu
+= e/2. So it costs 1.57 times as much, which gains where draws have less than a sixth of the price:
+rho is kept. Where all quantiles are read off trees all noise is Gaussian, and mu adds up.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from math import prod
@@ -34,15 +41,20 @@ from typing import Any
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, root_below
+from lastbit.exact import Number
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import refused
 from lastbit.tables.measures import Measure, weight_one
 from lastbit.tables.plan import calibrate
-from lastbit.tables.plan.calibrate import Demand, Weights, shares
-from lastbit.tables.plan.conversion import AnyConversion, conversion_to, pair_conversion_to
+from lastbit.tables.plan.calibrate import Way, Weights
+from lastbit.tables.plan.conversion import (
+    AnyConversion,
+    PairConversion,
+    conversion_to,
+    pair_conversion_to,
+)
 from lastbit.tables.plan.cost import Cost
 from lastbit.tables.plan.parts import (
     GaussianPart,
@@ -53,7 +65,7 @@ from lastbit.tables.plan.parts import (
 )
 from lastbit.tables.plan.price import PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
-from lastbit.tables.plan.sensitivity import Recipe, measures_of
+from lastbit.tables.plan.sensitivity import Recipe
 from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, WrittenRecipe
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.query import Query
@@ -84,6 +96,8 @@ class Plan:
     """What a profile has chosen, or will, in sentences: of limits that nobody has declared."""
     before: Cost = Cost()  # noqa: RUF009  a frozen value
     """What is charged besides, for a profile that is still to be bought."""
+    worst_error: Fraction = field(default=Fraction(1), compare=False, repr=False)
+    """In full rows, nearly: to compare it with other plans."""
 
     @property
     def partition_selection(self) -> Selection | None:
@@ -175,26 +189,22 @@ def planned(
     joined = [card.private[join.table] for join in query.all_joins if join.table in card.private]
     check_matches(query, card, prod(table.max_rows for table in joined))
     groups = query.groups
-    measures, recipes = measures_of(query)
-    _check(query, measures, groups=groups, delta=asked.delta, budget=card.budget)
+    ways = calibrate.ways_of(query, card, weights)
+    _check(query, ways[0].measures, groups=groups, delta=asked.delta, budget=card.budget)
     if asked.rho is not None and groups is not None and asked.delta:
         problem = "has no meaning beside rho, as no keys must be found"
         raise InvalidParameter("delta", problem=problem, remedy="drop it")
-    keys = tuple(key.name for key in query.keys)
-    demands = calibrate.demands_of(card, measures, recipes, keys, groups=groups)
-    name = f"m{len(measures) + 1}"
-    finder = Finder(card=card, serves=calibrate.served_by_selection(card, measures), name=name)
-    if asked.rho is not None:
-        split = shares(demands, weights, concentrated=True)
-        found, parts = _at_rho(demands, finder, asked.rho, split, asked.delta)
-        conversion, cost = None, Cost(rho=asked.rho, delta=asked.delta)
-        concentrated = True
-    else:
-        found, parts, conversion = _by_epsilon(demands, finder, asked, weights)
-        concentrated = conversion is not None
-        used = concentrated or groups is None
-        assert asked.epsilon is not None
-        cost = Cost(epsilon=asked.epsilon, delta=asked.delta if used else Fraction(0))
+    every = [one for way in ways for one in _purchases(way, asked, weights)]
+    bought = min(every, key=lambda one: one.error(keyed=groups is None))  # the first of equals
+    found, parts = bought.parts(card)
+    measures, recipes, conversion = bought.way.measures, bought.way.recipes, bought.conversion
+    used = bought.concentrated or groups is None
+    nothing = Fraction(0)
+    cost = Cost(
+        epsilon=asked.epsilon or nothing,
+        delta=asked.delta if used else nothing,
+        rho=asked.rho or nothing,
+    )
     if found is not None:
         parts = [found.part, *parts]
         measures += () if found.extra is None else (found.extra,)
@@ -206,9 +216,10 @@ def planned(
         measures=measures,
         recipes=recipes,
         parts=tuple(parts),
-        composition="concentrated" if concentrated else "basic",
+        composition="concentrated" if bought.concentrated else "basic",
         conversion=conversion,
         cost=cost,
+        worst_error=bought.error(keyed=False) * card.max_rows or Fraction(1),
     )
     kept = None if card.budget is None else card.budget.kind
     if kept == "gaussian" and cost.rho and not plan.gaussian_noise:
@@ -262,58 +273,61 @@ def _check(
             raise refused("HAVING or ORDER BY", problem, f"use {', '.join(sorted(single))}")
 
 
-_Made = tuple[Found | None, list[Part]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Purchase:
+    """A way to measure what is asked, and what each of its demands pays, all in one currency."""
+
+    way: Way
+    prices: tuple[Fraction, ...]
+    concentrated: bool
+    conversion: AnyConversion | None = None
+    tail: Fraction
+    """What is left of delta for the selection of keys."""
+
+    def error(self, *, keyed: bool) -> Fraction:
+        """What is to be least: the worst error, or where keys are found the product of all."""
+        errors = self.way.errors_at(self.prices, concentrated=self.concentrated)
+        return prod(errors, start=Fraction(1)) if keyed else max(errors, default=Fraction(0))
+
+    def parts(self, card: DataCard) -> tuple[Found | None, list[Part]]:
+        """The selection of undeclared keys, if there is one, and all other parts."""
+        measures, paired = self.way.measures, isinstance(self.conversion, PairConversion)
+        finder = Finder(
+            card=card,
+            serves=calibrate.served_by_selection(card, measures),
+            name=f"m{len(measures) + 1}",
+        )
+        found, wanted, prices = None, [], []
+        for demand, price in zip(self.way.demands, self.prices, strict=True):
+            if demand.kind != "keys":
+                wanted.append(demand)
+                prices.append(price)
+            elif self.concentrated:
+                found = finder.at_rho(price, self.tail, paired=paired)
+            else:
+                found = finder.at_epsilon(price, self.tail)
+        gaussian = calibrate.paired_parts if paired else calibrate.concentrated_parts
+        parts = gaussian if self.concentrated else calibrate.basic_parts
+        return found, list(parts(wanted, prices))
 
 
-def _apart(demands: list[Demand]) -> tuple[list[int], list[int]]:
-    """The places of the selection, if there is one, and of all else."""
-    keys = [i for i, demand in enumerate(demands) if demand.kind == "keys"]
-    return keys, [i for i, demand in enumerate(demands) if demand.kind != "keys"]
-
-
-def _by_epsilon(
-    demands: list[Demand], finder: Finder, asked: PriceRequest, weights: Weights
-) -> tuple[Found | None, list[Part], AnyConversion | None]:
-    """Laplace throughout, or Gaussian through rho, whichever has the smaller errors."""
-    assert asked.epsilon is not None
-    prices = [asked.epsilon * share for share in shares(demands, weights, concentrated=False)]
-    keys, others = _apart(demands)
-    found = finder.at_epsilon(prices[keys[0]], asked.delta) if keys else None
-    if asked.delta and others:
-        pure = [calibrate.pure_error(demands[i]) / prices[i] for i in others]
-        split = shares(demands, weights, concentrated=True)
-        tail = asked.delta / 2 if keys else Fraction(0)
-        drawn = any(demand.kind == "rank" for demand in demands)
-        level = asked.delta - tail
-        paired = None if drawn else pair_conversion_to(asked.epsilon, level)
-        conversion = paired or conversion_to(asked.epsilon, level)
-        errors = [
-            calibrate.concentrated_error(demands[i]) / root_below(conversion.rho * split[i])
-            for i in others
-        ]
-        smaller = prod(errors) < prod(pure) if keys else max(errors) < max(pure)
-        if smaller:
-            made = _at_rho(demands, finder, conversion.rho, split, tail, paired=bool(paired))
-            return *made, conversion
-    wanted, paid = [demands[i] for i in others], [prices[i] for i in others]
-    return found, list(calibrate.basic_parts(wanted, paid)), None
-
-
-def _at_rho(
-    demands: list[Demand],
-    finder: Finder,
-    rho: Fraction,
-    split: tuple[Fraction, ...],
-    tail: Fraction,
-    *,
-    paired: bool = False,
-) -> _Made:
-    """Every demand at its share of rho, and what undeclared keys show by chance within `tail`."""
-    keys, others = _apart(demands)
-    found = finder.at_rho(rho * split[keys[0]], tail, paired=paired) if keys else None
-    wanted, rhos = [demands[i] for i in others], [rho * split[i] for i in others]
-    parts = calibrate.paired_parts if paired else calibrate.concentrated_parts
-    return found, list(parts(wanted, rhos))
+def _purchases(way: Way, asked: PriceRequest, weights: Weights) -> Iterator[_Purchase]:
+    """What the price buys: Gaussian noise at rho; Laplace noise, or Gaussian by rho or mu."""
+    by_rho, price = asked.epsilon is None, asked.rho or asked.epsilon or Fraction(0)
+    prices = tuple(price * share for share in way.shares(weights, concentrated=by_rho))
+    yield _Purchase(way=way, prices=prices, concentrated=by_rho, tail=asked.delta)
+    keyed = any(demand.kind == "keys" for demand in way.demands)
+    if asked.epsilon is None or not asked.delta or len(way.demands) == keyed:
+        return
+    tail = asked.delta / 2 if keyed else Fraction(0)
+    split = way.shares(weights, concentrated=True)
+    for convert in (pair_conversion_to, conversion_to):
+        conversion = convert(asked.epsilon, asked.delta - tail)
+        rhos = tuple((0 if conversion is None else conversion.rho) * share for share in split)
+        if conversion and (convert is conversion_to or calibrate.all_gaussian(way.demands, rhos)):
+            how: dict[str, Any] = {"conversion": conversion, "tail": tail}
+            yield _Purchase(way=way, prices=rhos, concentrated=True, **how)
+            return
 
 
 def guarantee_of(card: DataCard, cost: Cost) -> str:

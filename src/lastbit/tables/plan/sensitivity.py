@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, isqrt
@@ -29,26 +29,50 @@ class Recipe:
 
     count: rows. count_units: units. count_distinct: distinct. sum: values, or values and rows where
     a mean of the same is asked too. mean: values, rows. variance, std: squares, values, rows.
-    quantile, min, max, histogram: bins.
+    quantile, min, max, histogram: bins. With ends, count, sum and mean of one column: above, below.
     """
 
     aggregate: Aggregate
     measures: Mapping[Kind, str]
 
 
-def measures_of(query: Query) -> tuple[tuple[Measure, ...], tuple[Recipe, ...]]:
-    """The least measures that answer the query, and how each aggregate is made of them."""
+def measures_of(
+    query: Query, *, ends: bool = False
+) -> tuple[tuple[Measure, ...], tuple[Recipe, ...]]:
+    """The least measures that answer the query, and how each aggregate is made of them.
+
+    `ends`: rows that serve one column of values are measured, with the values, by how far those
+    are from both bounds. The two add up to the number of rows, and are paid for as one.
+    """
     found: dict[Measure, str] = {}
     recipes = []
     centred = {_value_key(part) for part in query.aggregates if part.function in _CENTRED}
-    for part in query.aggregates:
+    every = [
+        list(_needed(part, shared=ends or _value_key(part) in centred)) for part in query.aggregates
+    ]
+    for part, own in zip(query.aggregates, every, strict=True):
         needed: dict[Kind, str] = {}
-        for measure in _needed(part, shared=_value_key(part) in centred):
+        for measure in _ends(own, every) if ends else own:
             name = found.setdefault(measure, f"m{len(found) + 1}")
             needed[measure.kind] = name
         recipes.append(Recipe(aggregate=part, measures=needed))
     named = tuple(replace(measure, name=name) for measure, name in found.items())
     return named, tuple(recipes)
+
+
+def _ends(own: Sequence[Measure], every: Sequence[Sequence[Measure]]) -> Sequence[Measure]:
+    """The two ends, in place of rows and of the one column of values that these rows serve."""
+    rows = [measure for measure in own if measure.kind == "rows"]
+    beside = [some for some in every if rows and rows[0] in some]
+    served = {measure for some in beside for measure in some if measure.kind != "rows"}
+    if len(served) != 1:
+        return own
+    (values,) = served
+    if values.kind != "values":
+        return own
+    low = values.centre + values.lowest * values.step
+    ends = replace(values, centre=low, lowest=0, highest=values.highest - values.lowest)
+    return replace(ends, kind="above"), replace(ends, kind="below")
 
 
 _CENTRED = ("mean", "variance", "std")

@@ -1,0 +1,265 @@
+"""Several questions about one table at one price: what they share is bought once.
+
+Law      questions about the same rows by the same keys are one question, of all their aggregates;
+         each is shown its own columns of the answer. A question with formulas stands alone. The
+         price is shared out so that the largest relative error is least: of a question's worst
+         number, in a group of `rows` of the card over the number of groups (ten if unknown), or of
+         the size that `sizes` says
+Theorem  (price) each answer is charged by itself, and prices add up to at most that asked
+Theorem  (shares) errors fall like 1/epsilon, and like 1/sqrt(rho): the largest is least where all
+         are equal, at shares in proportion to the errors at one price, or to their squares
+Theorem  (totals) let t be a count, of variance v, and s the sum of k counts, of variance w each,
+         that are its parts. The best linear unbiased estimates that agree are t + (s - t) a and,
+         for each part, itself + (t - s)(1 - a)/k, a = v/(v + k w)
+Proof    least squares with that condition moves t by v l and each part by -w l, for one l
+Law      all prices are committed before a row is read for an answer; a budget or allowance that
+         covers only some of them refuses before the first is charged
+Differs  each answer has a charge, a record and a certificate of its own. If somebody else spends
+         the rest before the last charge, what was charged stays reserved: asking again resumes it
+Checked  tests/release/test_workload.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count
+from math import floor
+from typing import Any
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import Number, positive
+from lastbit.ledger import Connections, Ledger
+from lastbit.release.answer import Answer
+from lastbit.release.paying import paid_for_all
+from lastbit.release.private_table import Table
+from lastbit.release.recorded import view_of
+from lastbit.tables import Cost, Plan, Query, planned
+
+TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
+AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
+_GROUPS, _DIGITS, _SHORT = 10, 9, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadPlan:
+    """What is bought for several questions; nothing was read or charged."""
+
+    plans: tuple[Plan, ...]
+    serves: tuple[tuple[int, ...], ...]
+    """For each plan the places of the questions that it answers."""
+
+    @property
+    def cost(self) -> Cost:
+        """What all of them cost together."""
+        return sum((plan.cost for plan in self.plans), Cost())
+
+    def explain(self) -> str:
+        """What will be done, at which price and with which error."""
+        parts = [
+            f"{', '.join(str(place + 1) for place in places)}. {plan.explain()}"
+            for plan, places in zip(self.plans, self.serves, strict=True)
+        ]
+        return "\n\n".join([*parts, f"In all: {self.cost}"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Questions about one table, to be paid for together."""
+
+    questions: tuple[Table, ...]
+
+    def plan(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        sizes: Sequence[Number] | None = None,
+    ) -> WorkloadPlan:
+        """The plans and prices; `sizes`: public rows of a typical group of each question."""
+        if sizes is not None and len(sizes) != len(self.questions):
+            remedy = "pass one for each question"
+            raise InvalidParameter("sizes", problem="are too many or too few", remedy=remedy)
+        groups = list(_merged(self.questions))
+        whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        errors = []
+        for query, card, places in groups:
+            plan = planned(query, card, **whole)
+            rows = Fraction(plan.card.rows or 1, plan.groups or _GROUPS)
+            if sizes is not None:
+                rows = min(positive(sizes[place], "sizes") for place in places)
+            errors.append((plan.worst_error / rows) ** (1 if rho is None else 2))
+        equal = [Fraction(1)] * len(errors)
+        asked = {name: getattr(plan.asked, name) for name in whole}
+        split = {n: _split(a, equal if n == "delta" else errors) for n, a in asked.items() if a}
+        prices: Any = [{name: some[i] for name, some in split.items()} for i in range(len(groups))]
+        every = zip(groups, prices, strict=True)
+        plans = tuple(planned(query, card, **price) for (query, card, _), price in every)
+        return WorkloadPlan(plans=plans, serves=tuple(places for _, _, places in groups))
+
+    def explain(self, **price: Any) -> str:
+        """What the answers would cost and how far off they would be; nothing is read."""
+        return self.plan(**price).explain()
+
+    def release(
+        self,
+        *,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
+        who: str | None = None,
+        consistent: bool = False,
+        **price: Any,
+    ) -> tuple[Answer, ...]:
+        """The answers, in the order of the questions; all prices are committed first, or none.
+
+        The same workload at the same price to the same data is answered from the record. With
+        `consistent` a count without keys and the counts by keys of the same rows are made to agree:
+        say it where every row has one of these keys.
+        """
+        plan = self.plan(**price)
+        alone = [places[0] if len(places) == 1 else None for places in plan.serves]
+        texts = [None if one is None else self.questions[one].sql_text for one in alone]
+        paid = paid_for_all(plan.plans, Connections(), ledger=ledger, who=who, sqls=texts)
+        answers: dict[int, Answer] = {}
+        for answer, places in zip(paid, plan.serves, strict=True):
+            for place in places if len(places) > 1 else ():
+                query, sql = self.questions[place].query, self.questions[place].sql_text
+                view = view_of(answer.record, query, sql=sql, note=TOGETHER)
+                answers[place] = replace(answer, shown=view)
+            answers.setdefault(places[0], answer)
+        found = [answers[place] for place in sorted(answers)]
+        return tuple(_agreeing(self.questions, found) if consistent else found)
+
+
+def workload(questions: Iterable[Table]) -> Workload:
+    """Questions about one table, at one price: `.plan`, `.explain` and `.release(epsilon=3)`.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> rows = duckdb.sql("SELECT range // 5 AS patient, range % 2 = 0 AS old FROM range(5_000)")
+    >>> visits = lb.table(rows, unit="patient", max_rows=5, name="visits")
+    >>> every, few = visits.agg(n=lb.count()), visits.where("old").agg(n=lb.count())
+    >>> [answer.value > 0 for answer in workload([every, few]).release(epsilon=2)]
+    [True, True]
+    """
+    listed = tuple(questions) if isinstance(questions, Iterable) else ()
+    if not listed or not all(isinstance(one, Table) for one in listed):
+        remedy = "pass questions of lb.table(...) that are asked here"
+        raise WrongType("questions", problem="are none, or no questions", remedy=remedy)
+    first = listed[0].card
+    for card in (one.card for one in listed):
+        same = (card.name, card.ledger, card.source) == (first.name, first.ledger, first.source)
+        if not same or card.budget != first.budget or card.unit != first.unit:
+            problem, remedy = "are about several tables", "make one workload for each"
+            raise InvalidParameter("questions", problem=problem, remedy=remedy)
+    return Workload(questions=listed)
+
+
+def _merged(questions: Sequence[Table]) -> Iterator[tuple[Query, Any, tuple[int, ...]]]:
+    """The queries that are asked, each with its card and the places of the questions it answers."""
+    left = list(range(len(questions)))
+    while left:
+        first = questions[left[0]]
+        same = [i for i in left if questions[i].card == first.card]
+        same = [i for i in same if _same_rows(questions[i].query, first.query)]
+        yield _joined([questions[i].query for i in same]), first.card, tuple(same)
+        left = [i for i in left if i not in same]
+
+
+def _rows(query: Query) -> list[Any]:
+    """Which rows a question is about, as JSON, which tells 1 from true."""
+    written = query.to_json()
+    return [written[name] for name in ("table", "where", "joins")] + [written.get("per_unit")]
+
+
+def _same_rows(one: Query, other: Query) -> bool:
+    """Whether they are about the same rows by the same keys, and made of no formulas."""
+    if any(query.shown is not None or query.derived for query in (one, other)):
+        return one == other
+    return [*_rows(one), one.to_json()["keys"]] == [*_rows(other), other.to_json()["keys"]]
+
+
+def _joined(queries: Sequence[Query]) -> Query:
+    """One question of all their aggregates, each once; of a single question that itself."""
+    if all(query == queries[0] for query in queries):
+        return queries[0]
+    every = {replace(part, name="x"): part for query in queries for part in query.aggregates}
+    named, taken = [], {key.name.lower() for key in queries[0].keys}
+    for part in every.values():
+        name = next(n for n in (part.name + "_" * i for i in count()) if n.lower() not in taken)
+        taken.add(name.lower())
+        named.append(replace(part, name=name))
+    return replace(queries[0], aggregates=tuple(named), having=None, order=(), limit=None)
+
+
+def _split(amount: Fraction, weights: Sequence[Fraction]) -> list[Fraction]:
+    """Short decimals in these proportions; they add up to the amount, to nine digits of it."""
+    unit = Fraction(1, 10**40)
+    while amount / unit >= 10**_DIGITS:
+        unit *= 10
+    total, coarse = amount // unit, 10 ** (_DIGITS - _SHORT)
+    each = total / coarse / sum(weights, Fraction(0))
+    parts = [max(floor(each * weight), 1) * coarse for weight in weights]
+    parts[-1] = total - sum(parts[:-1])
+    return [part * unit for part in parts]
+
+
+# ---------------------------------------------------------------- totals and their parts
+
+
+def agreeing_counts(
+    total: tuple[Fraction, Fraction], parts: Sequence[Fraction], variance: Fraction
+) -> tuple[int, list[int]]:
+    """A count, with its variance, and its parts, of one variance each: whole, and adding up.
+
+    >>> agreeing_counts((Fraction(12), Fraction(1)), [Fraction(4), Fraction(4)], Fraction(1))
+    (11, [6, 5])
+    """
+    (known, own), number = total, len(parts)
+    off, a = known - sum(parts, Fraction(0)), own / (own + number * variance)
+    whole, exact = round(known - off * a), [part + off * (1 - a) / number for part in parts]
+    rounded = [floor(part) for part in exact]
+    order = sorted(range(number), key=lambda i: rounded[i] - exact[i])
+    for step in range(whole - sum(rounded)):
+        rounded[order[step % number]] += 1
+    return whole, rounded
+
+
+def _count_place(query: Query) -> int | None:
+    """Where a question has the number of all its rows; None if it shows only some groups."""
+    if query.derived or query.having is not None or query.limit or query.groups is None:
+        return None
+    parts = [(part.function, part.expression) for part in query.aggregates]
+    return parts.index(("count", None)) if ("count", None) in parts else None
+
+
+def _agreeing(questions: Sequence[Table], answers: Sequence[Answer]) -> list[Answer]:
+    """The answers, each count without keys made to agree with the first counts by keys."""
+    found, used = list(answers), set[int]()
+    for i, one in enumerate(questions):
+        for j, other in enumerate(questions):
+            places = _count_place(one.query), _count_place(other.query)
+            pair = not one.query.keys and bool(other.query.keys) and None not in places
+            if pair and not used & {i, j} and _rows(one.query) == _rows(other.query):
+                used |= {i, j}
+                found[i], found[j] = _pair((found[i], found[j]), places)
+    return found
+
+
+def _pair(pair: tuple[Answer, Answer], places: tuple[Any, Any]) -> Iterator[Answer]:
+    """A total and its parts with counts that agree; an interval is widened to hold its number."""
+    views = [answer.shown or answer.record for answer in pair]
+    cells = [[row["cells"][n] for row in v["rows"]] for v, n in zip(views, places, strict=True)]
+    counts = [[Fraction(cell["value"]) for cell in some] for some in cells]
+    own, each = (Fraction(some[0]["standard_error"]) ** 2 for some in cells)
+    whole, parts = agreeing_counts((counts[0][0], own), counts[1], each)
+    for answer, view, place, numbers in zip(pair, views, places, ([whole], parts), strict=True):
+        rows = [{**row, "cells": [*row["cells"]]} for row in view["rows"]]
+        for row, number in zip(rows, numbers, strict=True):
+            cell = row["cells"][place]
+            ends = {"low": min(cell["low"], number), "high": max(cell["high"], number)}
+            row["cells"][place] = {**cell, "value": number, **ends}
+        notes = [*view["notes"], AGREEING]
+        yield replace(answer, shown={**view, "rows": rows, "notes": notes})
