@@ -16,7 +16,7 @@ from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.conversion import conversion_to
 from lastbit.tables.plan.least_error import least_worst, worst_error
-from lastbit.tables.plan.parts import GaussianPart, LaplacePart, TreePart
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart, RankPart, TreePart
 from lastbit.tables.plan.plan import Plan, planned
 from tests.release.pretend import card_of, part, query_of
 
@@ -157,3 +157,20 @@ def test_the_checker_sees_less_noise_on_one_end() -> None:
     ):
         with pytest.raises(NotCertified):
             certificate_of(mutant, columns=[], rows=[], head=None, engine=None)
+
+
+def test_the_checker_sees_a_draw_that_names_an_end() -> None:
+    """Ends are paid for once; a draw that says it is of one of them is not thereby free.
+
+    Failed before: such a draw was neither checked nor paid for, however sharp it was.
+    """
+    query = query_of(part("mean", "m", **FIXED), part("quantile", "q"))
+    plan = planned(query, card_of(), epsilon=1)
+    kinds = {measure.name: measure.kind for measure in plan.measures}
+    certificate_of(plan, columns=[], rows=[], head=None, engine=None)
+    drawn = plan.parts[-1]
+    assert isinstance(drawn, RankPart) and "below" in kinds.values()
+    for name in kinds:
+        with pytest.raises(NotCertified):
+            free = changed_parts(plan, epsilon=1000 * drawn.epsilon, measure=name)
+            certificate_of(free, columns=[], rows=[], head=None, engine=None)

@@ -226,8 +226,9 @@ def check_release(claim: Json, body: Json) -> None:
     for below, above in twins.items():
         alike = same({**noises[below], "measure": above}, noises[above])
         require(alike, "the noise on two ends differs")
-    paid = [losses[part["part"]](part, proof) for part in parts if part["measure"] not in twins]
-    check_cost(claim, plan, total_loss(plan, paid))
+    # every part is checked, a draw that names one of two ends too; then ends are paid for once
+    paid = [(losses[part["part"]](part, proof), part["measure"]) for part in parts]
+    check_cost(claim, plan, total_loss(plan, [loss for loss, name in paid if name not in twins]))
 
 
 def _measured(
