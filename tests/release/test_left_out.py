@@ -370,6 +370,10 @@ def test_the_last_bin_holds_its_upper_edge_as_that_of_a_histogram_does() -> None
             "SELECT SUM(CASE WHEN late THEN 1 ELSE 0 END) AS n FROM orders WHERE late IS NOT NULL",
             {"no_unit", "max_rows"},
         ),
+        (  # by both ends of its values
+            "SELECT AVG(paid) AS n FROM orders WHERE paid IS NOT NULL",
+            {"no_unit", "max_rows", "bounds", "step"},
+        ),
         (
             "SELECT CORR(paid, month) AS r FROM orders",
             {"no_unit", "max_rows", "bounds", "step", "missing"},
