@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,40 @@ def test_the_command_shows_and_asks(folder: Path) -> None:
     assert asked.exit_code == 0 and "2. region" in asked.output and spent() == 3
     wrong = lastbit("plan", "visits.toml", "questions.sql", "--epsilon", "3", "--consistent")
     assert wrong.exit_code == 2 and spent() == 3
+
+
+def test_a_question_of_little_weight_has_a_price_all_the_same() -> None:
+    """Failed before: the last of three was to cost nothing, and was refused."""
+    plan = several(0, 1, 3).plan(epsilon=1, sizes=[1, 10**9, 10**9])
+    assert plan.cost.epsilon == 1 and all(one.cost.epsilon > 0 for one in plan.plans)
+
+
+def test_a_delta_beside_rho_is_for_questions_whose_keys_are_found() -> None:
+    """Failed before: refused with delta for the one question, and without it for the other."""
+    text = "SELECT upper(region) AS r, COUNT(*) AS n FROM visits GROUP BY upper(region)"
+    table = visits(max_groups=2)
+    questions = [table.sql(TEXTS[0]), table.sql(text), table.sql(TEXTS[3])]
+    plan = lb.workload(questions).plan(rho=1, delta="1e-6")
+    assert (plan.cost.rho, plan.cost.delta) == (1, Fraction(1, 10**6))
+    assert [one.cost.delta > 0 for one in plan.plans] == [False, True, False]
+    with pytest.raises(InvalidParameter, match="drop it"):
+        lb.workload(questions[:1]).plan(rho=1, delta="1e-6")
+
+
+def test_sizes_that_are_no_list_are_refused() -> None:
+    """Failed before: an error of Python's own."""
+    with pytest.raises(WrongType, match="sizes"):
+        several(0).plan(epsilon=1, sizes=3)
+
+
+def test_whole_intervals_hold_counts_that_were_made_to_agree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Failed before: the noise interval was widened, the whole one was not."""
+    far = (-1000, [-250] * 4)
+    module = sys.modules["lastbit.release.workload"]
+    monkeypatch.setattr(module, "agreeing_counts", lambda *_: far)
+    for answer in several(0, 1).release(epsilon=1, consistent=True):
+        cells = [cell for row in answer.rows for cell in row.cells]
+        assert {cell.value for cell in cells} <= {-1000, -250}
+        assert all(cell.low <= cell.value and cell.whole_low <= cell.value for cell in cells)

@@ -41,6 +41,7 @@ from lastbit.tables import Cost, Plan, Query, planned
 TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
 AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
 _GROUPS, _DIGITS, _SHORT = 10, 9, 4
+_WIDER = (("low", min), ("high", max), ("whole_low", min), ("whole_high", max))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +81,30 @@ class Workload:
         sizes: Sequence[Number] | None = None,
     ) -> WorkloadPlan:
         """The plans and prices; `sizes`: public rows of a typical group of each question."""
+        if isinstance(sizes, str) or not isinstance(sizes, Sequence | None):
+            raise WrongType("sizes", problem="are no list", remedy="pass one for each question")
         if sizes is not None and len(sizes) != len(self.questions):
             remedy = "pass one for each question"
             raise InvalidParameter("sizes", problem="are too many or too few", remedy=remedy)
         groups = list(_merged(self.questions))
         whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        errors = []
-        for query, card, places in groups:
-            plan = planned(query, card, **whole)
+        # beside rho, a delta finds keys and has no other meaning: questions without any pay none
+        found = [rho is None or query.groups is None for query, _, _ in groups]
+        with_delta = found if any(found) else [True] * len(found)
+        errors, asked = [], dict[str, Fraction]()
+        for (query, card, places), own in zip(groups, with_delta, strict=True):
+            plan = planned(query, card, **(whole if own else {**whole, "delta": None}))
             rows = Fraction(plan.card.rows or 1, plan.groups or _GROUPS)
             if sizes is not None:
                 rows = min(positive(sizes[place], "sizes") for place in places)
             errors.append((plan.worst_error / rows) ** (1 if rho is None else 2))
-        equal = [Fraction(1)] * len(errors)
-        asked = {name: getattr(plan.asked, name) for name in whole}
-        split = {n: _split(a, equal if n == "delta" else errors) for n, a in asked.items() if a}
-        prices: Any = [{name: some[i] for name, some in split.items()} for i in range(len(groups))]
+            asked |= {name: price for name in whole if (price := getattr(plan.asked, name))}
+        prices: Any = [{} for _ in groups]
+        for name, price in asked.items():
+            paying = [i for i, own in enumerate(with_delta) if own or name != "delta"]
+            weights = [Fraction(1) if name == "delta" else errors[i] for i in paying]
+            for i, share in zip(paying, _split(price, weights), strict=True):
+                prices[i][name] = share
         every = zip(groups, prices, strict=True)
         plans = tuple(planned(query, card, **price) for (query, card, _), price in every)
         return WorkloadPlan(plans=plans, serves=tuple(places for _, _, places in groups))
@@ -202,7 +211,8 @@ def _split(amount: Fraction, weights: Sequence[Fraction]) -> list[Fraction]:
     total, coarse = amount // unit, 10 ** (_DIGITS - _SHORT)
     each = total / coarse / sum(weights, Fraction(0))
     parts = [max(floor(each * weight), 1) * coarse for weight in weights]
-    parts[-1] = total - sum(parts[:-1])
+    largest = max(range(len(parts)), key=lambda i: (weights[i], i))
+    parts[largest] += total - sum(parts)  # which is negative where small ones were raised
     return [part * unit for part in parts]
 
 
@@ -259,7 +269,7 @@ def _pair(pair: tuple[Answer, Answer], places: tuple[Any, Any]) -> Iterator[Answ
         rows = [{**row, "cells": [*row["cells"]]} for row in view["rows"]]
         for row, number in zip(rows, numbers, strict=True):
             cell = row["cells"][place]
-            ends = {"low": min(cell["low"], number), "high": max(cell["high"], number)}
+            ends = {n: pick(cell[n], number) for n, pick in _WIDER if cell.get(n) is not None}
             row["cells"][place] = {**cell, "value": number, **ends}
         notes = [*view["notes"], AGREEING]
         yield replace(answer, shown={**view, "rows": rows, "notes": notes})
