@@ -42,7 +42,7 @@ Place: TypeAlias = str | os.PathLike[str] | Ledger | None
 Buys: TypeAlias = Sequence[tuple[ProfileQuestion, Plan]]
 _PARTS = 20
 """The profile costs one part of this many of the price of the first question."""
-_MOST_PROFILES = 4
+_MOST_PROFILES = 8
 """How many recorded profiles are tried, the best first, to find what was asked before."""
 
 
