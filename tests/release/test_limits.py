@@ -426,6 +426,20 @@ def test_a_sub_query_and_each_row() -> None:
     assert open_questions(each.agg(n=lb.count())) == ()
 
 
+def test_counts_of_a_units_rows_are_keys_up_to_the_chosen_limit() -> None:
+    """In steps as in SQL: not up to what stands in for max_rows while it is open."""
+    for inner, sql in ((lb.count(), "COUNT(*)"), (lb.count_distinct("region"), "")):
+        question = table().per_unit(n=inner).group_by("n").agg(u=lb.count())
+        found = {row.n: row.u for row in question.release(epsilon=20)}
+        assert round(found[3] / 100) == 20 and max(found) >= 3
+        if sql:
+            text = f"SELECT n, COUNT(*) AS u FROM (SELECT patient, {sql} AS n FROM visits "
+            asked = table().sql(f"{text} GROUP BY patient) GROUP BY n")
+            profile = exact_profile([3] * 2_000)
+            chosen = [with_limits(one, profile, PRICE)[0].query for one in (question, asked)]
+            assert chosen[0].keys == chosen[1].keys
+
+
 def test_a_join_has_its_own_histogram(tmp_path: Path) -> None:
     place = tmp_path / "a.ledger"
     labs = arrow("SELECT range // 4 AS who, range AS dose FROM range(8_000)")
