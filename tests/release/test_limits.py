@@ -173,6 +173,12 @@ def test_a_budget_for_one_of_both_is_refused_before_the_first(tmp_path: Path) ->
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, weights={"x": 1}),
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, kept=-1),
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, profile=3),
+        lambda t, p: t.agg(n=lb.count()).release(
+            epsilon=1, ledger=p, profile=table(name="others").profile(epsilon=1)
+        ),
+        lambda t, p: t.agg(n=lb.count()).release(
+            epsilon=1, ledger=p, profile=table(unit="year").profile(epsilon=1)
+        ),
         lambda t, p: t.marginals({"r": "bin(year, 1990, 1993, 1997)"}).release(epsilon=1, ledger=p),
         lambda t, p: t.sql(
             "SELECT AVG(s) AS m FROM (SELECT patient, SUM(cost) AS s FROM visits GROUP BY patient)"
