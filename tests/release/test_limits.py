@@ -173,6 +173,12 @@ def test_a_budget_for_one_of_both_is_refused_before_the_first(tmp_path: Path) ->
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, weights={"x": 1}),
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, kept=-1),
         lambda t, p: t.agg(n=lb.count()).release(epsilon=1, ledger=p, profile=3),
+        lambda t, p: t.agg(n=lb.count()).release(
+            epsilon=1, ledger=p, profile=table(name="others").profile(epsilon=1)
+        ),
+        lambda t, p: t.agg(n=lb.count()).release(
+            epsilon=1, ledger=p, profile=table(unit="year").profile(epsilon=1)
+        ),
         lambda t, p: t.marginals({"r": "bin(year, 1990, 1993, 1997)"}).release(epsilon=1, ledger=p),
         lambda t, p: t.sql(
             "SELECT AVG(s) AS m FROM (SELECT patient, SUM(cost) AS s FROM visits GROUP BY patient)"
@@ -424,6 +430,20 @@ def test_a_sub_query_and_each_row() -> None:
     found = each.agg(c=lb.mean("cost"), n=lb.count()).release(epsilon=20)
     assert 120 < found.rows[0].c < 129 and found.cost.epsilon == 19
     assert open_questions(each.agg(n=lb.count())) == ()
+
+
+def test_counts_of_a_units_rows_are_keys_up_to_the_chosen_limit() -> None:
+    """In steps as in SQL: not up to what stands in for max_rows while it is open."""
+    for inner, sql in ((lb.count(), "COUNT(*)"), (lb.count_distinct("region"), "")):
+        question = table().per_unit(n=inner).group_by("n").agg(u=lb.count())
+        found = {row.n: row.u for row in question.release(epsilon=20)}
+        assert round(found[3] / 100) == 20 and max(found) >= 3
+        if sql:
+            text = f"SELECT n, COUNT(*) AS u FROM (SELECT patient, {sql} AS n FROM visits "
+            asked = table().sql(f"{text} GROUP BY patient) GROUP BY n")
+            profile = exact_profile([3] * 2_000)
+            chosen = [with_limits(one, profile, PRICE)[0].query for one in (question, asked)]
+            assert chosen[0].keys == chosen[1].keys
 
 
 def test_a_join_has_its_own_histogram(tmp_path: Path) -> None:

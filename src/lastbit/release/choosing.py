@@ -42,7 +42,7 @@ Place: TypeAlias = str | os.PathLike[str] | Ledger | None
 Buys: TypeAlias = Sequence[tuple[ProfileQuestion, Plan]]
 _PARTS = 20
 """The profile costs one part of this many of the price of the first question."""
-_MOST_PROFILES = 4
+_MOST_PROFILES = 8
 """How many recorded profiles are tried, the best first, to find what was asked before."""
 
 
@@ -86,10 +86,9 @@ def prepare_plan(
     fresh: bool = False,
 ) -> Prepared:
     """The plan of a release, with limits by guess where a profile is to be bought; none is yet."""
-    if profile is not None and not isinstance(profile, Profile):
-        remedy = "pass what table.profile(...) gave"
-        raise WrongType("profile", problem="is not a Profile", remedy=remedy)
     card, wanted = question.card, open_questions(question)
+    if profile is not None:
+        _check_handed(profile, card)
     known = Profile() if profile is None else profile
     if not _has_all(known, wanted) and not is_missing(ledger, card):
         books = opened_ledger(ledger, card)
@@ -197,6 +196,18 @@ def buy_profile(
     parts = split_price(whole, number - 1, number) if number > 1 else [whole] * number
     buys = _plans(missing, currency, parts)
     return known.with_more(_buy(buys, card, ledger=ledger, who=who, fresh=fresh))
+
+
+def _check_handed(profile: Any, card: DataCard) -> None:
+    """Refuse the profile of another table, by what its answers say they are about."""
+    remedy = "pass what table.profile(...) gave"
+    if not isinstance(profile, Profile):
+        raise WrongType("profile", problem="is not a Profile", remedy=remedy)
+    ours = {"table": card.name, "unit": card.unit}
+    claims = [answer.record["certificate"]["claim"] for answer in profile.answers]
+    if any(claim[part] != value for claim in claims for part, value in ours.items()):
+        problem = "is of a table with another name or unit"
+        raise InvalidParameter("profile", problem=problem, remedy=remedy)
 
 
 def _has_all(profile: Profile, wanted: Sequence[ProfileQuestion]) -> bool:

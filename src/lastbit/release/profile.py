@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -308,27 +308,34 @@ def recorded_profiles(
 ) -> list[Profile]:
     """What of these histograms the ledger has of these data, at no charge: the best first.
 
-    There are several where histograms were bought again.
+    There are several where better histograms were bought later: then also the best that there was
+    before each of them, the latest first, since by these a question may have been paid for.
     """
-    answers = _recorded_answers(questions, card, books=books, data=data)
-    profiles = []
-    for place in range(max(map(len, answers.values()), default=0)):
+    known: dict[str, Answer] = {}
+    profiles: list[Profile] = []
+    for question, answer in _recorded_answers(questions, card, books=books, data=data):
+        digest = question.query.digest
+        if digest in known and _spread(known[digest]) <= _spread(answer):
+            continue
+        known[digest] = answer
         profile = Profile()
-        for question in questions:
-            known = answers[question.query.digest]
-            if known:
-                profile = profile.with_more(question.profile(known[min(place, len(known) - 1)]))
+        for one in questions:
+            if one.query.digest in known:
+                profile = profile.with_more(one.profile(known[one.query.digest]))
         profiles.append(profile)
-    return profiles
+    return profiles[::-1]
+
+
+def _spread(answer: Answer) -> float:
+    return noise_of(answer.record["plan"]).spread
 
 
 def _recorded_answers(
     questions: Sequence[ProfileQuestion], card: DataCard, *, books: Ledger, data: str
-) -> dict[str, list[Answer]]:
-    """All recorded answers to each of these questions, by its digest, the least noise first."""
+) -> Iterator[tuple[ProfileQuestion, Answer]]:
+    """All recorded answers to these questions, in the order of the books."""
     wanted = {question.query.digest: question for question in questions}
     asked: dict[str | None, ProfileQuestion] = {}
-    found: dict[str, list[Answer]] = {digest: [] for digest in wanted}
     for entry in books.entries(card.account_name):  # one pass, and no other answers are read
         if entry.query in wanted:
             asked[entry.hash] = wanted[entry.query]
@@ -341,8 +348,4 @@ def _recorded_answers(
         if record["question"] == question_of(
             record["asked"], counted_card(query, question.card), data
         ):
-            answer = Answer(record, spared_by(card, books.path), charged=False)
-            found[query.digest].append(answer)
-    for answers in found.values():
-        answers.sort(key=lambda answer: noise_of(answer.record["plan"]).spread)  # stable
-    return found
+            yield question, Answer(record, spared_by(card, books.path), charged=False)

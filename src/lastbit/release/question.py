@@ -71,6 +71,13 @@ def _check_key(expression: Expression, card: DataCard) -> None:
             raise QueryRefused(f"group_by {column.name[:60]}", problem=problem, remedy=remedy)
 
 
+def _key(name: str, text: str, rows: SelectedRows) -> GroupKey:
+    """What is grouped by, and under which name."""
+    expression = expression_of(text, rows)
+    _check_key(expression, rows.card)
+    return grouped_by(name, expression, rows.card, *rows.where)
+
+
 def _with_numeric(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     """The rows with these columns (small letters) as numbers, each value cast by itself."""
     columns = {
@@ -228,9 +235,7 @@ class Question:
         for name, text in [*((column, column) for column in columns), *named.items()]:
             after = after._with_number_types(text, aggregated=False)
             with after._type_remedies(text):
-                expression = expression_of(text, after.rows)
-                _check_key(expression, after.rows.card)
-                key = grouped_by(name, expression, after.rows.card, *after.rows.where)
+                key = _key(name, text, after.rows)
             steps = (*after.steps, ("key", name, text))
             after = replace(after, keys=(*after.keys, key), steps=steps)
         keys = after.keys
@@ -343,7 +348,10 @@ class Question:
 
     def by_card(self, card: DataCard) -> Self:
         """The same question by another card of the table."""
-        return replace(self, rows=replace(self.rows, base=card))
+        rows = replace(self.rows, base=card)
+        # which keys there are follows from the card: of a count of a unit's rows, from max_rows
+        texts = [(step[1], step[2]) for step in self.steps if step[0] == "key"]
+        return replace(self, rows=rows, keys=tuple(_key(*pair, rows) for pair in texts))
 
     def _steps_query(self) -> Query:
         if not self.asked:
