@@ -483,6 +483,15 @@ def test_forged_whole_intervals_are_refused(visits, extent: Extent) -> None:
     assert accepted == []
 
 
+def test_ends_of_contingency_tables_are_numbers(visits) -> None:
+    """Text is none, not even where it reads as one: 1e9999999999 would take for ever to read."""
+    buy_profile(visits())
+    record = visits().marginals("region").release(epsilon=1, ledger=BOOKS).record
+    for odd in ("-1e9999", True, [], {}):
+        made = forged(record, ["rows", 0, "cells", 0, "whole_low"], odd)
+        assert "holds no number" in str(problem_of(made))
+
+
 def test_looser_claims_are_accepted(visits) -> None:
     buy_profile(visits())
     record = copy.deepcopy(visits().agg(n=lb.count()).release(epsilon=1, ledger=BOOKS).record)

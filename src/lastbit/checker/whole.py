@@ -366,7 +366,10 @@ def _partial_fractions(weights: tuple[int, ...]) -> tuple[tuple[Fraction, int], 
 
 
 def check_ends(cell: Json, *, whole: bool) -> None:
-    """That a cell has whole ends exactly if it should."""
+    """That a cell has whole ends exactly if it should, and that all in it are numbers."""
     ends = {"whole_low", "whole_high"} if whole else set()
     fields = {"value", "standard_error", "low", "high"} | ends
     require(set(cell) == fields, "a cell is malformed")
+    for value in cell.values():
+        finite = type(value) is int or (type(value) is float and math.isfinite(value))
+        require(value is None or finite, "a cell holds no number")
