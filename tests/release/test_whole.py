@@ -352,6 +352,38 @@ def test_joins_and_other_prices(visits, price: dict[str, Any]) -> None:
     assert plain[0].cell("n").whole_high > 0 and problem_of(plain.record) is None
 
 
+def test_at_most_says_nothing_of_joined_rows(visits) -> None:
+    """A public table repeats rows of few units: nobody promised how many each has then."""
+    duckdb.sql("COPY (SELECT range AS id, range % 200 = 0 AS many FROM range(4000)) TO 'u.parquet'")
+    places = duckdb.sql("SELECT range > 0 AS many, range AS place FROM range(500)")
+    table = lb.table("u.parquet", unit="id", max_rows=2, at_most=1, public={"places": places})
+    asked = table.join("places", on="many").agg(n=lb.count())
+    question = rows_question(table.card, asked.query)
+    plan = planned(question.query, question.card, epsilon="0.2")
+    profile = question.profile(released(question.query, question.card, plan))
+    record = asked.release(epsilon=5, profile=profile).record
+    assert record["whole"]["profile"]["at_most"] is None and problem_of(record) is None
+    assert "nobody_beyond" in record["whole"]["columns"]["n"]["about"]
+    bolder = copy.deepcopy(record)
+    said = bolder["whole"]["columns"]["n"]
+    bolder["whole"]["profile"]["at_most"] = said["beyond"]
+    said |= {"about": [], "beyond": None}
+    assert problem_of(resealed(bolder)) == "a profile bounds nothing here"
+    assert lb.suggest_max_rows(asked, epsilon="0.2").at_most is None
+
+
+def test_a_missing_key_is_another_than_an_empty_one() -> None:
+    """4,000 units with both: half of what they are in does not count."""
+    texts = "CASE WHEN range % 2 = 0 THEN '' END"
+    rows = duckdb.sql(f"SELECT range // 2 AS id, {texts} AS key FROM range(8000)").pl()
+    table = lb.table(rows, unit="id", max_rows=2, max_groups=1, keys={"key": [None, ""]})
+    question = groups_question(table.card, (ColumnName("key"),))
+    plan = planned(question.query, question.card, epsilon=20)
+    profile = question.profile(released(question.query, question.card, plan))
+    answer = table.group_by("key").agg(people=lb.count_units()).release(epsilon=5, profile=profile)
+    assert all(row.cell("people").whole_high >= 4000 for row in answer)
+
+
 # ---------------------------------------------------------------- coverage
 
 

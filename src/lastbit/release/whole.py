@@ -164,7 +164,8 @@ def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss
     rows = groups = None
     own, single = not profile.whole_table, not query.keys and not isinstance(plan, MarginalsPlan)
     if profile.rows is not None and profile.rows_answer is not None and (own or not query.joins):
-        numbers = profile.rows.capped(card.at_most)
+        # at_most is of the table's rows, which a join may repeat
+        numbers = profile.rows if query.joins else profile.rows.capped(card.at_most)
         rows = _loss(profile.rows_answer, numbers, card.max_rows, own=own, single=single)
     if groups_in_play(plan) and not query.joins:
         keys = tuple(key.expression for key in query.keys)
