@@ -97,6 +97,8 @@ def _numbers(recipe: Any, raw: Any, at: int, plan: Any) -> list[Any]:
         kind: (raw.bins if kind == "bins" else raw.entries)[name][at]
         for kind, name in recipe.measures.items()
     }
+    if "above" in parts:
+        return [_of_ends(recipe, parts["above"], parts["below"], plan)]
     match recipe.function:
         case "count_units" | "count_distinct":
             return list(parts.values())
@@ -116,6 +118,16 @@ def _numbers(recipe: Any, raw: Any, at: int, plan: Any) -> list[Any]:
     if recipe.function == "mean":
         return [centre + step * mean]
     return [step**2 * (parts["squares"] / parts["rows"] - mean**2)]
+
+
+def _of_ends(recipe: Any, above: int, below: int, plan: Any) -> Any:
+    """The same where distances from both ends are measured (`release/ends.py`)."""
+    grid = next(measure for measure in plan.measures if measure.name == recipe.measures["above"])
+    rows, low = (above + below) / grid.highest, float(grid.centre)
+    values = low * rows + float(grid.step) * above
+    if recipe.function == "mean":
+        return values / rows if rows else None
+    return (rows if recipe.function == "count" else values) / plan.weight_one
 
 
 @pytest.fixture(scope="module")
@@ -376,6 +388,10 @@ def test_the_last_bin_holds_its_upper_edge_as_that_of_a_histogram_does() -> None
         ),
         (
             "SELECT CORR(paid, month) AS r FROM orders",
+            {"no_unit", "max_rows", "bounds", "step", "missing"},
+        ),
+        (  # of which both ends are measured
+            "SELECT AVG(paid) AS n FROM orders",
             {"no_unit", "max_rows", "bounds", "step", "missing"},
         ),
         (

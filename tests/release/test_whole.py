@@ -18,10 +18,12 @@ import pytest
 import lastbit as lb
 from lastbit.checker import Rejected, problem_of
 from lastbit.checker.whole import _check_proved, _histogram
+from lastbit.laws import DiscreteLaplace
 from lastbit.release.profile import Profile, ProfileQuestion, groups_question, rows_question
+from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, noise_of
-from lastbit.release.whole import EDGES_NAME
+from lastbit.release.whole import EDGES_NAME, _widened
 from lastbit.tables import ColumnName, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
@@ -352,6 +354,38 @@ def test_joins_and_other_prices(visits, price: dict[str, Any]) -> None:
     assert plain[0].cell("n").whole_high > 0 and problem_of(plain.record) is None
 
 
+def test_at_most_says_nothing_of_joined_rows(visits) -> None:
+    """A public table repeats rows of few units: nobody promised how many each has then."""
+    duckdb.sql("COPY (SELECT range AS id, range % 200 = 0 AS many FROM range(4000)) TO 'u.parquet'")
+    places = duckdb.sql("SELECT range > 0 AS many, range AS place FROM range(500)")
+    table = lb.table("u.parquet", unit="id", max_rows=2, at_most=1, public={"places": places})
+    asked = table.join("places", on="many").agg(n=lb.count())
+    question = rows_question(table.card, asked.query)
+    plan = planned(question.query, question.card, epsilon="0.2")
+    profile = question.profile(released(question.query, question.card, plan))
+    record = asked.release(epsilon=5, profile=profile).record
+    assert record["whole"]["profile"]["at_most"] is None and problem_of(record) is None
+    assert "nobody_beyond" in record["whole"]["columns"]["n"]["about"]
+    bolder = copy.deepcopy(record)
+    said = bolder["whole"]["columns"]["n"]
+    bolder["whole"]["profile"]["at_most"] = said["beyond"]
+    said |= {"about": [], "beyond": None}
+    assert problem_of(resealed(bolder)) == "a profile bounds nothing here"
+    assert lb.suggest_max_rows(asked, epsilon="0.2").at_most is None
+
+
+def test_a_missing_key_is_another_than_an_empty_one() -> None:
+    """4,000 units with both: half of what they are in does not count."""
+    texts = "CASE WHEN range % 2 = 0 THEN '' END"
+    rows = duckdb.sql(f"SELECT range // 2 AS id, {texts} AS key FROM range(8000)").pl()
+    table = lb.table(rows, unit="id", max_rows=2, max_groups=1, keys={"key": [None, ""]})
+    question = groups_question(table.card, (ColumnName("key"),))
+    plan = planned(question.query, question.card, epsilon=20)
+    profile = question.profile(released(question.query, question.card, plan))
+    answer = table.group_by("key").agg(people=lb.count_units()).release(epsilon=5, profile=profile)
+    assert all(row.cell("people").whole_high >= 4000 for row in answer)
+
+
 # ---------------------------------------------------------------- coverage
 
 
@@ -383,6 +417,18 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
                 held.setdefault(name, []).append(above and below)
     for name, inside in held.items():
         assert sum(inside) >= 0.93 * len(inside) - 2, name
+
+
+@pytest.mark.parametrize("scale", ["1/10", "1/4", "1/2", "1", "3", "20"])
+def test_widened_counts_miss_seldom_enough(scale: str) -> None:
+    """Of k numbers each may miss in 1/(20 k) of releases, by the exact law, however small it is."""
+    noise = MeasureNoise(DiscreteLaplace(Fraction(scale)))
+    half = noise.accuracy(Fraction(1, 20))
+    for k in (2, 3, 6):
+        wide = Fraction(1 + math.log(k) / math.log(20))
+        cell = _widened({"value": 50, "low": 50 - half, "high": 50 + half}, wide)
+        assert 50 - math.ceil(cell["low"]) >= noise.accuracy(Fraction(1, 20 * k))
+        assert math.floor(cell["high"]) - 50 >= noise.accuracy(Fraction(1, 20 * k))
 
 
 # ---------------------------------------------------------------- forgeries
@@ -481,6 +527,15 @@ def test_forged_whole_intervals_are_refused(visits, extent: Extent) -> None:
     assert len(every) >= 60
     accepted = [name for name, one in extent.cases(every, one_in=5) if problem_of(one) is None]
     assert accepted == []
+
+
+def test_ends_of_contingency_tables_are_numbers(visits) -> None:
+    """Text is none, not even where it reads as one: 1e9999999999 would take for ever to read."""
+    buy_profile(visits())
+    record = visits().marginals("region").release(epsilon=1, ledger=BOOKS).record
+    for odd in ("-1e9999", True, [], {}):
+        made = forged(record, ["rows", 0, "cells", 0, "whole_low"], odd)
+        assert "holds no number" in str(problem_of(made))
 
 
 def test_looser_claims_are_accepted(visits) -> None:

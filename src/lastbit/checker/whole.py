@@ -84,7 +84,8 @@ class _Derivation:
         self.rows, self.groups = (_histogram(whole[one]) for one in ("profile", "groups"))
         # rows of a sub-query are others, and a join may leave out or repeat some
         known = self.by_row and inner is None and not any(join.get("private") for join in joins)
-        fits = self.rows is None or (known and (self.rows.own or not joins))
+        repeated = self.rows is not None and not (self.rows.own and self.rows.at_most is None)
+        fits = self.rows is None or (known and not (joins and repeated))
         fits &= self.groups is None or (known and self.by_group and not joins)
         require(fits, "a profile bounds nothing here")
         every = self.rows is not None and (self.rows.own or query["where"] is None)
@@ -366,7 +367,10 @@ def _partial_fractions(weights: tuple[int, ...]) -> tuple[tuple[Fraction, int], 
 
 
 def check_ends(cell: Json, *, whole: bool) -> None:
-    """That a cell has whole ends exactly if it should."""
+    """That a cell has whole ends exactly if it should, and that all in it are numbers."""
     ends = {"whole_low", "whole_high"} if whole else set()
     fields = {"value", "standard_error", "low", "high"} | ends
     require(set(cell) == fields, "a cell is malformed")
+    for value in cell.values():
+        finite = type(value) is int or (type(value) is float and math.isfinite(value))
+        require(value is None or finite, "a cell holds no number")

@@ -62,7 +62,7 @@ from lastbit.tables import (
 Keys: TypeAlias = tuple[Expression, ...]
 LINES = ("what is counted", "how many", "units, about")
 _FAR = MappingProxyType({"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62})
-_BETWEEN_KEYS = "\x1f"
+_BETWEEN_KEYS, _NO_KEY = "\x1f", "\x1e"  # letters that no text has, unlike none at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ def rows_query(query: Query | None, card: DataCard) -> Query:
 
 def groups_query(keys: Keys, card: DataCard) -> Query:
     """The question how many groups units are in, of those that these keys make."""
-    texts = [call("coalesce", call("to_text", key), Constant("")) for key in keys]
+    texts = [call("coalesce", call("to_text", key), Constant(_NO_KEY)) for key in keys]
     joined = [part for text in texts for part in (Constant(_BETWEEN_KEYS), text)]
     key = call("concat", *joined)
     number = UnitColumn(name="n", function="count_distinct", expression=key, nullable=False)

@@ -165,7 +165,9 @@ def suggest_max_rows(
     card = each_unit_once(table.card)
     plan = planned(asked, card, epsilon=epsilon, delta=delta, rho=rho)
     answer = released(asked, card, plan, ledger=ledger, who=who, fresh=fresh)
-    rows = RowsPerUnit.of(answer.record, table.card.at_most)
+    # at_most is of the table's rows, which a join may repeat
+    known = table.card.at_most if query is None or not query.joins else None
+    rows = RowsPerUnit.of(answer.record, known)
     total = rows.rows()
     options = tuple(
         Option(
@@ -186,7 +188,7 @@ def suggest_max_rows(
         price=later,
         groups=among,
         answer=answer,
-        at_most=table.card.at_most,
+        at_most=known,
     )
 
 

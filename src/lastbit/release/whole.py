@@ -34,7 +34,9 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          lost), which is in [a, b]: widest at the least s'. The variance of a mixture is at least s'
          times that of a part, and at most the mean square distance from the mean of that part. A
          formula: halves of intervals of counts and sums are so that P[abs(X) > half] <= 1/20, with
-         log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20)
+         log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20).
+         Of whole numbers X it is P[abs(X) >= j] that is log-concave from j = 0 on, j = half + 1: so
+         these get r - 1 more, and whole ends
 Differs  the share of a group is not measured: that it is like the table's is an assumption, and
          named (`about`). A count of values that are there, not missing, loses a share of its own
 Checked  tests/release/test_whole.py; the independent checker works it out again
@@ -164,7 +166,8 @@ def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss
     rows = groups = None
     own, single = not profile.whole_table, not query.keys and not isinstance(plan, MarginalsPlan)
     if profile.rows is not None and profile.rows_answer is not None and (own or not query.joins):
-        numbers = profile.rows.capped(card.at_most)
+        # at_most is of the table's rows, which a join may repeat
+        numbers = profile.rows if query.joins else profile.rows.capped(card.at_most)
         rows = _loss(profile.rows_answer, numbers, card.max_rows, own=own, single=single)
     if groups_in_play(plan) and not query.joins:
         keys = tuple(key.expression for key in query.keys)
@@ -325,6 +328,8 @@ def _widened(cell: Json, times: Fraction) -> Json:
         return cell
     value = Fraction(cell["value"])
     low, high = (value + times * (Fraction(cell[end]) - value) for end in ("low", "high"))
+    if isinstance(cell["low"], int):
+        return {**cell, "low": math.floor(low - times + 1), "high": math.ceil(high + times - 1)}
     return {**cell, "low": lower(low), "high": upper(high)}
 
 
