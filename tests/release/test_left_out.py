@@ -97,6 +97,11 @@ def _numbers(recipe: Any, raw: Any, at: int, plan: Any) -> list[Any]:
         kind: (raw.bins if kind == "bins" else raw.entries)[name][at]
         for kind, name in recipe.measures.items()
     }
+    if "above" in parts:  # both ends of the values, and so rows and values
+        name = recipe.measures["above"]
+        grid = next(measure for measure in plan.measures if measure.name == name)
+        parts["rows"] = Fraction(parts["above"] + parts["below"], grid.highest)
+        parts["values"] = parts["above"]
     match recipe.function:
         case "count_units" | "count_distinct":
             return list(parts.values())
@@ -106,7 +111,8 @@ def _numbers(recipe: Any, raw: Any, at: int, plan: Any) -> list[Any]:
             return [weight / one for weight in parts["bins"]]
         case "quantile":
             return [sum(parts["bins"]) / one]
-    grid = next(measure for measure in plan.measures if measure.name == recipe.measures["values"])
+    name = recipe.measures.get("values") or recipe.measures["above"]
+    grid = next(measure for measure in plan.measures if measure.name == name)
     step, centre = float(grid.step), float(grid.centre)
     if recipe.function == "sum":
         return [step * parts["values"] / one + centre * parts.get("rows", 0) / one]

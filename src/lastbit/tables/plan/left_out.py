@@ -29,7 +29,7 @@ from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import EXHAUSTED, Bounds, may_be_missing, sure_range
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
-_WEIGHED = frozenset({"rows", "values", "squares", "bins"})
+_WEIGHED = frozenset({"rows", "values", "squares", "above", "below", "bins"})
 _SKIPPING = frozenset({"quantile", "cdf", "min", "max", "histogram", "count_distinct"})
 """Functions that leave missing values out, promised or not."""
 
@@ -160,8 +160,9 @@ def _value_rules(part: Aggregate, plan: WrittenPlan, never: frozenset[str]) -> I
     code, ends = ("edges", part.edges) if part.function == "histogram" else ("bounds", part.bounds)
     limits = None if not ends else (ends[0], ends[-1])
     yield from _bound_rules(Rule(code=code, of=expression, ends=limits))
-    step = _measures(part, plan).get("values", Fraction(1))
-    if step != 1:
+    kinds = _measures(part, plan)
+    step = kinds.get("values", kinds.get("above", Fraction(1)))  # of one column, or its two ends
+    if step != 1 and part.function != "count":
         yield Rule(code="step", step=step)
     if may_be_missing(expression, never):
         promised = not part.nullable and part.function not in _SKIPPING
