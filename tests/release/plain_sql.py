@@ -6,6 +6,7 @@ what the engine counts, exactly.
 """
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -41,8 +42,11 @@ class Key:
     listed: tuple[str, ...] = ()
 
     def value(self, rules: Rules) -> str:
-        ends = [one.ends for one in rules if (one.code, one.name) == ("key_bounds", self.name)]
-        return clamped(f"({self.raw})", ends[0]) if ends else self.raw
+        ends = {one.name: one.ends for one in rules if one.code == "key_bounds"}
+        raw = self.raw  # of the column that it is made of, or of itself
+        if "num" in ends and self.name != "num":
+            raw = raw.replace("num", f"({clamped('num', ends['num'])})")
+        return clamped(f"({raw})", ends[self.name]) if self.name in ends else raw
 
     def tests(self, value: str, rules: Rules) -> list[str]:
         """What rows must pass."""
@@ -217,8 +221,11 @@ class Question:
             return f"(SELECT t.*, p.whose FROM {rows} {side}JOIN ({other}) AS p ON who = p.whose)"
         return rows
 
-    def plain(self, connection: Any, rules: Rules) -> Groups:
-        """For every group the numbers of all parts, by plain SQL with these rules."""
+    def plain(self, connection: Any, rules: Rules, beside: Collection[str] = ()) -> Groups:
+        """For every group the numbers of all parts, by plain SQL with these rules.
+
+        `beside` names the parts whose rows are counted with their values.
+        """
         groups = [f"g_{key.name}" for key in self.keys]
         weight = "1.0"
         for rule in rules:
@@ -230,7 +237,7 @@ class Question:
         numbers = [
             text
             for part in self.parts
-            for text in part.numbers(rules, beside_mean=part.raw in means)
+            for text in part.numbers(rules, beside_mean=part.raw in means or part.name in beside)
         ]
         wanted = ", ".join([*groups, *numbers])
         by = f" GROUP BY {', '.join(groups)}" if groups else ""

@@ -26,6 +26,7 @@ from lastbit.tables.measures import WEIGHT_ONE
 from lastbit.tables.plan.parts import LaplacePart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query import known_keys
+from lastbit.tables.query.expression import Call
 from lastbit.tables.query.known_keys import clamped_day
 from lastbit.tables.sql.statement import parsed
 from tests.evidence import Extent
@@ -271,6 +272,47 @@ def test_the_nearer_bound() -> None:
     assert again.order[0].name == "d"
 
 
+@pytest.mark.parametrize(
+    ("sql", "last"),
+    [
+        ("clamp(age, 0, 9)", 9),  # as the card has it
+        ("clamp(age, 0, 20)", 20),
+        ("clamp(age, -5, 20) // 2", 10),
+        ("floor(clamp(age, 0, 250) / 10) * 10", 250),
+        ("CASE WHEN clamp(age, 0, 9) = 9 THEN 1 ELSE 0 END", 1),
+    ],
+)
+def test_clamp_of_a_key_comes_before_the_card(sql: str, last: int) -> None:
+    """A row beyond the card's bounds is where the question says, and that is listed."""
+    key = key_of(sql, card_of(age=(0, 9)))
+    assert max(key.values) == last
+    assert sub_expressions(key.expression, "clamp") >= sub_expressions(
+        key_of(sql, card_of()).expression, "clamp"
+    )
+    inner = "SELECT who, COUNT(*) AS age FROM v GROUP BY who"
+    of_units = f"SELECT {sql} AS k, COUNT(*) AS n FROM ({inner}) GROUP BY k"
+    assert parsed(of_units, card_of()).keys[0].values == key.values
+
+
+def sub_expressions(expression: Any, function: str) -> set[Any]:
+    """The calls of this function inside."""
+    if not isinstance(expression, Call):
+        return set()
+    own = {expression} if expression.function == function else set()
+    return own.union(*(sub_expressions(part, function) for part in expression.arguments))
+
+
+def test_a_key_of_several_columns_is_brought_to_what_is_listed() -> None:
+    """Of FLOOR(...) the ends are those of its columns, where these tell the keys."""
+    curved = key_of("floor((age * age - 10 * age) / 10)", card_of(age=(0, 12)))
+    assert max(curved.values) == 2  # at 12; age * age alone would reach 14
+    assert curved.expression.function == "to_integer"
+    two = card_of(age=(0, 9), who=(0, 9))
+    summed = key_of("floor((age + who) / 2)", two, "age BETWEEN 0 AND 9")
+    assert summed.values == tuple(range(10))
+    assert summed.expression.function == "clamp"  # who may lie beyond
+
+
 MUTANTS: dict[str, tuple[str, Any]] = {
     "the last day is left out": (
         "size",
@@ -354,6 +396,9 @@ def test_on_a_card() -> None:
 def test_differences_and_bins_of_dates() -> None:
     bins = "bin(d, '1997-01-01', DATE '1997-07-01', '1998-06-30')"
     assert keys_by(bins, card_of()) == (date(1997, 1, 1), date(1997, 7, 1), None)
+    assert keys_by("date_diff('day', '1997-06-30 23:00:00', t)", card_of(), "year(t) = 1997") == (
+        *range(-180, 185),
+    )
     assert keys_by("date_diff('month', '1997-01-15', d)", card_of(), "year(d) = 1997") == (
         *range(12),
     )

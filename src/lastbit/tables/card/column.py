@@ -35,8 +35,8 @@ class Column:
     they may be days, both of them whole. `keys` are the values a group may have; rows with another
     belong to no group. `step` is the grid on which numbers are summed: 1 for integers, 2**-20 of
     the range otherwise unless declared. A column that is not `nullable` has no missing values; if
-    it has one nevertheless, that counts as the middle of the bounds in a mean, and in a sum beside
-    it, and as nothing in a sum alone.
+    it has one nevertheless, that counts as the middle of the bounds in a mean, and in a sum that is
+    measured with it or with a count, and as nothing in a sum alone.
 
     >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
     >>> cost.bounds

@@ -95,15 +95,14 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     made = key_of(expression, card)
     clamped = isinstance(made, Call) and made.function == "clamp" and made != expression
     key = made.arguments[0] if isinstance(made, Call) and clamped else made
-    numbers = known_values(key, card) != public_keys(key, card, *where)
-    clamps, within = dict[Expression, Expression](), False
+    told = known_values(key, card) != public_keys(key, card, *where)  # by bounds of its columns
+    spans = {name: _span(name, key, card, where) for name in columns_in(key)}
+    within = {name for name, span in spans.items() if span and True not in span.beyond}
+    clamps = dict[Expression, Expression]()
     for name, clamp in _clamps(key, card).items():
-        span = _span(name, key, card, where)
-        if span is not None and True not in span.beyond:
-            within = True
-        elif numbers or clamped_day(clamp) is not None:
-            clamps[name] = clamp
-    return made if clamped and not within else _replaced(_plain(key, card), clamps)
+        if name not in within and (told or clamped_day(clamp) is not None):
+            clamps |= {name: clamp, clamp: clamp}  # one that the question has stays as it is
+    return _replaced(made if clamped and not told and within != set(spans) else key, clamps)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
@@ -137,7 +136,7 @@ def _clamp(name: ColumnName, first: Value, last: Value) -> Call:
 def _listed(expression: Expression, card: DataCard, where: Tests) -> Listed:
     """The different values of the expression over all that its columns can be, if they are few."""
     plain = _plain(expression, card)
-    spans = [_span(column, plain, card, where) for column in dict.fromkeys(columns_in(plain))]
+    spans = [_span(name, expression, card, where) for name in dict.fromkeys(columns_in(plain))]
     known = tuple(span for span in spans if span is not None)
     if not known or len(known) < len(spans):
         return None
@@ -201,7 +200,7 @@ def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expressi
     """Its columns with bounds on the card, each with the expression that brings it between them."""
     clamped: dict[ColumnName, Expression] = {}
     for name in columns_in(expression):
-        column, ends = _bounded(name, card)
+        column, ends = _bounded(name, card, expression)
         if column is not None and ends is not None and column.type != "integer":
             clamped[name] = _clamp(name, *(column.bounds or ends))
         elif ends is not None and ends[0] < ends[1]:
@@ -225,7 +224,7 @@ def _conjuncts(tests: Iterable[Test]) -> Iterator[Expression]:
 
 
 def _span(name: ColumnName, key: Expression, card: DataCard, where: Tests) -> Span | None:
-    column, ends = _bounded(name, card)
+    column, ends = _bounded(name, card, key)
     if column is None:
         return None
     low, high = first, last = _where_limits(where, name, column.type)
@@ -236,18 +235,38 @@ def _span(name: ColumnName, key: Expression, card: DataCard, where: Tests) -> Sp
         last = ends[1] if high is None else min(max(high, ends[0]), ends[1])
     if first is None or last is None or not -(2**63) < first <= last < 2**63:
         return None
-    width = _width(key, name) if column.type == "timestamp" else 1
+    width = _width(_plain(key, card), name) if column.type == "timestamp" else 1
     return Span(name, column.type, first, last, width, column.nullable, beyond)
 
 
-def _bounded(name: ColumnName, card: DataCard) -> tuple[Column | None, tuple[int, int] | None]:
-    """The column, unless it is public or lists its keys; and its declared bounds, counted."""
+def _bounded(
+    name: ColumnName, card: DataCard, key: Expression
+) -> tuple[Column | None, tuple[int, int] | None]:
+    """The column, unless it is public or lists its keys; and its bounds, counted.
+
+    A clamp(x, low, high) of the key comes before what is declared, as in an aggregate.
+    """
     column = protected_column(card, name)
     if column is None or column.keys is not None:
         return None, None
     declared = None if column.bounds_chosen else column.bounds
+    own = set(_ends_in(key, name)) if column.type == "integer" else set()
+    if len(own) == 1 and None not in own:
+        (declared,) = own
     low, high = (_count(end, column.type) for end in declared or (None, None))
     return column, None if low is None or high is None else (ceil(low), floor(high))
+
+
+def _ends_in(key: Expression, name: ColumnName) -> Iterator[tuple[Fraction, Fraction] | None]:
+    """At each place where a key has the column: the ends of the clamp around it, if there is."""
+    match key:
+        case Call("clamp", (inner, Constant(int(low)), Constant(int(high)))) if inner == name:
+            yield Fraction(low), Fraction(high)
+        case Call(_, arguments):
+            for part in arguments:
+                yield from _ends_in(part, name)
+        case _ if key == name:
+            yield None
 
 
 def _count(value: Value, kind: str) -> Fraction | None:

@@ -343,9 +343,10 @@ _A_YEAR = MappingProxyType({"year": 0, "quarter": 4, "month": 12})
 
 
 def _as_date(value: Expression) -> Expression:
-    """A text as the date that it writes; anything else as it is."""
+    """A text as the date or time that it writes; anything else as it is."""
     if isinstance(value, Constant) and isinstance(value.value, str):
-        return Constant(day_or_time(value.value, date.fromisoformat))
+        kind = datetime if ":" in value.value else date
+        return Constant(day_or_time(value.value, kind.fromisoformat))
     return value
 
 
