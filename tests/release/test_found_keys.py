@@ -130,7 +130,7 @@ def test_the_sentence_on_those_intervals_cannot_be_left_out() -> None:
     others = table(max_groups=2).group_by("g").agg(n=lb.count())
     for job, said, needed in (
         (rows_counted, True, True),
-        (units_counted, True, False),  # 0.1 wrote such answers without it
+        (units_counted, True, True),  # 0.1 wrote such answers without it, in the words of 0.1
         (others, False, False),
     ):
         record = json.loads(job.release(**price).to_json())

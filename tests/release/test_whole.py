@@ -377,13 +377,13 @@ def test_at_most_says_nothing_of_joined_rows(visits) -> None:
 def test_a_missing_key_is_another_than_an_empty_one() -> None:
     """4,000 units with both: half of what they are in does not count."""
     texts = "CASE WHEN range % 2 = 0 THEN '' END"
-    rows = duckdb.sql(f"SELECT range // 2 AS id, {texts} AS key FROM range(8000)").pl()
+    rows = duckdb.sql(f"SELECT range // 2 AS id, {texts} AS key FROM range(8000)")
     table = lb.table(rows, unit="id", max_rows=2, max_groups=1, keys={"key": [None, ""]})
     question = groups_question(table.card, (ColumnName("key"),))
     plan = planned(question.query, question.card, epsilon=20)
     profile = question.profile(released(question.query, question.card, plan))
     answer = table.group_by("key").agg(people=lb.count_units()).release(epsilon=5, profile=profile)
-    assert all(row.cell("people").whole_high >= 4000 for row in answer)
+    assert all((row.cell("people").whole_high or 0) >= 4000 for row in answer)
 
 
 # ---------------------------------------------------------------- coverage
@@ -533,6 +533,7 @@ def test_ends_of_contingency_tables_are_numbers(visits) -> None:
     """Text is none, not even where it reads as one: 1e9999999999 would take for ever to read."""
     buy_profile(visits())
     record = visits().marginals("region").release(epsilon=1, ledger=BOOKS).record
+    odd: Any
     for odd in ("-1e9999", True, [], {}):
         made = forged(record, ["rows", 0, "cells", 0, "whole_low"], odd)
         assert "holds no number" in str(problem_of(made))

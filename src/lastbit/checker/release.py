@@ -226,9 +226,10 @@ def check_release(claim: Json, body: Json) -> None:
     for below, above in twins.items():
         alike = same({**noises[below], "measure": above}, noises[above])
         require(alike, "the noise on two ends differs")
-    # every part is checked, a draw that names one of two ends too; then ends are paid for once
-    paid = [(losses[part["part"]](part, proof), part["measure"]) for part in parts]
-    check_cost(claim, plan, total_loss(plan, [loss for loss, name in paid if name not in twins]))
+    # every part is checked, then the noise on two ends is paid for once
+    found = [(part, losses[part["part"]](part, proof)) for part in parts]
+    once = [loss for part, loss in found if part["part"] != "noise" or part["measure"] not in twins]
+    check_cost(claim, plan, total_loss(plan, once))
 
 
 def _measured(

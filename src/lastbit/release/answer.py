@@ -323,7 +323,7 @@ class Answer:
         return replace(self, record=consistent(self.record))
 
     def simultaneous(self) -> Answer:
-        """The same with intervals of counts and sums that hold all together in 95 %; free."""
+        """The same with intervals of counts and sums that hold all together; free."""
         return replace(self, shown=simultaneous(self._seen))
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ Theorem  the interval holds the formula over the true (bounded, noiseless) aggre
          over that box, and the formula in what interval arithmetic gives over these, every end
          rounded outwards. True counts are not negative, true means lie within their bounds: so
          intervals are cut there. A quotient whose divisor may be 0 has none. Which of the two it
-         is depends on the noise; `joint.py` says why at least 95 % hold all the same
+         is depends on the noise; `joint.py` says why that is as often all the same
          - a total over d rows: its noise has d times the variance of one entry, so by Chebyshev it
            is within sqrt(20 j d v) of its noisy value, and by the union bound within
            d accuracy(1/(20 j d)): the lesser of the two

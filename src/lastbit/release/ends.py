@@ -39,7 +39,7 @@ def double_accuracy(noise: MeasureNoise, beta: Fraction = BETA) -> int:
     """An a with P[abs(X + Y) > a] <= beta, of two such noises; of Laplace noise the least one.
 
     >>> double_accuracy(MeasureNoise(DiscreteLaplace(Fraction(1000))))
-    4112
+    4113
     """
     law = noise.law
     if not isinstance(law, DiscreteLaplace):

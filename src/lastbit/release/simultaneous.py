@@ -1,4 +1,4 @@
-"""Intervals that hold all together: 95 % for a whole list of numbers, of an answer as it is.
+"""Intervals that hold all together, in 95 % of releases, for a whole list of numbers.
 
 Law      of the counts, bins and sums that an answer shows: as many as columns times groups, N.
          Their intervals are widened, each by the same chance of missing
@@ -8,8 +8,8 @@ Theorem  all N hold together in at least 95 % of all releases. Noises of differe
          a measure, a row of K numbers misses with K times the chance of one at most (union bound)
          Whole ends (`whole.py`) are functions of the noise ends with slopes of at most 1 over the
          least share of rows that count: they move by that much more
-Differs  what is made of several noisy numbers (means, formulas, quantiles) keeps its own 95 %, and
-         so does a count that decides whether its key is shown. The note says which are in it
+Differs  what is made of several noisy numbers (means, formulas, quantiles) keeps its own
+         chance, and so does a count that decides whether its key is shown. The note says which are in it
 Checked  tests/release/test_simultaneous.py
 """
 
