@@ -130,10 +130,8 @@ def _counts_by_ends(known: Mapping[Any, AnyPart], wanted: Mapping[Any, AnyPart])
         return False
     steps, noise = ends["above"]
     match noise, rows[0]:
-        case (
-            LaplacePart(),
-            LaplacePart(),
-        ):  # in 95 % of releases two of them are within 1.372 times one's
+        case LaplacePart(), LaplacePart():
+            # in 95 % of releases the sum of two is within 1.372 times what one is within
             return bool(noise.scale * Fraction(3, 2) <= rows[0].scale * steps)
         case GaussianPart(), GaussianPart():
             return bool(2 * noise.variance <= rows[0].variance * steps**2)

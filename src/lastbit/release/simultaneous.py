@@ -9,7 +9,8 @@ Theorem  all N hold together in at least 95 % of all releases. Noises of differe
          Whole ends (`whole.py`) are functions of the noise ends with slopes of at most 1 over the
          least share of rows that count: they move by that much more
 Differs  what is made of several noisy numbers (means, formulas, quantiles) keeps its own
-         chance, and so does a count that decides whether its key is shown. The note says which are in it
+         chance, and so does a count that decides whether its key is shown. The note says which
+         are in it
 Checked  tests/release/test_simultaneous.py
 """
 
