@@ -254,6 +254,8 @@ def test_plan_and_notes_say_what_was_chosen(tmp_path: Path) -> None:
     before = question.explain(epsilon=1, ledger=place)
     assert "bought first, for ε = 0.05 in 2 charges" in " ".join(before.split())
     assert "a guess" in before and not place.exists()
+    prices = "ε = 0.95 for the whole answer, and ε = 0.05 for a profile before: ε = 1 in all"
+    assert prices in " ".join(before.split())
     answer = question.release(epsilon=1, ledger=place)
     notes = (answer.shown or {})["notes"]
     assert "Each patient counts for at most 3 rows: chosen from the profile." in notes
