@@ -112,7 +112,7 @@ def test_the_least_noise_holds_then_the_first(tmp_path: Path) -> None:
     data = next(e.fingerprint for e in books.entries("visits") if e.fingerprint)
     found = recorded_profiles([rows_question(table.card)], table.card, books=books, data=data)
     scales = [one.rows.noise.scale for one in found if one.rows is not None]
-    assert [round(scale) for scale in scales] == [2, 10]  # the best, and what was before it
+    assert [round(scale) for scale in scales] == [2, 10, 2, 5]  # at each time, others
     sequences = [one.answers[0].record["entry"]["sequence"] for one in found]
     books.withdraw(sequences[0], words="made up", who=None)
     left = recorded_profiles([rows_question(table.card)], table.card, books=books, data=data)
