@@ -276,7 +276,7 @@ def values_question(card: DataCard, column: str) -> ProfileQuestion:
     """The values of a column, each unit counting once."""
     declared = card.column(column)
     if declared.type not in _FAR:
-        problem = f"is of type {declared.type}, which has no bounds"
+        problem = f"is of type {declared.type}, and only bounds of numbers are chosen"
         raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy="name a number")
     once = each_unit_once(card)
     counted = aggregate_of(
