@@ -418,6 +418,9 @@ def test_units_by_group_have_groups_of_their_own(tmp_path: Path) -> None:
     answer = question.release(epsilon=20, delta="1e-9", ledger=place)
     assert answer.record["plan"]["max_groups"] == 3
     assert {round(row.u / 100) for row in answer} == {20}
+    one = table(max_groups=1, max_rows=1).group_by("region").agg(u=lb.count_units())
+    notes = one.release(epsilon=1, delta="1e-9").notes
+    assert "Each patient counts in at most 1 group of u, and in no other." in notes
     # declared keys: no group is left out where that is better
     declared = table(keys={"region": ["a", "b", "c"]}).group_by("region").agg(u=lb.count_units())
     prepared = prepare_plan(declared, {**PRICE, "epsilon": 20, "delta": "1e-9"}, ledger=place)
