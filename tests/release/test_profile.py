@@ -158,7 +158,7 @@ def test_the_stretch_that_stands_out() -> None:
         ({"epsilon": 1, "columns": "cost"}, WrongType, "list"),
         ({"epsilon": 1, "columns": [3]}, WrongType, "names"),
         ({"epsilon": 1, "columns": ["nobody"]}, InvalidParameter, "not on the card"),
-        ({"epsilon": 1, "columns": ["region"]}, InvalidParameter, "no bounds"),
+        ({"epsilon": 1, "columns": ["region"]}, InvalidParameter, "only bounds of numbers"),
         ({"epsilon": 1, "columns": ["cost", "COST"]}, InvalidParameter, "twice"),
         ({"epsilon": 1, "keys": ["region"]}, WrongType, "list"),
         ({"epsilon": 1, "keys": [[]]}, InvalidParameter, "keys"),
