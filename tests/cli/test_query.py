@@ -120,6 +120,13 @@ def test_the_statement_is_printed_for_review(folder):
     assert not (folder / "visits.ledger").exists()
 
 
+def test_json_of_a_plan_has_the_price_of_the_profile_too():
+    Path("visits.toml").write_text(CARD.replace("max_rows = 3\n", ""), "utf-8")
+    found = read("query", "visits.toml", BY_REGION, "--epsilon", "1", "--dry-run")
+    assert found["plan"]["cost"]["epsilon"] == "19/20" and found["profile"]["epsilon"] == "1/20"
+    assert found["account"]["next"]["cost"]["epsilon"] == "1"
+
+
 def test_a_dry_run_refuses_what_the_budget_does_not_allow():
     assert "is left" in refused("query", "visits.toml", BY_REGION, "--epsilon", "3", "--dry-run")
     assert not Path("visits.ledger").exists()

@@ -254,6 +254,8 @@ def test_plan_and_notes_say_what_was_chosen(tmp_path: Path) -> None:
     before = question.explain(epsilon=1, ledger=place)
     assert "bought first, for ε = 0.05 in 2 charges" in " ".join(before.split())
     assert "a guess" in before and not place.exists()
+    prices = "ε = 0.95 for the whole answer, and ε = 0.05 for a profile before: ε = 1 in all"
+    assert prices in " ".join(before.split())
     answer = question.release(epsilon=1, ledger=place)
     notes = (answer.shown or {})["notes"]
     assert "Each patient counts for at most 3 rows: chosen from the profile." in notes
@@ -416,6 +418,9 @@ def test_units_by_group_have_groups_of_their_own(tmp_path: Path) -> None:
     answer = question.release(epsilon=20, delta="1e-9", ledger=place)
     assert answer.record["plan"]["max_groups"] == 3
     assert {round(row.u / 100) for row in answer} == {20}
+    one = table(max_groups=1, max_rows=1).group_by("region").agg(u=lb.count_units())
+    notes = one.release(epsilon=1, delta="1e-9").notes
+    assert "Each patient counts in at most 1 group of u, and in no other." in notes
     # declared keys: no group is left out where that is better
     declared = table(keys={"region": ["a", "b", "c"]}).group_by("region").agg(u=lb.count_units())
     prepared = prepare_plan(declared, {**PRICE, "epsilon": 20, "delta": "1e-9"}, ledger=place)

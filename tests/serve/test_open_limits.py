@@ -31,8 +31,11 @@ def test_plans_by_profiles_on_record(tmp_path):
     question = Question(sql=MEAN, epsilon="1")
     guessed = plan_of(question, card)
     assert guessed.card.max_rows == 10 and guessed.cost.epsilon == Fraction(19, 20)
-    with pytest.raises(InvalidParameter, match="profile on the card --column cost; nothing was"):
+    with pytest.raises(InvalidParameter, match="profile on the card --column cost, or ask"):
         payable_plan(question, card, ledger, data)
+    units = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
+    with pytest.raises(InvalidParameter, match="profile on the card --keys region, or ask"):
+        payable_plan(Question(sql=units, epsilon="1"), card, ledger, data)
     table.profile(epsilon="0.5", columns=["cost"])
     plan = payable_plan(question, card, ledger, data)
     assert plan.cost.epsilon == 1 and not plan.card.max_rows_open

@@ -385,8 +385,9 @@ def _show_plan(
         share = own_allowance(books, account.name, whole)
     said, rows = _budget_words(after, whole, share)
     if as_json:
-        state = {"account": account_json(account, plan.cost), **said}
-        show_json({"plan": plan.to_json(), "digest": plan.digest, **state})
+        state = {"account": account_json(account, whole), **said}
+        first = {} if before == Cost() else {"profile": before.to_json()}
+        show_json({"plan": plan.to_json(), "digest": plan.digest, **first, **state})
     else:
         show(
             Heading("It can be asked", price_words(whole.to_json())),

@@ -87,7 +87,7 @@ def tune(
     ends = _between(between)
     for one in map(card.column, column):  # refused before anything is paid
         if one.type not in ("integer", "number"):
-            raise refusal("--column", f"is of type {one.type}, without bounds", "name a number")
+            raise refusal("--column", f"is of type {one.type}, no number", "name a number")
     if write:
         text = file.read_text(encoding="utf-8")
         for section in [("unit",) if name is None else ("columns", name) for name in questions]:

@@ -276,7 +276,7 @@ def values_question(card: DataCard, column: str) -> ProfileQuestion:
     """The values of a column, each unit counting once."""
     declared = card.column(column)
     if declared.type not in _FAR:
-        problem = f"is of type {declared.type}, which has no bounds"
+        problem = f"is of type {declared.type}, and only bounds of numbers are chosen"
         raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy="name a number")
     once = each_unit_once(card)
     counted = aggregate_of(
@@ -308,22 +308,32 @@ def recorded_profiles(
 ) -> list[Profile]:
     """What of these histograms the ledger has of these data, at no charge: the best first.
 
-    There are several where better histograms were bought later: then also the best that there was
-    before each of them, the latest first, since by these a question may have been paid for.
+    There are several where histograms were bought again, since by each a question may have been
+    paid for: the best that there was at each time, the latest first; then, as two who buy at once
+    go by their own, the second of all by their noise, the third and so on.
     """
+    answers: dict[str, list[Answer]] = {question.query.digest: [] for question in questions}
     known: dict[str, Answer] = {}
-    profiles: list[Profile] = []
+    states: list[dict[str, Answer]] = []
     for question, answer in _recorded_answers(questions, card, books=books, data=data):
         digest = question.query.digest
-        if digest in known and _spread(known[digest]) <= _spread(answer):
-            continue
-        known[digest] = answer
-        profile = Profile()
-        for one in questions:
-            if one.query.digest in known:
-                profile = profile.with_more(one.profile(known[one.query.digest]))
-        profiles.append(profile)
-    return profiles[::-1]
+        answers[digest].append(answer)
+        if digest not in known or _spread(answer) < _spread(known[digest]):
+            known = {**known, digest: answer}
+            states.insert(0, known)
+    ranked = [(digest, sorted(some, key=_spread)) for digest, some in answers.items() if some]
+    for place in range(1, max((len(some) for _, some in ranked), default=0)):
+        state = {digest: some[min(place, len(some) - 1)] for digest, some in ranked}
+        states += [state] if state not in states else []
+    return [_joined(questions, state) for state in states]
+
+
+def _joined(questions: Sequence[ProfileQuestion], answers: Mapping[str, Answer]) -> Profile:
+    profile = Profile()
+    for one in questions:
+        if one.query.digest in answers:
+            profile = profile.with_more(one.profile(answers[one.query.digest]))
+    return profile
 
 
 def _spread(answer: Answer) -> float:

@@ -249,7 +249,7 @@ def suggest_bounds(
     kind = rows.card.column(column).type
     # CSV columns of no type are cast to numbers by being aggregated
     if kind not in ("integer", "number") and column.lower() not in table.untyped:
-        problem = f"is of type {kind}, which has no bounds"
+        problem = f"is of type {kind}, and only bounds of numbers are chosen"
         raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy="name a number")
     edges = _edges("integer" if kind == "integer" else "number", between)
     asked = replace(table, rows=rows).agg(values=histogram(column, edges))

@@ -12,7 +12,7 @@ from lastbit.tables import Query, Rule, WrittenPlan, columns_in, rules_of, unit_
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         "no_unit": "Rows without a {name} are left out.",
-        "max_groups": "Each {name} counts in at most {most} groups of {columns}, and in no other.",
+        "max_groups": "Each {name} counts in at most {groups} of {columns}, and in no other.",
         "no_match": "Rows that match no row of {name} are left out.",
         "one_match": "Rows that match several rows of {name} are left out.",
         "joined_rows": "Of {name} at most {most} rows of one unit are joined, chosen afresh.",
@@ -58,5 +58,6 @@ def _facts(rule: Rule) -> dict[str, str]:
         "of": _names(values),
         "columns": _names(rule.columns),
         "most": f"{rule.most or 0:,}",
+        "groups": "1 group" if rule.most == 1 else f"{rule.most or 0:,} groups",
         **dict(zip(("low", "high"), ends, strict=False)),
     }

@@ -26,6 +26,7 @@ from lastbit.report.left_out import left_out_notes
 from lastbit.report.page import MALFORMED, amount, grouped_up, listed, price, printable
 from lastbit.tables import (
     AnyPart,
+    Cost,
     GaussianPart,
     GaussianSelection,
     LaplacePart,
@@ -125,12 +126,14 @@ class PlanFacts:
     """What a profile has chosen, or will choose."""
     expected: tuple[str, ...] = ()
     """The errors of all columns, where somebody knows how many rows there are."""
+    before: str = ""
+    """The price of the profile that is bought first, and that of all, where one is."""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """What is said of the whole plan."""
         return [
-            ("price", f"{self.price} for the whole answer"),
+            ("price", f"{self.price} for the whole answer{self.before}"),
             ("promise", self.promise),
             ("limits", " ".join(self.limits)),
             *([("chosen", " ".join(self.chosen))] if self.chosen else []),
@@ -160,7 +163,11 @@ def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
     """The words for a plan that was just made."""
     facts = plan_facts(plan.written, plan.query, plan.guarantee)
     facts = replace(facts, hints=(*facts.hints, *_rank_hints(facts.rows, plan)))
-    return replace(facts, chosen=plan.chosen) if isinstance(plan, Plan) else facts
+    if not isinstance(plan, Plan):
+        return facts
+    first, both = (price(cost.to_json()) for cost in (plan.before, plan.before + plan.cost))
+    before = f", and {first} for a profile before: {both} in all" if plan.before != Cost() else ""
+    return replace(facts, chosen=plan.chosen, before=before)
 
 
 def plan_facts(

@@ -30,7 +30,7 @@ from lastbit.release import (
 )
 from lastbit.report import plan_words
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, Plan, read_card, rows_of
+from lastbit.tables import ColumnName, DataCard, Plan, read_card, rows_of
 
 _LEAST_SHARE = 10_000
 
@@ -56,9 +56,13 @@ def plan_to_pay(
     found = plan_on_record(table, asked, within, books, data, paid=paid)
     if found is None:
         problem = "are left out by this question and the card, and no profile of the data is there"
-        columns = [one.column for one in open_questions(table) if one.column]
-        more = "".join(f" --column {column}" for column in columns)
-        remedy = f"let a steward run lastbit card profile on the card{more}; nothing was charged"
+        wanted = open_questions(table)
+        more = "".join(f" --column {one.column}" for one in wanted if one.column)
+        for keys in (one.keys for one in wanted if one.keys):
+            names = [key.name for key in keys if isinstance(key, ColumnName)]
+            more += f" --keys {','.join(names)}" if len(names) == len(keys) else ""
+        remedy = f"let a steward run lastbit card profile on the card{more}, or ask the same once"
+        remedy += " by lastbit query, which buys it; nothing was charged"
         raise InvalidParameter("limits", problem=problem, remedy=remedy)
     return found.plan
 
