@@ -18,10 +18,12 @@ import pytest
 import lastbit as lb
 from lastbit.checker import Rejected, problem_of
 from lastbit.checker.whole import _check_proved, _histogram
+from lastbit.laws import DiscreteLaplace
 from lastbit.release.profile import Profile, ProfileQuestion, groups_question, rows_question
+from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, noise_of
-from lastbit.release.whole import EDGES_NAME
+from lastbit.release.whole import EDGES_NAME, _widened
 from lastbit.tables import ColumnName, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
@@ -415,6 +417,18 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
                 held.setdefault(name, []).append(above and below)
     for name, inside in held.items():
         assert sum(inside) >= 0.93 * len(inside) - 2, name
+
+
+@pytest.mark.parametrize("scale", ["1/10", "1/4", "1/2", "1", "3", "20"])
+def test_widened_counts_miss_seldom_enough(scale: str) -> None:
+    """Of k numbers each may miss in 1/(20 k) of releases, by the exact law, however small it is."""
+    noise = MeasureNoise(DiscreteLaplace(Fraction(scale)))
+    half = noise.accuracy(Fraction(1, 20))
+    for k in (2, 3, 6):
+        wide = Fraction(1 + math.log(k) / math.log(20))
+        cell = _widened({"value": 50, "low": 50 - half, "high": 50 + half}, wide)
+        assert 50 - math.ceil(cell["low"]) >= noise.accuracy(Fraction(1, 20 * k))
+        assert math.floor(cell["high"]) - 50 >= noise.accuracy(Fraction(1, 20 * k))
 
 
 # ---------------------------------------------------------------- forgeries

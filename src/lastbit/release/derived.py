@@ -217,8 +217,8 @@ class _Intervals:
         interval = evaluate(self.outer, {_INNER: inner}, INTERVALS)
         if not isinstance(interval, tuple) or not isinstance(self.natural, tuple):
             return interval
-        least = self.natural[0] if abs(self.natural[0]) > 1 / _FAR else 0.0
-        return _clip(interval, (least, max(least, self.natural[1])))
+        least, most = (0.0 if abs(end) <= 1 / _FAR else end for end in self.natural)
+        return _clip(interval, (least, max(least, most)))
 
     def _row(self, place: int) -> Mapping[Any, Enclosed]:
         """The interval of each part in one row."""

@@ -34,7 +34,9 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          lost), which is in [a, b]: widest at the least s'. The variance of a mixture is at least s'
          times that of a part, and at most the mean square distance from the mean of that part. A
          formula: halves of intervals of counts and sums are so that P[abs(X) > half] <= 1/20, with
-         log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20)
+         log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20).
+         Of whole numbers X it is P[abs(X) >= j] that is log-concave from j = 0 on, j = half + 1: so
+         these get r - 1 more, and whole ends
 Differs  the share of a group is not measured: that it is like the table's is an assumption, and
          named (`about`). A count of values that are there, not missing, loses a share of its own
 Checked  tests/release/test_whole.py; the independent checker works it out again
@@ -326,6 +328,8 @@ def _widened(cell: Json, times: Fraction) -> Json:
         return cell
     value = Fraction(cell["value"])
     low, high = (value + times * (Fraction(cell[end]) - value) for end in ("low", "high"))
+    if isinstance(cell["low"], int):
+        return {**cell, "low": math.floor(low - times + 1), "high": math.ceil(high + times - 1)}
     return {**cell, "low": lower(low), "high": upper(high)}
 
 
