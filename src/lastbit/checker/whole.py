@@ -163,6 +163,7 @@ class _Derivation:
         if not _ROWS & set(limits):
             return low, high
         some = part.expression is not None and part.nullable and part.function != "sum"
+        some |= part.function == "histogram"
         own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in said["about"]
         unknown = said["share"] is None

@@ -243,8 +243,9 @@ class _Whole:
             return cell["low"], None
         if not _ROWS & set(limits) or cell["low"] is None:
             return cell["low"], cell["high"]
-        # rows without a value are not among those that a mean is of
+        # rows without a value are not among those that a mean is of, and a bin has but some rows
         some = part.expression is not None and part.nullable and part.function != "sum"
+        some |= part.function == "histogram"
         alike = {"group_like_table"} if loss is not None and (loss.like_table or some) else set()
         if part.function in ("count", "histogram", "count_units"):
             high = _upper_end(Fraction(max(cell["high"], 0)), Fraction(1), loss, about, alike)
