@@ -296,7 +296,8 @@ def test_a_share_of_all_rows_is_tested_as_a_mean_is(
 def test_an_empty_group_is_within_what_is_possible() -> None:
     """A count may be 0: then so is its opposite."""
     formula = Call("negate", (A,))
-    query = query_of(part("count", "a"), derived=(Derived(name="d", expression=formula),))
+    derived = (Derived(name="d", expression=formula),)
+    query = query_of(part("count", "a"), derived=derived, shown=("d",))
     plan = planned(query, card_of(), epsilon=1)
     noisy = Noisy(keys=[()], entries={"m1": [2]})
     (cell,) = derived_columns(plan, noisy, columns_of(plan, noisy))[0].cells

@@ -292,6 +292,46 @@ def test_a_question_about_all_rows_assumes_nothing_of_groups(visits) -> None:
     assert problem_of(answer.record) is None
 
 
+def test_sums_of_both_signs_have_no_share(visits) -> None:
+    """Values of heavy units cancel out otherwise than those that count, even where all are alike.
+
+    So the lost rows are bounded, each by the bounds, and nothing else is assumed of them.
+    """
+    table = visits(at_most=120)
+    buy_profile(table, 20)
+    record = table.agg(s=lb.sum("change", -4, 4)).release(epsilon=1, ledger=BOOKS).record
+    said, cell = record["whole"]["columns"]["s"], record["rows"][0]["cells"][0]
+    assert said["about"] == ["within_bounds"] and problem_of(record) is None
+    assert cell["whole_high"] == pytest.approx(cell["high"] + 4 * said["lost"])
+    assert cell["whole_low"] == pytest.approx(cell["low"] - 4 * said["lost"])
+    bolder = forged(record, ["whole", "columns", "s", "about"], ["values_alike", "within_bounds"])
+    bolder["rows"][0]["cells"][0] |= {
+        end: noise / said["share"]["low"]
+        for end, noise in (("whole_low", cell["low"]), ("whole_high", cell["high"]))
+    }
+    assert "narrower" in str(problem_of(resealed(bolder)))
+
+
+def test_a_bin_is_a_group_though_no_value_is_missing(visits) -> None:
+    """All heavy units are in one bin, which loses far more than a tenth of its rows."""
+    light = "SELECT range AS id, 1 AS x FROM range(20000)"
+    heavy = "SELECT 100000 + range // 60, 7 FROM range(1800)"
+    duckdb.sql(f"COPY ({light} UNION ALL {heavy}) TO 'bins.parquet'")
+    columns = [
+        lb.Column(name="id", type="integer"),
+        lb.Column(name="x", type="integer", nullable=False),
+    ]
+    table = lb.table("bins.parquet", unit="id", max_rows=2, at_most=63, columns=columns)
+    asked = table.agg(bins=lb.histogram("x", [0, 5, 10]))
+    question = rows_question(table.card, asked.query)
+    plan = planned(question.query, question.card, epsilon=2)
+    profile = question.profile(released(question.query, question.card, plan))
+    record = asked.release(epsilon=1, profile=profile).record
+    assert record["rows"][0]["cells"][1]["whole_high"] < 1800
+    assert record["whole"]["columns"]["bins"]["about"] == ["group_like_table"]
+    assert problem_of(forged(record, ["whole", "columns", "bins", "about"], [])) is not None
+
+
 def test_where_nothing_is_left_out_there_is_no_whole(visits) -> None:
     alone = lb.table("visits.parquet", each_row=True).agg(n=lb.count())
     answer = alone.release(epsilon=1)

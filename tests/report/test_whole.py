@@ -235,3 +235,17 @@ def test_a_whole_that_is_the_noise_has_no_column():
 def test_a_share_below_all_is_never_said_to_be_all():
     found = with_whole(simple(), {"n": whole_column(share=0.9999)})
     assert whole_sentences(found)[0].startswith("n: about 99 %, at least 98 %")
+
+
+def test_a_share_says_what_it_assumes_where_no_number_has_an_interval():
+    about = whole_column("nobody_beyond", "within_bounds")
+    nothing = {"low": None, "high": None, "whole_low": None, "whole_high": None}
+    found = with_whole(simple(), {"n": about})
+    for row in found["rows"]:
+        row["cells"][0] |= nothing
+    assert whole_sentences(found) == [
+        "n: about 96 %, at least 94 % of rows counted.",
+        "n: the share assumes that no patient has more than 1,024 rows.",
+    ]
+    wide = with_whole(simple(), {"n": about}, wider=1)  # as a mean of which nothing is known
+    assert not any("nothing was left out" in sentence for sentence in whole_sentences(wide))

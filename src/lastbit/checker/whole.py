@@ -163,6 +163,7 @@ class _Derivation:
         if not _ROWS & set(limits):
             return low, high
         some = part.expression is not None and part.nullable and part.function != "sum"
+        some |= part.function == "histogram"
         own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in said["about"]
         unknown = said["share"] is None
@@ -172,6 +173,7 @@ class _Derivation:
             return low, _upper_end(max(high, Fraction(0)), Fraction(1), lost, share, unknown)
         assert part.bounds is not None
         if part.function == "sum":
+            alike &= not part.bounds[0] < 0 < part.bounds[1]  # what cancels out has no share
             share = share if alike and "values_alike" in said["about"] else Fraction(0)
             up = _upper_end(high, part.bounds[1], lost, share, unknown)
             down = _upper_end(-low, -part.bounds[0], lost, share, unknown)

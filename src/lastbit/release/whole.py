@@ -8,8 +8,9 @@ least the share s counts and at most l are lost, unless somebody has more than B
 Law      for a number with the noise interval [low, high]; h = max(high, 0); bounds [a, b]
          count, bin        low to the lesser of h/s and h + l
          count of units    the same with the profile of groups per unit, where max_groups is in play
-         sum               upper end: the lesser of high + l max(b, 0) and max(high, high/s); the
-                           lower one is that of the negated values. So [low, ...] where a >= 0
+         sum               upper end: the lesser of high + l max(b, 0) and, unless a < 0 < b,
+                           max(high, high/s); the lower one is that of the negated values. So
+                           [low, ...] where a >= 0
          mean              s low + (1-s) a to s high + (1-s) b
          variance          s low to the lesser of s high + (1-s) (b-a)**2 and (b-a)**2/4; the
                            deviation has the roots
@@ -30,11 +31,13 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          counted, T = counted/s', and s' >= s where the group is the whole (or is assumed to lose no
          larger share: `group_like_table`). Values of lost rows are in [a, b] (`within_bounds`), so
          the sum lost is at most l max(b, 0); or the sum loses no larger share than the rows do
-         (`values_alike`), and T = sum/s'. A mean of the whole is s' mean + (1-s') (mean of what is
-         lost), which is in [a, b]: widest at the least s'. The variance of a mixture is at least s'
-         times that of a part, and at most the mean square distance from the mean of that part. A
-         formula: halves of intervals of counts and sums are so that P[abs(X) > half] <= 1/20, with
-         log-concave tails, so P[abs(X) > r half] <= 20**-r = 1/(20 k) for r = 1 + ln(k)/ln(20).
+         (`values_alike`), and T = sum/s'; values of both signs cancel out by chance in what counts
+         and in what is lost, each by itself, so of them it is not assumed. A mean of the whole is
+         s' mean + (1-s') (mean of what is lost), which is in [a, b]: widest at the least s'. The
+         variance of a mixture is at least s' times that of a part, and at most the mean square
+         distance from the mean of that part. A formula: halves of intervals of counts and sums are
+         so that P[abs(X) > half] <= 1/20, with log-concave tails, so P[abs(X) > r half] <= 20**-r =
+         1/(20 k) for r = 1 + ln(k)/ln(20).
          Of whole numbers X it is P[abs(X) >= j] that is log-concave from j = 0 on, j = half + 1: so
          these get r - 1 more, and whole ends
 Differs  the share of a group is not measured: that it is like the table's is an assumption, and
@@ -48,7 +51,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -243,8 +246,9 @@ class _Whole:
             return cell["low"], None
         if not _ROWS & set(limits) or cell["low"] is None:
             return cell["low"], cell["high"]
-        # rows without a value are not among those that a mean is of
+        # rows without a value are not among those that a mean is of, and a bin has but some rows
         some = part.expression is not None and part.nullable and part.function != "sum"
+        some |= part.function == "histogram"
         alike = {"group_like_table"} if loss is not None and (loss.like_table or some) else set()
         if part.function in ("count", "histogram", "count_units"):
             high = _upper_end(Fraction(max(cell["high"], 0)), Fraction(1), loss, about, alike)
@@ -253,6 +257,8 @@ class _Whole:
         least, greatest = part.bounds
         if part.function == "sum":
             alike |= {"values_alike"}
+            if loss is not None and least < 0 < greatest:  # what cancels out has no share
+                loss = replace(loss, share=replace(loss.share, low=0.0))
             up = _upper_end(Fraction(cell["high"]), greatest, loss, about, alike)
             down = _upper_end(-Fraction(cell["low"]), -least, loss, about, alike)
             return None if down is None else lower(-down), None if up is None else upper(up)

@@ -131,10 +131,13 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
     with_noise = [cell for cell in cells if None not in (cell["low"], cell["high"])]
     unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
-    for code in () if all(unknown) else one.about:
-        rests = (
-            "the whole assumes that" if any(map(has_whole, cells)) else "nothing was left out if"
-        )
+    codes, rests = () if all(unknown) else one.about, "nothing was left out if"
+    if any(map(has_whole, cells)):
+        codes, rests = one.about, "the whole assumes that"
+    elif one.share is not None:  # which has its own
+        codes = tuple(code for code in one.about if code == "nobody_beyond")
+        rests = "the share assumes that"
+    for code in codes:
         yield f"{rests} {_assumption(code, one.beyond, unit, groups=groups)}."
     if any(unknown):
         profile = reading.record["whole"].get("groups" if groups else "profile")
