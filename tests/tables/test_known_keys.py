@@ -238,6 +238,10 @@ def test_ages_that_where_tells() -> None:
     assert keys_by("age + year(d)", card_of(age=(0, 2), d=("1997-12-31", "1998-01-01"))) == (
         *range(1997, 2001),
     )
+    # as doubles 2.999... is 3, and 2**53 + 1 is 2**53
+    assert keys_by("age", card_of(), "age > 0 AND age <= 2.9999999999999999999") == (1, 2, 3)
+    near = "age >= 9007199254740990 AND age <= 9007199254740992.5"
+    assert keys_by("age", card_of(), near) is None
     assert keys_by("age", card_of(), "age BETWEEN 0 AND 256") is None  # few whole numbers, as ever
     assert keys_by("age // 2", card_of(), "age BETWEEN 0 AND 1999") == tuple(range(1_000))
     assert keys_by("age // 2", card_of(), "age BETWEEN 0 AND 2000") is None

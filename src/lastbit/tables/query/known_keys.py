@@ -37,6 +37,7 @@ Limits = tuple[int | None, int | None]
 _FEW_NUMBERS = 256
 _MOST_KEYS = 1_000
 _MOST_WORK = 1 << 20  # values times calls: the days of a thousand years, some 0.1 s
+_EVERY_DOUBLE = 2**53  # below it whole numbers are doubles
 _EPOCH = datetime(1970, 1, 1)
 _DAY, _HOUR, _MINUTE, _SECOND = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
 _OF_DAYS = frozenset({
@@ -297,6 +298,10 @@ def _limits(test: Expression, name: ColumnName, kind: str) -> Limits:
             sign, values = _SIDES[sign], [value]
         case _:
             return None, None
+    if any(isinstance(value, Fraction) for value in values):  # then doubles are compared
+        if any(isinstance(v, int | Fraction) and abs(v) >= _EVERY_DOUBLE for v in values):
+            return None, None
+        values = [Fraction(float(v)) if isinstance(v, Fraction) else v for v in values]
     firsts = lasts = [_count(value, kind) for value in values if value is not None]
     if term == Call("year", (name,)):
         years = [y if type(y) is int and 0 < y < 9999 else None for y in values if y is not None]
