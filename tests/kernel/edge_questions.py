@@ -134,8 +134,8 @@ def _table(name: str, card: _Card, folder: Path | None) -> Any:
         own = lb.table(labs, unit="whose", max_rows=2, name="labs", neighbours=related)
         private = {"labs": own}
     declared: Any = {"num": "integer"} | card.get("columns", {})
-    shared = {"public": {"places": places()}, "private": private}
-    return lb.table(rows, name="t", **shared, **card | {"columns": declared})
+    how: dict[str, Any] = {"public": {"places": places()}, "private": private}
+    return lb.table(rows, name="t", **how | card | {"columns": declared})
 
 
 # ---------------------------------------------------------------- questions

@@ -299,7 +299,8 @@ def _limits(test: Expression, name: ColumnName, kind: str) -> Limits:
         case _:
             return None, None
     if any(isinstance(value, Fraction) for value in values):  # then doubles are compared
-        if any(isinstance(v, int | Fraction) and abs(v) >= _EVERY_DOUBLE for v in values):
+        numbers = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
+        if max(map(abs, numbers)) >= _EVERY_DOUBLE:
             return None, None
         values = [Fraction(float(v)) if isinstance(v, Fraction) else v for v in values]
     firsts = lasts = [_count(value, kind) for value in values if value is not None]
