@@ -311,6 +311,9 @@ def test_a_key_of_several_columns_is_brought_to_what_is_listed() -> None:
     curved = key_of("floor((age * age - 10 * age) / 10)", card_of(age=(0, 12)))
     assert max(curved.values) == 2  # at 12; age * age alone would reach 14
     assert curved.expression.function == "to_integer"
+    single = key_of("floor(age / 10) * 10", card_of(age=(0, 9)))
+    assert single.values == (0,)
+    assert sub_expressions(single.expression, "clamp")
     two = card_of(age=(0, 9), who=(0, 9))
     summed = key_of("floor((age + who) / 2)", two, "age BETWEEN 0 AND 9")
     assert summed.values == tuple(range(10))

@@ -96,7 +96,9 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     made = key_of(expression, card)
     clamped = isinstance(made, Call) and made.function == "clamp" and made != expression
     key = made.arguments[0] if isinstance(made, Call) and clamped else made
-    told = known_values(key, card) != public_keys(key, card, *where)  # by bounds of its columns
+    own = known_values(key, card)  # `key_of` makes no clamp of a single one
+    told = own != public_keys(key, card, *where)  # by bounds of its columns
+    told = told or (isinstance(key, Call) and key.function == "to_integer" and len(own or ()) == 1)
     spans = {name: _span(name, key, card, where) for name in columns_in(key)}
     within = {name for name, span in spans.items() if span and True not in span.beyond}
     clamps = dict[Expression, Expression]()
