@@ -133,9 +133,9 @@ def _table(name: str, card: _Card, folder: Path | None) -> Any:
     if card.get("unit") == "who":
         own = lb.table(labs, unit="whose", max_rows=2, name="labs", neighbours=related)
         private = {"labs": own}
-    declared: Any = {"num": "integer"}
-    shared = {"public": {"places": places()}, "private": private, "columns": declared}
-    return lb.table(rows, name="t", **shared, **card)
+    declared: Any = {"num": "integer"} | card.get("columns", {})
+    how: dict[str, Any] = {"public": {"places": places()}, "private": private}
+    return lb.table(rows, name="t", **how | card | {"columns": declared})
 
 
 # ---------------------------------------------------------------- questions
@@ -183,11 +183,49 @@ class Draw:
                 f"abs({a})", f"coalesce({a}, {b})", f"least({a}, {b})", f"greatest({a}, {b})",
                 f"CAST({self.number(d)} AS BIGINT)", f"CAST({self.text(d)} AS BIGINT)",
                 f"length({self.text(d)})", f"year({self.day(d)})",
-                f"days_between({self.day(d)}, {self.day(0)})",
+                f"days_between({self.day(d)}, {self.day(0)})", self.of_days(self.day(d)),
                 f"CASE WHEN {self.truth(d)} THEN {a} ELSE {b} END",
                 f"bin({a}, {LEAST + 1}, 0, {MOST})", f"bin({a}, 0, 1, 2)",
                 f"{self.part()}({self.day(d)})", f"hour({self.time(d)})",
                 f"clamp({a}, {self.one(-5, LEAST + 1, 0)}, {self.one(5, MOST)})",
+            )
+        )  # fmt: skip
+
+    def of_days(self, day: str) -> str:
+        """What months, quarters, decades and weeks of days are numbered by."""
+        unit = self.one("day", "month", "quarter", "year")
+        return str(
+            self.one(
+                f"(year({day}) // 10 * 10)", f"(isoyear({day}) * 100 + week({day}))",
+                f"date_diff('{unit}', {day}, {self.day(0)})", f"extract(decade FROM {day})",
+                f"date_diff('{unit}', DATE '9999-12-31', {day})", f"(year({day}) % -7)",
+            )
+        )  # fmt: skip
+
+    def known(self) -> str:
+        """A key of which bounds or WHERE may tell all values."""
+        unit = self.one("year", "quarter", "month", "week")
+        return str(
+            self.one(
+                "day", f"date_trunc('{unit}', day)", f"date_trunc('{unit}', \"at\")", "small",
+                self.of_days("day"), self.of_days("CAST(\"at\" AS DATE)"), "small // 2", "big",
+                "date_trunc('minute', \"at\")", "strftime(day, '%G-%V')", "hour(\"at\")",
+                "small % 3 + month(day)", "bin(\"at\", '1969-12-31', '1970-01-01', '1970-01-02')",
+                "coalesce(year(day), big)", "CAST(\"at\" AS DATE)", "small * big", "abs(big) + 1",
+            )
+        )  # fmt: skip
+
+    def within(self) -> str:
+        """A WHERE that bounds columns, or nearly does."""
+        return str(
+            self.one(
+                "day BETWEEN '1969-12-25' AND '2024-02-29'", "year(day) = 2024",
+                "small BETWEEN -1 AND 9",
+                "day >= '9999-12-01' AND small > 0", "year(\"at\") IN (1, 1969, 9999)",
+                f"big BETWEEN {MOST - 9} AND {MOST}", f"big >= {LEAST + 1} AND big < {LEAST + 9}",
+                "day IN ('0001-01-01', '0001-01-02', NULL)", "\"at\" < '0001-01-02'",
+                "year(day) < 1000 AND month(day) = 1 AND small <= 5",
+                "day IS NULL OR year(day) = 1970",
             )
         )  # fmt: skip
 
@@ -277,6 +315,7 @@ class Draw:
         return str(
             self.one(
                 f"date_trunc('{unit}', {self.day(d)})", f"CAST({self.text(d)} AS DATE)",
+                f"bin({self.day(d)}, '0001-01-01', '1970-01-01', '9999-12-31')",
                 f"CAST({self.time(d)} AS DATE)", f"coalesce({self.day(d)}, day)",
             )
         )  # fmt: skip
@@ -421,6 +460,8 @@ class Draw:
         return price
 
     def card(self, kind: str) -> dict[str, Any]:
+        if kind == "known keys":
+            return dict(self.one(*BOUNDED_CARDS))
         if kind == "rows" or (kind == "edges" and self.rng.random() < 0.5):
             return dict(self.one(*ROW_CARDS))
         own = [card for card in UNIT_CARDS if kind in _ANY_UNIT or card["unit"] == "who"]
@@ -429,6 +470,12 @@ class Draw:
 
 _DECLARED = {"cat": ["a", "", "ß\u0301", "nowhere"], "flag": [True, False]}
 _WHOLE_KEYS = {"cat": ["a", None], "num": [0, MOST, LEAST + 1], "small": list(range(-2, 30))}
+_BOUNDED = {
+    "day": lb.Column(name="day", type="date", bounds=("1969-12-31", "2024-02-29")),
+    "at": lb.Column(name="at", type="timestamp", bounds=("1969-12-31 23:00:00", "1970-01-01")),
+    "small": lb.Column(name="small", type="integer", bounds=(-1, 9)),
+    "big": lb.Column(name="big", type="integer", bounds=(MOST - 9, MOST)),
+}
 _ANY_UNIT = ("plain", "edges", "grouped", "joined")
 ROW_CARDS: tuple[dict[str, Any], ...] = (
     {"each_row": True},
@@ -443,11 +490,21 @@ UNIT_CARDS: tuple[dict[str, Any], ...] = (
     {"unit": "name", "max_rows": 2, "max_groups": 20, "keys": _DECLARED},
     {"unit": "num", "max_rows": 1000, "neighbours": "change-one", "keys": _WHOLE_KEYS},
 )
+BOUNDED_CARDS: tuple[dict[str, Any], ...] = (
+    {"each_row": True, "columns": _BOUNDED},
+    {"unit": "who", "max_rows": 3, "max_groups": 2, "columns": _BOUNDED},
+    {"unit": "name", "max_rows": 2, "columns": _BOUNDED},
+    {"unit": "who", "max_rows": 3},
+)
 """Few, as the table of each is made once."""
 
 
-KINDS = ("plain", "edges", "grouped", "rows", "joined", "private", "per unit", "marginals")
-"""Of `edges`: quantiles and bins of columns as they are, at every level and edge."""
+KINDS = (
+    *("plain", "edges", "grouped", "rows", "joined", "private", "per unit", "marginals"),
+    "known keys",
+)
+"""Of `edges`: quantiles and bins of columns as they are, at every level and edge. Of `known keys`:
+those that bounds of the card or of WHERE tell, of a table or of its units."""
 
 
 ELSEWHERE = (
@@ -468,15 +525,21 @@ def questions(
 
 def _question(draw: Draw, kind: str) -> Edge:
     card = draw.card(kind)
+    known = kind == "known keys"
     where = draw.truth(2) if kind != "edges" and draw.rng.random() < 0.4 else None
+    if known and where is None and draw.rng.random() < 0.8:
+        where = draw.within()
     if kind == "marginals":
         return _marginals(draw, card, where)
     depth = 0 if kind == "edges" else 2
     parts = [draw.aggregate(depth) for _ in range(draw.one(1, 1, 2, 3) if depth else 1)]
     grouped = draw.rng.random() < {"plain": 0.2, "edges": 0.1}.get(kind, 0.7)
     keys = [draw.key() for _ in range(draw.one(1, 1, 2))] if grouped else []
+    if known:
+        keys = [draw.known() for _ in range(draw.one(1, 1, 2))]
     having = "a0 > 1" if draw.rng.random() < 0.1 else None
-    inner = [draw.of_a_unit(1) for _ in range(2)] if kind == "per unit" else []
+    by = {f"b{i}": key for i, key in enumerate(keys)} if known and draw.rng.random() < 0.3 else {}
+    inner = [draw.of_a_unit(1) for _ in range(2)] if kind == "per unit" or by else []
     join = draw.one("cat", {"word": "cat"}, {"small": "level"})
     dose = draw.one("dose", "dose + big", "length(code)")
     if kind == "private":
@@ -484,7 +547,7 @@ def _question(draw: Draw, kind: str) -> Edge:
     if inner:
         column = draw.one("p0", "p0 + 1", "p1", "p0 / p1")
         parts = [(f"sum({column!r}, 0, 9)", lambda: lb.sum(column, 0, 9)), ("count()", lb.count)]
-        keys = []
+        keys = list(by)
 
     def ask(table: Any) -> Any:
         found = table
@@ -495,13 +558,13 @@ def _question(draw: Draw, kind: str) -> Edge:
         if where is not None:
             found = found.where(where)
         if inner:
-            found = found.per_unit(**{f"p{i}": make() for i, (_, make) in enumerate(inner)})
+            found = found.per_unit(by=by, **{f"p{i}": make() for i, (_, make) in enumerate(inner)})
         if keys:
             found = found.group_by(**{f"k{i}": key for i, key in enumerate(keys)})
         found = found.agg(**{f"a{i}": make() for i, (_, make) in enumerate(parts)})
         return found if having is None else found.having(having)
 
-    words = f"{kind} {card}: where {where} by {keys} per unit {[w for w, _ in inner]}"
+    words = f"{kind} {card}: where {where} by {keys} per unit {by} {[w for w, _ in inner]}"
     words += f" join {join if kind == 'joined' else ''} ask {[w for w, _ in parts]}"
     return Edge(words=words, card=card, ask=ask, price=draw.price(found=bool(keys)))
 

@@ -415,6 +415,14 @@ def test_a_question_says_what_it_can_leave_out_and_nothing_else(sql: str, codes:
     assert all(columns <= {"n", "r"} for columns in (set(one.columns) for one in answer.left_out))
 
 
+def test_a_case_of_columns_says_that_they_count_at_their_bounds() -> None:
+    """The keys of a CASE of constants are asked for; those of one of columns the bounds tell."""
+    for result, said in (("month", True), ("1", False)):
+        case = f"CASE WHEN month > 2 THEN {result} ELSE 0 END"
+        answer = answered(f"SELECT {case} AS k, COUNT(*) AS n FROM orders GROUP BY k")
+        assert ("key_bounds" in {rule.code for rule in answer.left_out}) is said
+
+
 def test_notes_say_what_is_left_out_by_which_rule_and_where() -> None:
     answer = answered(
         "SELECT bin(paid, 0, 1, 4) AS b, AVG(paid) AS m, COUNT(*) AS n FROM orders "

@@ -238,6 +238,10 @@ def test_ages_that_where_tells() -> None:
     assert keys_by("age + year(d)", card_of(age=(0, 2), d=("1997-12-31", "1998-01-01"))) == (
         *range(1997, 2001),
     )
+    # as doubles 2.999... is 3, and 2**53 + 1 is 2**53
+    assert keys_by("age", card_of(), "age > 0 AND age <= 2.9999999999999999999") == (1, 2, 3)
+    near = "age >= 9007199254740990 AND age <= 9007199254740992.5"
+    assert keys_by("age", card_of(), near) is None
     assert keys_by("age", card_of(), "age BETWEEN 0 AND 256") is None  # few whole numbers, as ever
     assert keys_by("age // 2", card_of(), "age BETWEEN 0 AND 1999") == tuple(range(1_000))
     assert keys_by("age // 2", card_of(), "age BETWEEN 0 AND 2000") is None
@@ -307,6 +311,9 @@ def test_a_key_of_several_columns_is_brought_to_what_is_listed() -> None:
     curved = key_of("floor((age * age - 10 * age) / 10)", card_of(age=(0, 12)))
     assert max(curved.values) == 2  # at 12; age * age alone would reach 14
     assert curved.expression.function == "to_integer"
+    single = key_of("floor(age / 10) * 10", card_of(age=(0, 9)))
+    assert single.values == (0,)
+    assert sub_expressions(single.expression, "clamp")
     two = card_of(age=(0, 9), who=(0, 9))
     summed = key_of("floor((age + who) / 2)", two, "age BETWEEN 0 AND 9")
     assert summed.values == tuple(range(10))

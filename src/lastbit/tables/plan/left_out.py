@@ -26,7 +26,7 @@ from lastbit.tables.query.known_keys import clamped_day, within_where
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import EXHAUSTED, Bounds, may_be_missing, sure_range
+from lastbit.tables.query.types import Bounds, is_exhausted, may_be_missing, sure_range
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
 _WEIGHED = frozenset({"rows", "values", "squares", "above", "below", "bins"})
@@ -130,8 +130,7 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
         for own in inner.keys:
             if expression == ColumnName(own.name):
                 expression, never, where = own.expression, frozenset(), inner.where
-    function = expression.function if isinstance(expression, Call) else ""
-    asked = key.values is None or function in {*EXHAUSTED, "bin"}  # of numbers, with these bounds
+    asked = key.values is None or is_exhausted(expression)  # of numbers, with these bounds
     for rule in _clamp_rules(expression, "key_bounds", key.name):
         yield from (rule,) if not asked or isinstance((rule.ends or (0,))[0], date) else ()
     if key.values is None:  # found in the data: a missing one is a key as well

@@ -37,6 +37,7 @@ Limits = tuple[int | None, int | None]
 _FEW_NUMBERS = 256
 _MOST_KEYS = 1_000
 _MOST_WORK = 1 << 20  # values times calls: the days of a thousand years, some 0.1 s
+_EVERY_DOUBLE = 2**53  # below it whole numbers are doubles
 _EPOCH = datetime(1970, 1, 1)
 _DAY, _HOUR, _MINUTE, _SECOND = 86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000
 _OF_DAYS = frozenset({
@@ -95,7 +96,9 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     made = key_of(expression, card)
     clamped = isinstance(made, Call) and made.function == "clamp" and made != expression
     key = made.arguments[0] if isinstance(made, Call) and clamped else made
-    told = known_values(key, card) != public_keys(key, card, *where)  # by bounds of its columns
+    own = known_values(key, card)  # `key_of` makes no clamp of a single one
+    told = own != public_keys(key, card, *where)  # by bounds of its columns
+    told = told or (isinstance(key, Call) and key.function == "to_integer" and len(own or ()) == 1)
     spans = {name: _span(name, key, card, where) for name in columns_in(key)}
     within = {name for name, span in spans.items() if span and True not in span.beyond}
     clamps = dict[Expression, Expression]()
@@ -297,6 +300,11 @@ def _limits(test: Expression, name: ColumnName, kind: str) -> Limits:
             sign, values = _SIDES[sign], [value]
         case _:
             return None, None
+    if any(isinstance(value, Fraction) for value in values):  # then doubles are compared
+        numbers = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
+        if max(map(abs, numbers)) >= _EVERY_DOUBLE:
+            return None, None
+        values = [Fraction(float(v)) if isinstance(v, Fraction) else v for v in values]
     firsts = lasts = [_count(value, kind) for value in values if value is not None]
     if term == Call("year", (name,)):
         years = [y if type(y) is int and 0 < y < 9999 else None for y in values if y is not None]

@@ -537,8 +537,13 @@ def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
     return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
 
 
-EXHAUSTED = frozenset({"case", "strftime", *_TRUTHS, *(part for part, _, _ in _PARTS)})
-"""Functions of which `known_values` lists all values that there are, beside a missing one."""
+def is_exhausted(expression: Expression) -> bool:
+    """Whether it says by itself which keys it has, as truths, bins and a CASE of constants do."""
+    if not isinstance(expression, Call):
+        return False
+    if expression.function == "case":
+        return all(isinstance(part, Constant) for part in _results(expression))
+    return expression.function in ("bin", *_TRUTHS)
 
 
 def sure_range(expression: Expression) -> Bounds | None:
