@@ -264,3 +264,11 @@ def test_whole_intervals_hold_counts_that_were_made_to_agree(
         cells = [cell for row in answer.rows for cell in row.cells]
         assert {cell.value for cell in cells} <= {-1000, -250}
         assert all(cell.low <= cell.value and cell.whole_low <= cell.value for cell in cells)
+
+
+def test_the_same_formula_twice_is_one_answer() -> None:
+    """Failed before: both were charged for and shown without their only column."""
+    first, again, every = several(5, 5, 0).release(epsilon=1, ledger=BOOKS)
+    assert first.columns == again.columns == ("each",) and spent() == 1
+    assert first.value == again.value and every.columns == ("n",)
+    assert problem_of(first.record) is None
