@@ -97,6 +97,12 @@ def _numbers(recipe: Any, raw: Any, at: int, plan: Any) -> list[Any]:
         kind: (raw.bins if kind == "bins" else raw.entries)[name][at]
         for kind, name in recipe.measures.items()
     }
+    if "above" in parts:
+        ends = next(one for one in plan.measures if one.name == recipe.measures["above"])
+        rows, low = (parts["above"] + parts["below"]) / ends.highest, float(ends.centre)
+        total = low * rows + float(ends.step) * parts["above"]
+        of = {"count": rows / one, "sum": total / one, "mean": total / rows if rows else None}
+        return [of[recipe.function]]
     match recipe.function:
         case "count_units" | "count_distinct":
             return list(parts.values())
