@@ -93,6 +93,12 @@ def test_ends_are_for_laplace_noise_and_for_changes() -> None:
     assert sorted(noises(changed)) == ["above", "below"]
 
 
+def test_bounds_with_steps_that_only_the_middle_can_count() -> None:
+    """Failed before: refused, since there are too many steps from one end to the other."""
+    wide = part("mean", "m", bounds=(Fraction(0), Fraction(2**45)), **FIXED)
+    assert sorted(noises(planned(query_of(wide), card_of(), epsilon=1))) == ["rows", "values"]
+
+
 def test_several_means_over_one_count_share_by_error() -> None:
     """The count is noise in each of the means, a third as much as their sums are."""
     asked = [

@@ -49,14 +49,14 @@ def plan(
 
 
 def statements_in(text: str) -> list[str]:
-    """The statements, which end in semicolons; those in quotes and comments end nothing.
+    """The statements, without comments; semicolons end them, if not in quotes or comments.
 
-    >>> statements_in("SELECT ';' AS x; SELECT 2 ; ")
+    >>> statements_in("SELECT ';' AS x; SELECT 2 /* no; */ ; -- the end")
     ["SELECT ';' AS x", 'SELECT 2']
     """
-    words = r"""'[^']*'|"[^"]*"|--[^\n]*|;|[^;'"-]+|."""
+    words = r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|;|[^;'"/-]+|."""
     found = [""]
     for word in re.findall(words, text, re.DOTALL):
         found += [""] if word == ";" else []
-        found[-1] += "" if word == ";" else word
+        found[-1] += " " if word == ";" or word.startswith(("--", "/*")) else word
     return [one.strip() for one in found if one.strip()]

@@ -31,6 +31,7 @@ from lastbit.tables import Call, MarginalsPlan, Measure, Plan, Query, planned, w
 
 _PLAIN = 1_000  # rows of a group of which nothing is known
 _WORTH = Fraction(3, 2)  # the least gain for which a cheaper question is named
+_FEW = 8  # the most columns of which each is left out in turn: plans take time
 
 
 def expected_errors(plan: Plan, rows: int) -> dict[str, Fraction]:
@@ -117,10 +118,14 @@ def plan_words(plan: Plan | MarginalsPlan) -> PlanFacts:
 def _cheaper(plan: Plan, rows: int, errors: dict[str, Fraction]) -> Iterator[str]:
     """Questions that say nearly the same with less noise, at the same price."""
     price: dict[str, Any] = {"delta": plan.asked.delta or None, "rho": plan.asked.rho}
+    before, found = plan.query, errors
     for name, words, query, larger in _alternatives(plan):
         with suppress(LastbitError):
-            other = planned(query, plan.card, epsilon=plan.asked.epsilon, **price)
-            less = expected_errors(other, rows * larger).get(name)
+            if query is not before:  # one serves several columns
+                before, found = query, {}
+                other = planned(query, plan.card, epsilon=plan.asked.epsilon, **price)
+                found = expected_errors(other, rows * larger)
+            less = found.get(name)
             if less is not None and less * _WORTH <= errors.get(name, 0):
                 now, then = grouped_up(errors[name]), grouped_up(less)
                 yield f"{printable(name, 40)}: {words} would be about ± {then} instead of ± {now}"
@@ -142,11 +147,11 @@ def _alternatives(plan: Plan) -> Iterator[tuple[str, str, Query, int]]:
         or len(names) != len(query.selected)
     ):
         return
-    for part in parts if len(parts) > 1 else ():
+    for part in parts if 1 < len(parts) <= _FEW else ():
         fewer = tuple(one for one in parts if one != part)
         words = f"without {printable(part.name, 40)} it"
-        for one in fewer:
-            yield one.name, words, replace(query, aggregates=fewer, shown=None), 1
+        other = replace(query, aggregates=fewer, shown=None)
+        yield from ((one.name, words, other, 1) for one in fewer)
     for key in query.keys if len(query.keys) > 1 else ():
         keys, words = tuple(one for one in query.keys if one != key), f"not by {key.name} it"
         yield names[0], printable(words, 60), replace(query, keys=keys), len(key.values or ((),))

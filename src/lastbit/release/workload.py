@@ -132,12 +132,13 @@ class Workload:
         texts = [None if one is None else self.questions[one].sql_text for one in alone]
         paid = paid_for_all(plan.plans, Connections(), ledger=ledger, who=who, sqls=texts)
         answers: dict[int, Answer] = {}
-        for answer, places in zip(paid, plan.serves, strict=True):
-            for place in places if len(places) > 1 else ():
+        for answer, places, made in zip(paid, plan.serves, plan.plans, strict=True):
+            for place in places:
                 query, sql = self.questions[place].query, self.questions[place].sql_text
-                view = view_of(answer.record, query, sql=sql, note=TOGETHER)
-                answers[place] = replace(answer, shown=view)
-            answers.setdefault(places[0], answer)
+                answers[place] = answer
+                if query != made.query:  # formulas too: of several questions that are one
+                    view = view_of(answer.record, query, sql=sql, note=TOGETHER)
+                    answers[place] = replace(answer, shown=view)
         found = [answers[place] for place in sorted(answers)]
         return tuple(_agreeing(self.questions, found) if consistent else found)
 

@@ -278,7 +278,12 @@ def ways_of(query: Query, card: DataCard, weights: Weights) -> list[Way]:
     both = both and not (query.groups is None and card.unit is None)
     ways = []
     for ends in (False, True) if both else (False,):
-        measures, recipes = measures_of(query, ends=ends)
+        try:
+            measures, recipes = measures_of(query, ends=ends)
+        except InvalidParameter:
+            if not ends:
+                raise
+            break  # there are too many steps from one end to the other, if not from the middle
         if ends and not any("above" in recipe.measures for recipe in recipes):
             break
         demands = demands_of(card, measures, recipes, keys, groups=query.groups)
