@@ -88,7 +88,8 @@ class Engine:
     ) -> Aggregates:
         """The integers for a table; `card` stands in for the plan's in mutants of the statement."""
         own = card or plan.card
-        asked_of = (plan.query, own.unit, own.max_rows, own.max_groups, secret)
+        limits = own.unit, own.max_rows, own.max_groups
+        asked_of = (plan.query, plan.measures, *limits, secret)
         if asked_of not in self.statements:
             self.statements[asked_of] = statement(
                 plan.query, own, plan.measures, secret=secret, dialect=DUCKDB

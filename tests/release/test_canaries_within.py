@@ -302,6 +302,8 @@ def test_an_exception_in_every_function(
         assert leaks(text, frozenset() if settled else secret) == [], (owner, name)
         assert not secret or "reserved" in kinds, (owner, name)  # no number before the charge
         outcomes[settled] += 1
+        if name == "to_text":  # a draw that cannot be written down is spent: `kernel/answering.py`
+            continue
         if "reserved" in kinds and place % 12 == 0:
             again = ask(sql).record["entry"]["sequence"]
             kinds = [entry.kind for entry in Ledger.open(book).entries()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -139,8 +140,17 @@ def aggregate(part: Aggregate) -> str:
     return f"{name or part.function.upper()}({inside})"
 
 
+def closed_bin(value: Expression, edges: Sequence[Any]) -> Call:
+    """The bin of a value as SQL has it: the last one holds its upper edge."""
+    *_, lower, last = constants = [Constant(edge) for edge in edges]
+    inside = Call("case", (Call("=", (value, last)), lower, value))
+    return Call("bin", (inside, *constants))
+
+
 def spelled(expression: Expression) -> str:
     match expression:
+        case Call("bin", (Call("case", (Call("=", (value, _)), _, same)), *edges)) if value == same:
+            return called("bin", [spelled(part) for part in (value, *edges)])
         case ColumnName(name, None):
             return quoted(name)
         case ColumnName(name, str(table)):

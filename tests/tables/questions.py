@@ -14,7 +14,7 @@ from lastbit.tables.query.query import Aggregate, Function, OrderBy, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, known_values, type_of
 from lastbit.tables.query.units import PublicJoin
-from tests.tables.asked import CARD
+from tests.tables.asked import CARD, closed_bin
 
 Made = st.SearchStrategy[Expression]
 
@@ -78,7 +78,7 @@ def numbers(depth: int) -> Made:
                 ]
             ),
         ),
-        st.builds(lambda a, e: Call("bin", (a, *map(Constant, e))), inner, edges),
+        st.builds(closed_bin, inner, edges),
         calls("case", truths(depth - 1), inner, truths(depth - 1), inner),
         calls("case", truths(depth - 1), inner, inner),
         calls("coalesce", inner, inner),
@@ -214,7 +214,7 @@ def queries(draw: st.DrawFn) -> Query:
         calls("start_of_month", columns("day")),
         calls("start_of_hour", columns("seen")),
         calls("strftime", columns("day"), constants(st.sampled_from(("%Y-%m", "%A")))),
-        calls("bin", columns("age"), *(st.just(Constant(e)) for e in (0, 18, 65))),
+        st.builds(closed_bin, columns("age"), st.just((0, 18, 65))),
         calls("lower", columns("Ward")),
         *([st.just(ColumnName("zone", "regions"))] if joined else []),
     )
