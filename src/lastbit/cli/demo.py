@@ -26,7 +26,7 @@ from lastbit.files import written_over
 from lastbit.ledger import Ledger, Limit, Role
 from lastbit.release import Answer, accept_data, released
 from lastbit.report import account_json, page, price, shown_cell
-from lastbit.serve import Settings, last_run
+from lastbit.serve import Settings
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
 
@@ -116,6 +116,8 @@ def demo(folder: Path, rows: int, serving: bool, port: int) -> None:
     start = time.monotonic()
     if serving:
         check_extra()
+        from lastbit.serve import last_run  # needs the extra
+
         before = last_run(folder / STATE)  # which is cleared with all that it was about
         _make(folder, rows)
         _serve(folder, port, before)
