@@ -46,6 +46,9 @@ class Blocker:
     def __init__(self, finder):
         self.finder = finder
 
+    def __getattr__(self, name):
+        return getattr(self.finder, name)  # what is installed is still listed
+
     def find_spec(self, name, path=None, target=None):
         # None, as where it is not installed: to raise here would be another thing to find_spec
         blocked = name.partition(".")[0] in {names}
