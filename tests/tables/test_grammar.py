@@ -77,7 +77,7 @@ def test_broken_expressions_are_refused(text: str) -> None:
 
 
 def test_whatever_the_reference_parser_refuses_is_refused(extent: Extent) -> None:
-    """Mutants of valid questions; a check that is left out is seen, as some of them are repaired."""
+    """Mutants of valid questions; a check left out is seen, as some are repaired."""
     assert all(map(is_sql, (*VALID, EVERYTHING)))
     random, broken, answered = Random(5), 0, 0
     for _ in range(extent.number(1_000, 5_000)):

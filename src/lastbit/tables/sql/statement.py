@@ -4,8 +4,8 @@ What has a private answer: SELECT keys, aggregates and formulas over them (`deri
 table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
 or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
 else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
-understood is overlooked (`parse.py`), and what DuckDB's parser refuses is refused (`grammar.py`). HAVING and ORDER BY see what is released, and nothing else
-(`Released`).
+understood is overlooked (`parse.py`), and what DuckDB's parser refuses is refused (`grammar.py`).
+HAVING and ORDER BY see what is released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
