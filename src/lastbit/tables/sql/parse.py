@@ -58,11 +58,16 @@ def expression_tree(text: str) -> Any:
     hide the bracket in a comment, and a second part of a SELECT is refused by `taken`.
     """
     _check_text(text, "expression", "write, say, 'age + 1' or 'age > 17'")
-    select = _statement(f"SELECT (\n{text}\n)", "expression", "write, say, age + 1 or age > 17")
+    select = _statement(in_brackets(text), "expression", "write, say, age + 1 or age > 17")
     (items,) = taken(select, "expressions")
     if len(items) != 1 or kind_of(items[0]) == "Alias":
         raise refused("expression", "is not one expression", "write, say, age + 1")
     return items[0]
+
+
+def in_brackets(text: str) -> str:
+    """A statement that selects this expression and nothing else."""
+    return f"SELECT (\n{text}\n)"
 
 
 def _check_text(text: object, what: str = "query", remedy: str = "write SQL") -> None:

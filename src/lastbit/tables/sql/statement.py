@@ -4,8 +4,8 @@ What has a private answer: SELECT keys, aggregates and formulas over them (`deri
 table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
 or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
 else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
-understood is overlooked (`parse.py`). HAVING and ORDER BY see what is released, and nothing else
-(`Released`).
+understood is overlooked (`parse.py`), and what DuckDB's parser refuses is refused (`grammar.py`).
+HAVING and ORDER BY see what is released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from lastbit.tables.sql.aggregates import (
 )
 from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
+from lastbit.tables.sql.grammar import check_expression, check_statement
 from lastbit.tables.sql.parse import (
     expression_tree,
     integer_of,
@@ -185,14 +186,18 @@ def parsed(text: str, card: DataCard) -> Query:
         select = statement_tree(text)
         return _query(select, rows_from(select, card, {}))
 
-    return _within_the_stack(read)
+    query = _within_the_stack(read)
+    check_statement(text)  # last: refusals that know what is meant say more
+    return query
 
 
 def expression_of(text: str, rows: SelectedRows) -> Expression:
     """One expression over a row, as in SELECT."""
-    return _within_the_stack(
+    expression = _within_the_stack(
         lambda: typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
     )
+    check_expression(text)
+    return expression
 
 
 def condition_of(text: str, rows: SelectedRows) -> Expression:
@@ -202,7 +207,9 @@ def condition_of(text: str, rows: SelectedRows) -> Expression:
 
 def released_condition(text: str, query: Query, rows: SelectedRows) -> Expression:
     """One condition over the columns of an answer, as in HAVING."""
-    return _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
+    test = _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
+    check_expression(text)
+    return test
 
 
 def _within_the_stack(read: Callable[[], Read]) -> Read:
