@@ -52,7 +52,7 @@ def _database(process: int) -> Any:
     """An empty database of this process; a child has its own, as locks do not survive a fork."""
     import duckdb  # late: it is slow to load
 
-    settings = {
+    settings: dict[str, Any] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "enable_external_access": False,
