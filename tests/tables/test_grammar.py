@@ -5,11 +5,13 @@ The oracle is DuckDB's parser itself, on a connection of the test's own.
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import duckdb
 import pytest
 
+import lastbit as lb
 from lastbit.errors import LastbitError, QueryRefused
 from lastbit.tables.sql.rows import rows_of
 from lastbit.tables.sql.statement import expression_of, parsed
@@ -92,3 +94,16 @@ def test_whatever_the_reference_parser_refuses_is_refused(extent: Extent) -> Non
             answered += 1
             assert not wrong, text
     assert broken > 300 and answered > 50
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_broken_sql_costs_nothing(text: str, tmp_path: Path) -> None:
+    """The ledger is not even made: a question without a meaning has no plan and no price."""
+    rows = duckdb.sql("SELECT range // 3 AS patient, 20 + range % 60 AS age FROM range(300)").pl()
+    visits = lb.table(rows, unit="patient", max_rows=3, name="visits")
+    with pytest.raises(QueryRefused):
+        visits.sql(text).release(epsilon=1, ledger=tmp_path / "visits.ledger")
+    assert not list(tmp_path.iterdir())
+    whole = visits.sql("SELECT COUNT(*) AS n FROM visits WHERE age IN (20, 30)")
+    whole.release(epsilon=1, ledger=tmp_path / "visits.ledger")
+    assert list(tmp_path.iterdir())
