@@ -99,7 +99,9 @@ def test_whatever_the_reference_parser_refuses_is_refused(extent: Extent) -> Non
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_sql_costs_nothing(text: str, tmp_path: Path) -> None:
     """The ledger is not even made: a question without a meaning has no plan and no price."""
-    rows = duckdb.sql("SELECT range // 3 AS patient, 20 + range % 60 AS age FROM range(300)").pl()
+    rows = duckdb.execute(
+        "SELECT range // 3 AS patient, 20 + range % 60 AS age FROM range(300)"
+    ).pl()
     visits = lb.table(rows, unit="patient", max_rows=3, name="visits")
     with pytest.raises(QueryRefused):
         visits.sql(text).release(epsilon=1, ledger=tmp_path / "visits.ledger")

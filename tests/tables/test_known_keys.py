@@ -473,3 +473,106 @@ def test_hours_are_declared_keys_in_an_answer_and_its_certificate() -> None:
     object.__setattr__(plan.query, "keys", (twice,))
     with pytest.raises(NotCertified, match="a key is declared twice"):
         certificate_of(plan, columns=[], rows=[])
+
+
+# ---------------------------------------------------------------- declared keys, and those of WHERE
+
+KEYS: dict[str, tuple[Any, ...]] = {
+    "region": ("north", "south", "", "it's", "South", None),
+    "age": (-(2**53) - 1, -3, 0, 1, 39, 40, 41, 2**53 + 1),
+    "d": (date(1999, 12, 31), date(2000, 1, 1), date(2000, 2, 29), None),
+}
+OF_WHERE: dict[str, tuple[str, ...]] = {
+    "region": ("'south'", "'it''s'", "''", "'nowhere'", "NULL"),
+    "age": ("40", "0", "39.5", "40.00000000000000000001", "-9007199254740993", "7"),
+    "d": ("DATE '2000-01-01'", "DATE '2000-02-29'", "DATE '1970-01-01'"),
+}
+
+
+def declared(**keys: tuple[Any, ...]) -> DataCard:
+    types: dict[str, Any] = {"region": "text", "age": "integer", "d": "date"}
+    types["who"] = "integer"
+    columns = {name: Column(name=name, type=types[name], keys=keys.get(name)) for name in types}
+    source = Source(kind="csv", paths=("v.csv",))
+    return DataCard(name="t", source=source, unit="who", max_rows=3, columns=columns)
+
+
+def random_test(column: str, random: Random) -> str:
+    """One comparison of a column with constants, either way round."""
+    pick = lambda: random.choice(OF_WHERE[column])  # noqa: E731
+    signs = ("=",) if column == "region" else ("=", "<", "<=", ">", ">=")
+    sign, constant = random.choice(signs), pick()
+    return random.choice(
+        (
+            f"{column} {sign} {constant}",
+            f"{constant} {sign} {column}",
+            f"{column} IN ({pick()}, {pick()}, {pick()})",
+            f"{column} = {pick()} OR {column} = {pick()}",
+            f"NOT ({column} = {constant})",
+            f"{column} BETWEEN {pick()} AND {pick()}"
+            if column != "region"
+            else f"{column} <> 'north'",
+        )
+    )
+
+
+@pytest.mark.parametrize("column", KEYS)
+def test_where_restricts_declared_keys(column: str, extent: Extent) -> None:
+    """None that passes WHERE is missing, by DuckDB itself; AND-ed comparisons leave no other."""
+    random, shorter = Random(3), 0
+    card = declared(**{column: KEYS[column]})
+    for _ in range(extent.number(150, 1_500)):
+        tests = [random_test(column, random) for _ in range(random.choice((1, 1, 2)))]
+        where = " AND ".join(f"({test})" for test in tests)
+        rows = pyarrow.table({column: KEYS[column]})  # noqa: F841
+        wanted = {
+            row[0] for row in duckdb.execute(f"SELECT {column} FROM rows WHERE {where}").fetchall()
+        }
+        sql = f"SELECT {column}, COUNT(*) AS n FROM t WHERE {where} GROUP BY {column}"
+        try:
+            values = parsed(sql, card).keys[0].values
+        except QueryRefused as error:
+            assert not wanted, (sql, str(error))
+            continue
+        assert values is not None and wanted <= set(values) <= set(KEYS[column]), sql
+        compared = not any(word in where for word in ("OR", "NOT", "<>"))
+        if compared and "." not in where:
+            assert wanted == set(values), sql
+            shorter += len(values) < len(KEYS[column])
+    assert shorter > 20
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ("region IN ('b', 'a', 'b', NULL)", ("b", "a")),
+        ("region = 'a'", ("a",)),
+        ("'a' = region AND age > 3", ("a",)),
+        ("region IN ('a', 'b') AND region = 'b'", ("b",)),
+        ("region = 'a' OR region = 'b'", None),
+        ("region > 'a'", None),
+    ],
+)
+def test_keys_that_where_names_need_no_delta(where: str, keys: tuple[str, ...] | None) -> None:
+    sql = f"SELECT region, COUNT(*) AS n FROM t WHERE {where} GROUP BY region"
+    query = parsed(sql, declared())
+    assert query.keys[0].values == keys
+    if keys is not None:
+        plan = planned(query, declared(), epsilon=1)
+        assert plan.cost.delta == 0
+
+
+def test_whole_numbers_far_apart_are_named_too() -> None:
+    far = (5, 10**15)
+    sql = "SELECT age, COUNT(*) AS n FROM t WHERE age IN (5, 1000000000000000) GROUP BY age"
+    assert parsed(sql, declared()).keys[0].values == far
+    half = "SELECT age, COUNT(*) AS n FROM t WHERE age IN (5, 1000000000000000.5) GROUP BY age"
+    assert parsed(half, declared()).keys[0].values is None
+
+
+def test_a_limit_is_not_filled_with_keys_that_where_excludes() -> None:
+    rows = duckdb.execute("SELECT range // 3 AS who, 20 + range % 60 AS age FROM range(3000)").pl()
+    ages = Column(name="age", type="integer", keys=tuple(range(20, 80)))
+    asked = lb.table(rows, unit="who", max_rows=3, name="t", columns=[ages])
+    sql = "SELECT age, COUNT(*) AS n FROM t WHERE age = 40 GROUP BY age ORDER BY n DESC LIMIT 3"
+    assert [row.keys for row in asked.sql(sql).release(epsilon=1)] == [(40,)]

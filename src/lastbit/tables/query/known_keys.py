@@ -7,19 +7,23 @@ Law      a column of whole numbers or days between bounds, of the card or of WHE
 Theorem  public: the list is a function of the card, WHERE and the key, and of no row
 Theorem  none missing: a row that passes WHERE, and has a key, has one of these. Its values lie
          between the bounds, or `bounded_key` brings them to the nearer one, which is listed
-         whatever WHERE says of it; functions of a time have one value on each day (hour, ...)
+         whatever WHERE says of it; functions of a time have one value on each day (hour, ...).
+         `keys_in_where` leaves out only keys that a test of WHERE compares with constants and finds
+         to be others: whole numbers, days, and texts by equality, which all engines compare alike
 Checked  tests/tables/test_known_keys.py (every day of centuries, by DuckDB itself), tests/engines
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
 from types import MappingProxyType
+from typing import Any
 
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
@@ -52,6 +56,12 @@ _FINER: Mapping[str, int] = MappingProxyType(
 )
 """The microseconds for which a function of a time, or a code of strftime, stays the same."""
 _SIDES: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="})
+
+
+_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
+)
+_NAMED = frozenset({str, int, date})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,68 @@ def public_keys(expression: Expression, card: DataCard, *where: Test) -> Listed:
     return listed if own is None or (listed is not None and len(listed) < len(own)) else own
 
 
+def keys_in_where(key: Expression, values: Listed, *where: Test) -> Listed:
+    """Of the keys of a plain column those that WHERE can be true of, or else those that it names.
+
+    >>> region = ColumnName("region")
+    >>> either = Call("in", (region, Constant("south"), Constant("west")))
+    >>> keys_in_where(region, ("north", "south", None), either)
+    ('south',)
+    >>> keys_in_where(region, None, either)
+    ('south', 'west')
+    """
+    if not isinstance(key, ColumnName):
+        return values
+    tests = [one for test in _conjuncts(where) if (one := _comparison(test, key)) is not None]
+    if values is None:
+        named = [constants for sign, constants in tests if sign == "="]
+        values = _named(named[0]) if named else None
+    if values is None or not tests:
+        return values
+    return tuple(value for value in values if all(_can_be_true(value, *test) for test in tests))
+
+
+def _named(constants: Sequence[Value]) -> Listed:
+    """The constants as keys: texts, whole numbers or days, which have exact equality."""
+    values = tuple(dict.fromkeys(value for value in constants if value is not None))
+    kinds = {type(value) for value in values}
+    return values if len(kinds) == 1 and kinds <= _NAMED and len(values) <= _MOST_KEYS else None
+
+
+def _comparison(test: Expression, term: Expression) -> tuple[str, list[Value]] | None:
+    """The sign and the constants by which a test compares a term; None: it does not."""
+    match test:
+        case Call("in", (left, *parts)) if left == term:
+            values = [part.value for part in parts if isinstance(part, Constant)]
+            return ("=", values) if len(values) == len(parts) else None
+        case Call(sign, (left, Constant(value))) if sign in _SIDES and left == term:
+            return sign, [value]
+        case Call(sign, (Constant(value), right)) if sign in _SIDES and right == term:
+            return _SIDES[sign], [value]
+    return None
+
+
+def _can_be_true(key: Value, sign: str, constants: Sequence[Value]) -> bool:
+    """Whether a key may compare so with one of the constants; a missing one never does."""
+    pairs = [(key, value) for value in constants if value is not None]
+    return key is not None and any(_compares(*pair, sign) for pair in pairs)
+
+
+def _compares(key: Value, value: Value, sign: str) -> bool:
+    """Whether key sign value, or nobody knows how an engine compares them."""
+    if isinstance(key, str) and isinstance(value, str):
+        return sign != "=" or key == value  # the order of texts is an engine's own
+    kind = "date" if type(key) is type(value) is date else "integer"
+    left, right = _count(key, kind), _count(value, kind)
+    if left is None or right is None:
+        return True
+    if isinstance(value, Fraction) and max(abs(left), abs(right)) >= _EVERY_DOUBLE:
+        return True
+    # a fraction as it is written, and as the double that it becomes
+    ends = (right, Fraction(float(right))) if isinstance(value, Fraction) else (right,)
+    return any(_HOLDS[sign](left, end) for end in ends)
+
+
 def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Expression:
     """The key, of columns brought to the nearer of the card's bounds, unless WHERE keeps them.
 
@@ -120,6 +192,8 @@ def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
 
 def within_where(key: Expression, where: Test, values: Collection[Value] = ()) -> bool:
     """Whether WHERE limits every column of a key; and a column, to these values."""
+    if values and set(keys_in_where(key, None, where) or (None,)) <= set(values):
+        return True
     for name in columns_in(key):
         limits = (_where_limits((where,), name, kind) for kind in ("integer", "date"))
         sizes = [high - low + 1 for low, high in limits if low is not None and high is not None]

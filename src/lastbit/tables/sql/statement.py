@@ -27,7 +27,7 @@ from lastbit.tables.query.expression import (
     Expression,
     starts_of_times,
 )
-from lastbit.tables.query.known_keys import bounded_key, public_keys
+from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
@@ -248,6 +248,11 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
         from lastbit.tables.backends.columns import public_values
 
         values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
+    values = keys_in_where(expression, values, *where)
+    if values == ():
+        raise refused(
+            f"GROUP BY {name}", "has no key that WHERE lets through", "ask for one of its keys"
+        )
     return GroupKey(name=name, expression=expression, values=values)
 
 
