@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import duckdb
+import pyarrow
 import pytest
 
 import lastbit as lb
@@ -99,9 +100,9 @@ def test_whatever_the_reference_parser_refuses_is_refused(extent: Extent) -> Non
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_sql_costs_nothing(text: str, tmp_path: Path) -> None:
     """The ledger is not even made: a question without a meaning has no plan and no price."""
-    rows = duckdb.execute(
-        "SELECT range // 3 AS patient, 20 + range % 60 AS age FROM range(300)"
-    ).pl()
+    numbers = range(300)
+    columns = {"patient": [n // 3 for n in numbers], "age": [20 + n % 60 for n in numbers]}
+    rows = pyarrow.table(columns)
     visits = lb.table(rows, unit="patient", max_rows=3, name="visits")
     with pytest.raises(QueryRefused):
         visits.sql(text).release(epsilon=1, ledger=tmp_path / "visits.ledger")
