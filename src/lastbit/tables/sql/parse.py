@@ -26,6 +26,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
+from lastbit.tables.sql.spellings import remove_schemas
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -48,6 +49,7 @@ def _statement(text: str, what: str, remedy: str) -> Any:
             "query", "is not one SELECT statement", "write SELECT ... FROM ... GROUP BY ..."
         )
     _check_size(statements[0])
+    remove_schemas(statements[0])
     return statements[0]
 
 
