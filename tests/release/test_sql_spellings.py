@@ -62,6 +62,7 @@ SELECT race, COUNT(*) AS n FROM PUMS.PUMS GROUP BY race
 SELECT PUMS.race, SUM(PUMS.PUMS.income) AS total FROM PUMS.PUMS GROUP BY PUMS.race
 SELECT "PUMS"."PUMS"."sex", AVG(age) AS age FROM "PUMS"."PUMS" WHERE PUMS.age > 30 GROUP BY 1
 SELECT p.sex, p.married, AVG(p.income) AS income FROM PUMS.PUMS AS p GROUP BY p.sex, p.married
+SELECT sex, COUNT(*) AS n /* rows */ FROM PUMS GROUP BY sex; -- note
 """.strip().splitlines()
 
 
@@ -69,3 +70,16 @@ SELECT p.sex, p.married, AVG(p.income) AS income FROM PUMS.PUMS AS p GROUP BY p.
 def test_the_answer_is_that_of_duckdb(text: str, engine: Any, pums: Any) -> None:
     answer = pums.sql(text).release(epsilon=10**6)
     assert_same(rows_of(answer), engine.execute(text).fetchall(), ordered="ORDER BY" in text)
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [("STD", "stddev_pop"), ("STDEV", "stddev_pop"), ("VAR", "var_pop"), ("VARP", "var_pop")],
+)
+def test_deviations_are_of_the_rows_themselves(
+    name: str, truth: str, engine: Any, pums: Any
+) -> None:
+    text = "SELECT married, {}(age) AS spread FROM PUMS GROUP BY married"
+    answer = pums.sql(text.format(name)).release(epsilon=10**6)
+    assert_same(rows_of(answer), engine.execute(text.format(truth)).fetchall(), ordered=False)
+    assert any("divided by n, not n - 1" in note for note in answer.notes)

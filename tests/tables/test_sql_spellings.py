@@ -54,3 +54,33 @@ def test_joined_tables_may_have_schemas_too():
 def test_schemas_that_say_something_else_are_refused(text, words):
     with pytest.raises(QueryRefused, match=words):
         asked(text)
+
+
+@pytest.mark.parametrize("name", ["STD", "STDEV", "STDDEV_SAMP", "STDEVP", "std_pop", "STDDEV_POP"])
+def test_every_spelling_of_the_standard_deviation_is_one(name):
+    plain = asked("SELECT STDDEV(cost) AS s FROM visits HAVING STDDEV(cost) > 2")
+    assert asked(f"SELECT {name}(cost) AS s FROM visits HAVING {name}(cost) > 2") == plain
+
+
+@pytest.mark.parametrize("name", ["VAR", "VARP", "VAR_SAMP", "VAR_POP", "VARIANCE_SAMP"])
+def test_every_spelling_of_the_variance_is_one(name):
+    plain = asked("SELECT 2 * VARIANCE(cost) AS v FROM visits")
+    assert asked(f"SELECT 2 * {name}(cost) AS v FROM visits") == plain
+
+
+def test_mean_is_avg():
+    assert asked("SELECT MEAN(cost) AS m FROM visits") == asked("SELECT AVG(cost) AS m FROM visits")
+
+
+def test_a_deviation_of_two_columns_or_of_distinct_values_is_refused():
+    for text, words in (("STD(age, cost)", "STD"), ("STD(DISTINCT age)", "DISTINCT")):
+        with pytest.raises(QueryRefused, match=words):
+            asked(f"SELECT {text} AS s FROM visits")
+
+
+@pytest.mark.parametrize(
+    "end", [";", " ; ", "; -- note", ";\n-- note\n", "; /* a; b */", " -- note", ";;"]
+)
+def test_an_end_and_a_note_mean_nothing(end):
+    assert asked(BY_REGION + end) == asked(BY_REGION)
+    assert asked("-- note\n/* another */ " + BY_REGION + end) == asked(BY_REGION)

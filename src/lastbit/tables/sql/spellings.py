@@ -7,6 +7,8 @@ Checked  tests/tables/test_sql_spellings.py, tests/release/test_sql_spellings.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -14,6 +16,16 @@ from sqlglot import exp
 from lastbit.tables.limits import refused
 
 _SCHEMA = ("db", "catalog")
+_SPELLED: Mapping[str, type[exp.Expression]] = MappingProxyType(
+    {
+        "mean": exp.Avg,
+        **dict.fromkeys(("std", "std_samp", "stdev_samp"), exp.Stddev),
+        **dict.fromkeys(("stdevp", "std_pop", "stdev_pop"), exp.StddevPop),
+        "var": exp.Variance,
+        "varp": exp.VariancePop,
+    }
+)
+"""Names of aggregates that DuckDB's dialect does not know."""
 
 
 def remove_schemas(tree: Any) -> None:
@@ -49,3 +61,14 @@ def _path(node: Any, last: Any) -> tuple[str, ...]:
 def _drop(node: Any) -> None:
     for name in _SCHEMA:
         node.set(name, None)
+
+
+def rename_aggregates(tree: Any) -> None:
+    """Give STD, STDEV, VAR and the like the names that are known here.
+
+    All of them are of the rows themselves, divided by n, as STDDEV and VARIANCE are here.
+    """
+    for node in list(tree.find_all(exp.Anonymous)):
+        known = _SPELLED.get(str(node.this).lower())
+        if known is not None and len(node.expressions) == 1:
+            node.replace(known(this=node.expressions[0]))
