@@ -99,7 +99,6 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits GROUP BY ()": "not known",
     "SELECT COUNT(*) AS n, COUNT(age) AS N FROM visits": "one name",
     "SELECT COUNT(*) FROM other": "not this card's table",
-    "SELECT COUNT(*) FROM db.visits": "the name alone",
     "SELECT COUNT(*) FROM 'x.parquet'": "not this card's table",
     "SELECT COUNT(*) FROM read_csv('/etc/passwd')": "no table",
     "SELECT COUNT(*) FROM visits t(a, b)": "with AS",

@@ -26,6 +26,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
+from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -48,6 +49,8 @@ def _statement(text: str, what: str, remedy: str) -> Any:
             "query", "is not one SELECT statement", "write SELECT ... FROM ... GROUP BY ..."
         )
     _check_size(statements[0])
+    remove_schemas(statements[0])
+    rename_aggregates(statements[0])
     return statements[0]
 
 
@@ -101,7 +104,9 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
                 raise too_deep(what)
         parser = _Counting(dialect=dialect)
         parser.left = limits.PARSER_STEPS * len(tokens) + _A_FEW_STEPS
-        return [tree for tree in parser.parse(tokens, text) if tree is not None]
+        trees = [tree for tree in parser.parse(tokens, text) if tree is not None]
+        # a comment behind the last ; is a tree of its own
+        return [tree for tree in trees if kind_of(tree) != "Semicolon"]
     except QueryRefused:
         raise
     except RecursionError:

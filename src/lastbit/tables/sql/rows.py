@@ -336,8 +336,14 @@ def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
         name = name_of(identifier)
         rows = defined.get(name.lower()) or rows_of(card)
         if name.lower() not in defined and not names(identifier, card.name):
-            raise refused(f"FROM {name}", "is not this card's table", f"write FROM {card.name}")
+            raise refused(f"FROM {name}", "is not this card's table", _tables(card))
     return rows if alias is None else replace(rows, called=name_of(taken(alias, "this")[0]))
+
+
+def _tables(card: DataCard) -> str:
+    """Which tables there are, as a remedy."""
+    others = ", ".join(map(quoted, (*card.public, *card.private)))
+    return f"write FROM {quoted(card.name)}" + (f"; to JOIN there are {others}" if others else "")
 
 
 def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:

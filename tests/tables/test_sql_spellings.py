@@ -1,0 +1,86 @@
+"""Spellings of other products: each asks the question that its plain spelling asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from lastbit.errors import QueryRefused
+from lastbit.tables.query.query import Query
+from lastbit.tables.sql.statement import parsed
+from tests.tables.asked import CARD
+
+BY_REGION = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+
+
+def asked(text: str) -> Query:
+    return parsed(text, CARD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT region, COUNT(*) AS n FROM visits.visits GROUP BY region",
+        "SELECT visits.region, COUNT(*) AS n FROM VISITS.VISITS GROUP BY Visits.region",
+        "SELECT s.visits.region, COUNT(*) AS n FROM s.visits GROUP BY s.visits.region",
+        'SELECT "s"."visits"."region", COUNT(*) AS n FROM "s"."visits" GROUP BY 1',
+        "SELECT d.s.visits.region, COUNT(*) AS n FROM d.s.visits GROUP BY s.visits.region",
+        "SELECT v.region, COUNT(*) AS n FROM d.s.visits AS v GROUP BY v.region",
+    ],
+)
+def test_a_schema_before_the_table_means_nothing(text):
+    assert asked(text) == asked(BY_REGION)
+
+
+def test_joined_tables_may_have_schemas_too():
+    plain = "SELECT zone, COUNT(*) AS n FROM visits JOIN regions USING (region) GROUP BY zone"
+    text = plain.replace("SELECT zone", "SELECT p.regions.zone").replace(
+        "regions US", "p.regions US"
+    )
+    assert asked(text) == asked(plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT COUNT(*) FROM s.visit", "write FROM visits; to JOIN there are regions, wards"),
+        ('SELECT COUNT(*) FROM s."Visits"', "not this card's table"),
+        ("SELECT COUNT(*) FROM s.visits WHERE t.visits.ok", "a schema that no table in FROM has"),
+        ("SELECT COUNT(*) FROM visits WHERE s.visits.ok", "write the name alone"),
+        ("SELECT COUNT(*) FROM s.visits WHERE d.s.visits.ok", "a schema that no table"),
+        ("WITH visits AS (SELECT * FROM visits) SELECT COUNT(*) FROM s.visits", "WITH defines"),
+        ("SELECT COUNT(*) FROM s.visits AS v WHERE s.visits.ok", "ok is not a column known here"),
+    ],
+)
+def test_schemas_that_say_something_else_are_refused(text, words):
+    with pytest.raises(QueryRefused, match=words):
+        asked(text)
+
+
+@pytest.mark.parametrize("name", ["STD", "STDEV", "STDDEV_SAMP", "STDEVP", "std_pop", "STDDEV_POP"])
+def test_every_spelling_of_the_standard_deviation_is_one(name):
+    plain = asked("SELECT STDDEV(cost) AS s FROM visits HAVING STDDEV(cost) > 2")
+    assert asked(f"SELECT {name}(cost) AS s FROM visits HAVING {name}(cost) > 2") == plain
+
+
+@pytest.mark.parametrize("name", ["VAR", "VARP", "VAR_SAMP", "VAR_POP", "VARIANCE_SAMP"])
+def test_every_spelling_of_the_variance_is_one(name):
+    plain = asked("SELECT 2 * VARIANCE(cost) AS v FROM visits")
+    assert asked(f"SELECT 2 * {name}(cost) AS v FROM visits") == plain
+
+
+def test_mean_is_avg():
+    assert asked("SELECT MEAN(cost) AS m FROM visits") == asked("SELECT AVG(cost) AS m FROM visits")
+
+
+def test_a_deviation_of_two_columns_or_of_distinct_values_is_refused():
+    for text, words in (("STD(age, cost)", "STD"), ("STD(DISTINCT age)", "DISTINCT")):
+        with pytest.raises(QueryRefused, match=words):
+            asked(f"SELECT {text} AS s FROM visits")
+
+
+@pytest.mark.parametrize(
+    "end", [";", " ; ", "; -- note", ";\n-- note\n", "; /* a; b */", " -- note", ";;"]
+)
+def test_an_end_and_a_note_mean_nothing(end):
+    assert asked(BY_REGION + end) == asked(BY_REGION)
+    assert asked("-- note\n/* another */ " + BY_REGION + end) == asked(BY_REGION)
