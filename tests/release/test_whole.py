@@ -6,9 +6,10 @@ import bisect
 import copy
 import math
 import random
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -120,24 +121,25 @@ def laplace(source: random.Random, scale: float) -> int:
 def test_shares_of_all_rows_hold_for_all_limits_at_once(scale: float, extent: Extent) -> None:
     """Misses of all max_rows together: 1/40 on each side, where nobody has more than the limit.
 
-    Without that condition tails beyond the limit count too: 24 at 98 to 100 % where the truth is
-    96.8 % does not come about. At seed 5 and these tables it is as asserted, to the digit.
+    Without that condition tails beyond the limit count too. What noise hides there is estimated,
+    so most releases overstate no share; of power laws, which have no end, by a little.
     """
     source, releases = random.Random(5), extent.generated(12, 150)
     for name, sizes in heavy_tables(source):
         exact, total, most = binned(sizes), sum(sizes), max(sizes)
         true = {m: sum(min(size, m) for size in sizes) / total for m in (1, 3, 7, 12, 24, 50, 200)}
-        missed = beyond = 0
+        missed, over = 0, []
         for _ in range(releases):
             noisy = tuple(count + laplace(source, scale) for count in exact)
             found = RowsPerUnit(noisy, Noise(scale=scale))
             shares = {m: found.share(m) for m in true}
             wrong = any(not shares[m].low <= true[m] <= shares[m].high for m in true)
             missed += wrong and most <= found.farthest
-            beyond += any(true[m] < shares[m].low for m in true)
+            over.append(max(shares[m].low - true[m] for m in true))
         assert missed <= max(releases / 20, 1), name
-        if name not in ("one robot", "zipf 1.5"):  # nothing but `at_most` can tell of a robot
-            assert beyond <= max(releases / 4, 2), name
+        if name != "one robot":  # nothing but `at_most` can tell of a robot
+            least = {"zipf 1.5": 0.15, "zipf 2": 0.04, "zipf 1.2, capped": 0.08, "few heavy": 0.02}
+            assert statistics.median(over) <= least.get(name, 0.0), name
 
 
 def test_a_robot_is_in_the_words_and_in_at_most() -> None:
@@ -636,7 +638,11 @@ def test_what_is_derived_is_accepted(extent: Extent) -> None:
             "at_most": found.at_most,
         }
         histogram = _histogram(quoted)
+        assert histogram is not None
         lost, low = Fraction(found.most_lost(most)), Fraction(found.share(most).low)
         _check_proved(histogram, most, found.farthest, lost, low)
-        with pytest.raises(Rejected):
-            _check_proved(histogram, most, found.farthest, lost * Fraction(999, 1000), low)
+        ends = [end for _, end in histogram.bins if end <= found.farthest]
+        sums = list(accumulate(n * max(b - most, 0) for n, b in zip(counts, ends, strict=False)))
+        if lost and sums[-1] == max(0, *sums):  # else it is a little more than what is derived
+            with pytest.raises(Rejected):
+                _check_proved(histogram, most, found.farthest, lost * Fraction(999, 1000), low)

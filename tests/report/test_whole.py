@@ -99,7 +99,7 @@ def test_every_screen_has_the_whole_and_what_it_rests_on(screen):
     for sentence in (
         "n: about 96 %, at least 94 % of rows counted.",
         "cost: each patient counts for at most 20 rows.",
-        "The whole assumes that no patient has more than 1,024 rows.",
+        "The whole assumes that hardly any patient has more than 1,024 rows.",
         "The whole assumes that no group loses a larger share of its rows than the table.",
     ):
         assert text.count(sentence) == 1
@@ -216,7 +216,7 @@ def test_groups_of_a_unit_are_not_rows():
     found = with_whole(simple(), {"n": one})
     assert whole_sentences(found)[:2] == [
         "n: about 96 %, at least 94 % of the groups of each patient counted.",
-        "n: the whole assumes that no patient is in more than 1,024 groups.",
+        "n: the whole assumes that hardly any patient is in more than 1,024 groups.",
     ]
     unknown = with_whole(simple(), {"n": whole_column(share=None, limits=["max_groups"])})
     for row in unknown["rows"]:
@@ -245,7 +245,7 @@ def test_a_share_says_what_it_assumes_where_no_number_has_an_interval():
         row["cells"][0] |= nothing
     assert whole_sentences(found) == [
         "n: about 96 %, at least 94 % of rows counted.",
-        "n: the share assumes that no patient has more than 1,024 rows.",
+        "n: the share assumes that hardly any patient has more than 1,024 rows.",
     ]
     wide = with_whole(simple(), {"n": about}, wider=1)  # as a mean of which nothing is known
     assert not any("nothing was left out" in sentence for sentence in whole_sentences(wide))

@@ -81,6 +81,7 @@ class Asked:
     level: Fraction | None
     edges: tuple[Fraction, ...]
     intervals: bool = True
+    ends: tuple[Fraction, ...] | None = None
 
     @property
     def value_key(self) -> object:
@@ -223,7 +224,7 @@ def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | No
 
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     require(isinstance(part, Mapping), "an aggregate is malformed")
-    require(set(part) - {"intervals"} == _AGGREGATE, "an aggregate is malformed")
+    require(set(part) - {"intervals", "ends"} == _AGGREGATE, "an aggregate is malformed")
     function, expression = part["function"], part["expression"]
     bare = "intervals" in part  # written only where a quantile has none
     require(not bare or part["intervals"] is False, "intervals are neither there nor not")
@@ -243,6 +244,10 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     level = None if part["level"] is None else ratio(part["level"])
     if function == "quantile":
         require(level is not None and 0 < level < 1, "a quantile has no level")
+    ends = tuple(map(ratio, items(part["ends"]))) if "ends" in part else None
+    if ends is not None:
+        ordered = level is not None and len(ends) == 2 and 0 < ends[0] <= level <= ends[1] < 1
+        require(ordered and function == "quantile" and not bare, "ends are no levels")
     edges = () if part["edges"] is None else tuple(map(ratio, items(part["edges"])))
     if function == "cdf":
         require(len(edges) == 1, "a share has no point, or several")
@@ -260,6 +265,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         level=level,
         edges=edges,
         intervals=not bare,
+        ends=ends,
     )
 
 

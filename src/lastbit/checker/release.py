@@ -412,6 +412,8 @@ def _rank(part: Json, proof: _Proof) -> Loss:
     measures = recipe["measures"]
     require(part["measure"] == measures["bins"], "a quantile is drawn from another measure")
     level = {"min": Fraction(0), "max": Fraction(1)}.get(aggregate.function, aggregate.level)
+    if aggregate.ends is not None and part["role"] != "value":
+        level = aggregate.ends[part["role"] == "high"]
     assert level is not None
     require(ratio(part["level"]) == level, "a quantile has another level")
     moved = rank_moved(level, proof.facts)

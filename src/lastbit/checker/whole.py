@@ -4,9 +4,10 @@
 code. Of each column the limits that can have left something out follow from the plan. From the
 quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follow for a limit M
 
-    rows lost     at most l, if for every cut k up to B: P[sum of b_i X_i over i <= k > t] <=
-                  11/1000 for t = l - max(sum of c_i (b_i - M)+, 0) - rounding, by the exact tail of
-                  Laplace noise, in fractions, or by that of Gaussian noise (sub-Gaussian)
+    rows lost     at most l, if for every cut k up to B: P[sum of (b_i - m)+ X_i over i <= k > t] <=
+                  11/1000 over the number of edges, m being the last end of a bin up to M, for
+                  t = l - max(sum of c_i (b_i - M)+, 0) - rounding, by the exact tail of Laplace
+                  noise, in fractions, or by that of Gaussian noise (sub-Gaussian)
     rows counted  at least sum of c_i min(a_i, m) - r, bins with a_i <= 4m, for the best edge m <=
                   M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
@@ -39,9 +40,9 @@ _EDGES = (*sorted({n << k >> h for k in range(16) for n, h in ((1, 0), (3, 1))})
 _BINS = tuple((a, b - 1) for a, b in pairwise(_EDGES))
 _NAME = "halves of octaves to 2**16"
 _ASSUMED = frozenset({"nobody_beyond", "group_like_table", "values_alike", "within_bounds"})
-_COLUMN = frozenset({"limits", "share", "lost", "about", "beyond", "of"})
+_COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
 _PROFILE = frozenset({"question", "entry", "of", "counts", "edges", "noise", "at_most"})
-_LOST, _COUNTED = Fraction(11, 1000), Fraction(3, 1000) / len(_EDGES)
+_LOST, _COUNTED = Fraction(11, 1000) / len(_EDGES), Fraction(3, 1000) / len(_EDGES)
 _CLEAR = Fraction(169, 4) * (1 + Fraction(1, 10**6))  # 6.5 deviations
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
@@ -127,10 +128,10 @@ class _Derivation:
         histogram = self.groups if units else self.rows
         if name in self.formulas or not _ROWS & set(limits):
             histogram = None
-        unknown = [said[part] is None for part in ("share", "lost")]
-        require(unknown == [histogram is None] * 2, "a share comes from nowhere, or is missing")
+        unknown = [said[part] is None for part in ("share", "lost", "hidden")]
+        require(unknown == [histogram is None] * 3, "a share comes from nowhere, or is missing")
         if histogram is not None:
-            share, low = _share_and_lost(said)
+            share, lost = _share_and_lost(said)
             pairs = zip(histogram.counts, histogram.bins, strict=False)
             clear = [end for count, (_, end) in pairs if histogram.is_clear(count)]
             reached = not assumed or far == histogram.at_most or far >= max(clear, default=1)
@@ -138,7 +139,8 @@ class _Derivation:
             far = far if assumed else histogram.at_most
             require(far is not None, "nobody knows that nobody has more rows")
             most = self.plan["max_groups" if units else "max_rows"]
-            _check_proved(histogram, most, far, low, share)
+            proved = lost - Fraction(said["hidden"])
+            _check_proved(histogram, most, far, proved, share)
 
     def check_cell(self, name: str, cell: Json, others: Mapping[str, Json]) -> None:
         """A whole interval is not narrower than what follows."""
@@ -179,20 +181,30 @@ class _Derivation:
             down = _upper_end(-low, -part.bounds[0], lost, share, unknown)
             return None if down is None else -down, up
         if part.function == "quantile":
-            return part.bounds
+            return (low, high) if alike and _aims_beyond(part, share) else part.bounds
         require(unknown or alike, "that a group is like the table is assumed, and not named")
         return (None, None) if unknown else _mixed(part.function, (low, high), part.bounds, share)
 
 
+def _aims_beyond(part: Any, share: Fraction) -> bool:
+    """Whether the interval of a quantile holds it wherever the values of lost rows are."""
+    if part.ends is None or not share:
+        return False
+    low, high = part.ends
+    return bool(low * share <= part.level - 1 + share and high * share >= part.level)
+
+
 def _share_and_lost(said: Json) -> tuple[Fraction, Fraction]:
-    share, lost = said["share"], said["lost"]
+    share, lost, hidden = said["share"], said["lost"], said["hidden"]
     require(
         isinstance(share, Mapping) and set(share) == {"value", "low", "high"}, "a share is none"
     )
     ends = [share["low"], share["value"], share["high"], 1]
-    numbers = all(type(one) in (int, float) for one in (*ends, lost)) and math.isfinite(lost)
-    require(numbers and ends[0] >= 0 and ends == sorted(ends) and lost >= 0, "a share is none")
-    return Fraction(share["low"]), Fraction(lost)
+    numbers = all(type(one) in (int, float) for one in (*ends, lost, hidden))
+    known = numbers and math.isfinite(lost) and math.isfinite(hidden)
+    require(known and ends[0] >= 0 and ends == sorted(ends), "a share is none")
+    require(lost >= 0 and hidden >= 0, "rows lost are none")
+    return Fraction(share["low"]), Fraction(lost) + Fraction(hidden)
 
 
 def _check_wider(ends: tuple[Any, Any], wanted: tuple[Fraction | None, Fraction | None]) -> None:
@@ -269,10 +281,12 @@ class _Histogram:
         """That at most so many rows are lost, if nobody has more than `far` rows."""
         ends = [b for _, b in self.bins if b <= far]
         require(bool(ends) and ends[-1] == far, "a profile has no bin that ends there")
-        running = 0
+        running, last = 0, max(end for _, end in _BINS if end <= most)
         for place, end in enumerate(ends):
             running += self.counts[place] * max(end - most, 0)
-            weights = tuple(ends[: place + 1])
+            weights = tuple(one - last for one in ends[: place + 1] if one > last)
+            if not weights:
+                continue
             beyond = lost - max(running, 0) - (self.rounding + self.nearest) * sum(weights)
             require(beyond > 0 and self._tail(weights, beyond) <= _LOST, "more rows may be lost")
 

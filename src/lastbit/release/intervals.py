@@ -272,11 +272,17 @@ class _Maker:
         assert part.level is not None
         if not groups:
             return
-        reach = tree_reach(tree.tree, tree.law, part.level)
+        levels = (part.level, *(part.ends or ()))
+        reaches = [tree_reach(tree.tree, tree.law, level) for level in levels]
         if name not in self.running:
             self.running[name] = list(running(tree.tree, groups))
-        found = (one for some in self.running[name] for one in ranked(some, part.level, reach))
-        for value, first, last in found:
+        aimed = [
+            [one for some in self.running[name] for one in ranked(some, level, reach)]
+            for level, reach in zip(levels, reaches, strict=True)
+        ]
+        for found in zip(*aimed, strict=True):
+            value, aims = found[0][0], found[1:] or (found[0], found[0])
+            first, last = aims[0][1], aims[1][2]
             point = float(points[value])
             if not part.intervals:
                 yield Cell(point, None, None, None)

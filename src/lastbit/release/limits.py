@@ -1,14 +1,15 @@
 """Limits that nobody has declared, chosen from a profile: max_rows, max_groups, bounds.
 
-Law      of the public candidates those are taken for which the error of this question at this price
-         is least: noise, by the plan that it would have, and bias, by the profile. The error of a
-         column is relative to its size. With max_rows = M it is
-             h G/T + (T - T_M)/T                           of a count,
-             h G/T size(b)/typ + (T - T_M)/T + c(b)/typ    of a sum or mean within bounds b,
-         where T rows are there, T_M of them count, in G groups; h is the ± of a count, or of a sum
-         of values from 0 to 1; typ is the mean of abs(values), c(b) the mean distance of values
-         from b. The sum of it over the columns is made least. With max_groups = g a count of units
-         has the error h G/P + (P - P_g)/P: P pairs of units and groups are there, P_g count
+Law      of the public candidates those are taken for which the whole intervals of this question at
+         this price are likely to be narrowest: noise, by the plan that it would have, and what may
+         be lost, by the profile. Errors are relative to the size of a column, and added up. With
+         max_rows = M, of T rows the part k counts, at least the share s (`rows_per_unit.py`) and at
+         most l are lost; h is the noise, in parts of T, G groups there being. The error is
+             (min((k + h)/s, k + h + l z/T) - (k - h))/2    of a count (z = 1) or of a sum,
+             h/k + (1 - s) z                                of a mean or quantile,
+         z being the size of the bounds b over typ, the mean of abs(values). With max_groups = g the
+         same holds of counts of units, with pairs of units and groups for rows. Of a sum or mean h
+         has z as a factor, and 3 c(b)/typ is added, c(b) the mean distance of values from b
 Theorem  what is chosen is a function of the profile, the question, the card and the price: it is
          post-processing of released answers, and costs nothing. Whatever is chosen, the answer is
          as private as its price says: weights, choices and clamps hold for any limit
@@ -47,9 +48,13 @@ from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit
 Bounds = tuple[Fraction, Fraction]
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
+_MIXED = ("mean", "variance", "std", "cdf")
+_ADDED = ("count", "count_distinct", "sum", "histogram")
 _SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
 _LARGEST = Fraction(2) ** 40
 _NEAR, _FAR = 4, 32
+_CLAMPED = 3
+"""What is clamped counts for so much of noise: intervals hold noise, and no clamped values."""
 _GUESS = 10
 
 
@@ -169,18 +174,41 @@ class _Sizes:
     """How many rows, or groups, units have: the likely numbers of units by the middles of bins."""
 
     def __init__(self, numbers: RowsPerUnit) -> None:
+        self.numbers = numbers
         counts = numbers.counts[:-1]  # the last bin has no end
         units = standing_out(counts, numbers.noise, range(len(counts)))
         bins = list(pairwise(EDGES[:-1]))
         self.sizes = [((a + b - 1) / 2, n) for (a, b), n in zip(bins, units, strict=True) if n]
         most = max(b - 1 for (_, b), n in zip(bins, units, strict=True) if n)
-        self.candidates = sorted({*(one for one in CANDIDATES if one < most), most})
-        """Limits to compare: the last one loses nothing."""
+        clear, most = numbers.limit - 1, max(most, numbers.farthest)
+        self.candidates = sorted({*(one for one in CANDIDATES if one < most), clear, most})
+        """Limits to compare: the last one loses nothing that stands out of the noise."""
         self.total = max(self.count(most), 1.0)
 
     def count(self, most: int) -> float:
         """About how many rows count with this limit."""
         return math.fsum(n * min(size, most) for size, n in self.sizes)
+
+    def counted(self, most: int) -> float:
+        """About which part of all rows counts with this limit."""
+        return min(self.count(most) / self.total, 1.0)
+
+    def missing(self, most: int) -> float:
+        """The largest part of the rows that may be missing, by the profile."""
+        return 1 - self.numbers.share(most).low
+
+    def whole_half(self, most: int | None, noise: float, greatest: float = 1.0) -> float:
+        """Half the whole interval of a count, or sum, whose noise is this part of all.
+
+        `greatest` is the greatest value of a row in a sum; their mean is 1.
+        """
+        if most is None:
+            return noise
+        counted, share = self.counted(most), self.numbers.share(most).low
+        lost = self.numbers.most_lost(most) + self.numbers.hidden(most)
+        highs = [counted + noise + lost / self.total * greatest]
+        highs += [(counted + noise) / share] if share else []
+        return (min(highs) - counted + noise) / 2
 
 
 def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any]) -> int | None:
@@ -200,9 +228,8 @@ def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any])
     errors = []
     for most in own:
         halves = _halves(question.draft, price, card.max_rows, most)
-        lost = 0.0 if most is None else sizes.total - sizes.count(most)
         off = sum(float(halves[name]) for name in units) / len(units)
-        errors.append(off * (known or _SOME_GROUPS) + lost)
+        errors.append(sizes.whole_half(most, off * (known or _SOME_GROUPS) / sizes.total))
     return own[errors.index(min(errors))]
 
 
@@ -219,10 +246,12 @@ def _choice(
     halves = _halves(draft, price, most, groups)
     query = _with_numbers(draft, most, groups).query
     total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
-    lost = 0.0 if sizes is None else total - sizes.count(most)
+    missing = 0.0 if sizes is None else sizes.missing(most)
+    counted = 1.0 if sizes is None else sizes.counted(most)
     each = (query.groups or _SOME_GROUPS) / total
     bounds: dict[str, Bounds] = {}
     ratios: dict[str, float] = {}
+    sizes_of: dict[str, float] = {}
     error = 0.0
     for column in columns:
         users = [part for part in query.aggregates if _reads(part, column)]
@@ -230,9 +259,12 @@ def _choice(
         off = sum(float(halves[part.name] / one) for part in users if part.function in _SUMMED)
         centred = all(part.function != "sum" for part in users)
         step, values = question.card.column(column).step, profile.values[column.lower()]
-        stretch = _best_bounds(values, off * each, centred=centred, step=step)
+        wide = missing * sum(part.function in _MIXED for part in users)
+        off = off * each / (max(counted, 1e-3) if centred else 1) + wide
+        stretch = _best_bounds(values, off, centred=centred, step=step)
         bounds[column], ratios[column] = stretch.bounds, stretch.size / float(one)
-        error += stretch.clamped
+        sizes_of[column] = stretch.size
+        error += _CLAMPED * stretch.clamped
     for part in query.aggregates:
         if part.function == "count_units":
             continue
@@ -241,7 +273,13 @@ def _choice(
             inside = [ratios[column] for column in columns if _reads(part, column)]
             declared = float(max(map(abs, part.bounds))) / 2 or 1.0
             scale = math.prod(inside) if inside else 1 / declared
-        error += float(halves[part.name]) * each * scale + lost / total
+        noise = float(halves[part.name]) * each * scale
+        size = math.prod(sizes_of[column] for column in columns if _reads(part, column))
+        if part.function in _ADDED:
+            error += noise if sizes is None else sizes.whole_half(most, noise, size)
+            continue
+        # what is lost may be anything within the bounds
+        error += noise / max(counted, 1e-3) + missing * size
     return _Choice(error=error, max_rows=most, bounds=bounds)
 
 
@@ -310,12 +348,14 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
     first = max(there[0] - (edges[there[0]] < 0), 0)
     last = there[-1] + 1 + (edges[there[-1] + 1] > 0)
     ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
+    if grid:  # the last value of a bin is as good an end as the first of the next
+        ends |= {_within(edges[i + 1]) - grid for i in there if edges[i] >= grid}
     widest = max(ends)
     ends |= {widest + 4 * grid}
     stretches = []
     for low, high in product(sorted(ends), repeat=2):
-        # what lies between 0 and a near end is lost in noise, bin by bin
-        near = 0 < low <= high / _NEAR or low / _NEAR <= high < 0
+        # what lies between 0 and a near end is lost in noise, bin by bin; one bin would be seen
+        near = grid < low <= high / _NEAR or low / _NEAR <= high < -grid
         tiny = -high <= _FAR * low < 0 or 0 < _FAR * high <= -low
         on_grid = grid and low % grid == high % grid == 0
         if high - low <= (0 if not grid else grid / 2 if on_grid else 2 * grid) or near or tiny:
@@ -330,7 +370,7 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
 
     def cost(one: _Stretch) -> tuple[float, float]:
         low, high = one.bounds
-        return one.clamped + off * one.size, wide * float(high - low)
+        return _CLAMPED * one.clamped + off * one.size, wide * float(high - low)
 
     return min(stretches, key=cost)
 

@@ -206,8 +206,8 @@ class Table(Question):
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         Limits that are left out (max_rows, max_groups, bounds) are chosen by a profile: one that is
-        handed over, or on record, or bought now for a twentieth of the price, which is its own
-        recorded answer.
+        handed over, or on record, or bought now, each histogram for a tenth of the price, as a
+        recorded answer of its own.
         `kept` buys, as a second recorded answer, the share of rows that max_rows lets count: at
         this price besides, or with True at a twentieth of the price. Whole intervals rest on it
         then; where the ledger has a profile already they do so unasked, at no charge.

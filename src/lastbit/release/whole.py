@@ -7,7 +7,8 @@ least the share s counts and at most l are lost, unless somebody has more than B
 
 Law      for a number with the noise interval [low, high]; h = max(high, 0); bounds [a, b]
          count, bin        low to the lesser of h/s and h + l
-         count of units    the same with the profile of groups per unit, where max_groups is in play
+         count of units    the same with the profile of groups per unit where max_groups is in
+                           play, h being 2 sqrt((1-s) h) more: which groups count is by chance
          sum               upper end: the lesser of high + l max(b, 0) and, unless a < 0 < b,
                            max(high, high/s); the lower one is that of the negated values. So
                            [low, ...] where a >= 0
@@ -15,7 +16,8 @@ Law      for a number with the noise interval [low, high]; h = max(high, 0); bou
          variance          s low to the lesser of s high + (1-s) (b-a)**2 and (b-a)**2/4; the
                            deviation has the roots
          share up to x     s low to s high + 1 - s
-         quantile          a to b: its rank moves by up to 1 - s, and no noise was bought for that
+         quantile          [low, high] where these aim at levels up to 1 - (1-q)/s and from q/s
+                           on (`with_ends`); else a to b, as its rank moves by up to 1 - s
          least, greatest   low to high: rows that count for less are looked at all the same
          distinct values   low to unknown
          formula           interval arithmetic over the whole intervals of its parts (`derived.py`),
@@ -34,6 +36,10 @@ Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, 
          (`values_alike`), and T = sum/s'; values of both signs cancel out by chance in what counts
          and in what is lost, each by itself, so of them it is not assumed. A mean of the whole is
          s' mean + (1-s') (mean of what is lost), which is in [a, b]: widest at the least s'. The
+         q-quantile v of the whole has s F(v) + (1-s) R(v) >= q for the shares F and R of values up
+         to v among what counts and what is lost. R <= 1, so F(v) >= (q - 1 + s)/s; likewise the
+         share below v is at most q/s. So v is between the quantiles of F of these levels, and a
+         smaller s moves both outwards. The
          variance of a mixture is at least s' times that of a part, and at most the mean square
          distance from the mean of that part. A formula: halves of intervals of counts and sums are
          so that P[abs(X) > half] <= 1/20, with log-concave tails, so P[abs(X) > r half] <= 20**-r =
@@ -69,7 +75,7 @@ from lastbit.release.profile import (
     rows_question,
 )
 from lastbit.release.rows_per_unit import RowsPerUnit, Share
-from lastbit.tables import Aggregate, MarginalsPlan, Plan, UnitJoin, columns_in
+from lastbit.tables import Aggregate, DataCard, MarginalsPlan, Plan, Query, UnitJoin, columns_in
 
 Json: TypeAlias = Mapping[str, Any]
 Ends: TypeAlias = tuple[float | int | None, float | int | None]
@@ -77,30 +83,31 @@ AnyPlan: TypeAlias = Plan | MarginalsPlan
 
 EDGES_NAME = "halves of octaves to 2**16"
 _UNKNOWN: Ends = (None, None)
+_LEVELS = 200
+"""Levels of quantiles' ends are parts of this: finer ones gain little."""
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
 _ADDED = ("count", "count_units", "sum")
 _ROWS = frozenset({"max_rows", "max_groups"})
 
 
-def rows_in_play(plan: AnyPlan) -> bool:
+def rows_in_play(query: Query, card: DataCard) -> bool:
     """Whether max_rows can have left out something: not where each unit has one row."""
-    query = plan.query
     single = query.per_unit is not None and not query.per_unit.keys and not query.joins
-    return plan.card.unit is not None and not single
+    return card.unit is not None and not single
 
 
 def groups_in_play(plan: AnyPlan) -> bool:
     """Whether a unit may be in more groups than max_groups lets it be counted in."""
     most, groups = plan.card.max_groups, plan.groups
     limited = most is not None and (groups is None or groups > most)
-    return rows_in_play(plan) and bool(plan.query.keys) and limited
+    return rows_in_play(plan.query, plan.card) and bool(plan.query.keys) and limited
 
 
 def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | None:
     """What the ledger has of the data by which the limits of this plan are judged; no charge."""
     query, card = plan.query, plan.card
-    if data is None or not rows_in_play(plan) or query.per_unit is not None:
+    if data is None or not rows_in_play(plan.query, plan.card) or query.per_unit is not None:
         return None
     wanted = [] if query.joins else [rows_question(card)]
     with suppress(QueryRefused):  # larger than questions may be, so on no record
@@ -129,6 +136,8 @@ class _Loss:
 
     share: Share
     lost: float
+    hidden: float
+    """About how many rows units beyond lose besides, whom noise may hide."""
     beyond: int | None
     """That nobody has more is assumed; None: it is known."""
     like_table: bool
@@ -145,6 +154,7 @@ def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single:
     return _Loss(
         share=numbers.share(most),
         lost=numbers.most_lost(most),
+        hidden=numbers.hidden(most),
         beyond=numbers.farthest if numbers.assumed else None,
         like_table=not (own and single),
         quoted={
@@ -164,7 +174,7 @@ def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss
     query, card = plan.query, plan.card
     # joins of private tables may have left out rows before they were counted
     left_out = any(isinstance(join, UnitJoin) for join in query.joins) or query.per_unit is not None
-    if profile is None or left_out or not rows_in_play(plan):
+    if profile is None or left_out or not rows_in_play(plan.query, plan.card):
         return None, None
     rows = groups = None
     own, single = not profile.whole_table, not query.keys and not isinstance(plan, MarginalsPlan)
@@ -214,7 +224,7 @@ class _Whole:
         self.formulas = {one.name: one.expression for one in plan.query.derived}
         self.of_rows, self.of_groups = _losses(plan, profile)
         self.about: dict[str, set[str]] = {name: set() for name in (*self.parts, *self.formulas)}
-        rows, groups = rows_in_play(plan), groups_in_play(plan)
+        rows, groups = rows_in_play(plan.query, plan.card), groups_in_play(plan)
         self.limits = {name: _limits(part, rows, groups) for name, part in self.parts.items()}
         for name in self.formulas:
             inner = (limit for one in self.names(name) for limit in self.limits[one])
@@ -251,7 +261,7 @@ class _Whole:
         some |= part.function == "histogram"
         alike = {"group_like_table"} if loss is not None and (loss.like_table or some) else set()
         if part.function in ("count", "histogram", "count_units"):
-            high = _upper_end(Fraction(max(cell["high"], 0)), Fraction(1), loss, about, alike)
+            high = _upper_end(_most_counted(part, cell, loss), Fraction(1), loss, about, alike)
             return cell["low"], None if high is None else math.ceil(high)
         assert part.bounds is not None
         least, greatest = part.bounds
@@ -263,7 +273,10 @@ class _Whole:
             down = _upper_end(-Fraction(cell["low"]), -least, loss, about, alike)
             return None if down is None else lower(-down), None if up is None else upper(up)
         if part.function == "quantile":
-            return lower(least), upper(greatest)
+            if loss is None or not aims_beyond(part, loss.share.low):
+                return lower(least), upper(greatest)
+            about |= alike
+            return cell["low"], cell["high"]
         if loss is None:
             return _UNKNOWN
         about |= alike
@@ -304,6 +317,7 @@ class _Whole:
                 "limits": limits,
                 "share": None if loss is None else asdict(loss.share),
                 "lost": None if loss is None else loss.lost,
+                "hidden": None if loss is None else loss.hidden,
                 "about": sorted(about),
                 "beyond": max(far, default=None),
                 "of": "limited_rows" if means and "max_rows" in limits else None,
@@ -313,6 +327,37 @@ class _Whole:
             **{k: None if one is None else one.quoted for k, one in quoted.items()},
             "columns": said,
         }
+
+
+def _most_counted(part: Aggregate, cell: Json, loss: _Loss | None) -> Fraction:
+    """The upper end of what is counted; of units, two deviations of which groups are left out."""
+    high = Fraction(max(cell["high"], 0))
+    if part.function != "count_units" or loss is None:
+        return high
+    return high + Fraction(2 * math.sqrt(high * (1 - Fraction(loss.share.low))))
+
+
+def aims_beyond(part: Aggregate, share: float) -> bool:
+    """Whether the interval of a quantile holds it wherever the values of lost rows are."""
+    if part.ends is None or part.level is None or not share:
+        return False
+    (low, high), kept = part.ends, Fraction(share)
+    return low * kept <= part.level - 1 + kept and high * kept >= part.level
+
+
+def with_ends(query: Query, share: float) -> Query:
+    """The query whose quantiles have intervals that hold wherever the values of lost rows are."""
+    parts = (_with_ends(part, Fraction(share)) for part in query.aggregates)
+    return replace(query, aggregates=tuple(parts))
+
+
+def _with_ends(part: Aggregate, share: Fraction) -> Aggregate:
+    if part.function != "quantile" or part.level is None or not part.intervals:
+        return part
+    low = math.floor((part.level - 1 + share) / share * _LEVELS) if share else 0
+    high = math.ceil(part.level / share * _LEVELS) if share else _LEVELS
+    known = low > 0 and high < _LEVELS and share < 1  # else they would be the bounds
+    return replace(part, ends=(Fraction(low, _LEVELS), Fraction(high, _LEVELS))) if known else part
 
 
 def _limits(part: Aggregate, rows: bool, groups: bool) -> list[str]:
@@ -347,7 +392,8 @@ def _upper_end(
         return high
     if loss is None:
         return None
-    most, share = high + Fraction(loss.lost) * greatest, Fraction(loss.share.low)
+    lost, share = Fraction(loss.lost) + Fraction(loss.hidden), Fraction(loss.share.low)
+    most = high + lost * greatest
     if share and max(high, high / share) < most:
         most = max(high, high / share)
         about |= alike

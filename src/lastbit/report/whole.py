@@ -148,7 +148,7 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
     match code:
         case "nobody_beyond" if beyond is not None:
             having = "is in more than" if groups else "has more than"
-            return f"no {unit} {having} {many(beyond, 'group' if groups else 'row')}"
+            return f"hardly any {unit} {having} {many(beyond, 'group' if groups else 'row')}"
         case "group_like_table":
             return "no group loses a larger share of its rows than the table"
         case "values_alike":

@@ -21,7 +21,7 @@ Checked  tests/tables/test_plan.py, tests/tables/test_least_error.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -69,7 +69,8 @@ class Demand:
     below: Measure | None = None
     """The other end, with the same noise, where the measure is one of two ends."""
     aggregate: Aggregate | None = None
-    rank_sensitivity: int = 0
+    rank_sensitivities: Mapping[str, int] = field(default_factory=dict)
+    """Of each draw, by its role."""
     several: tuple[Demand, ...] = ()
     """The demands of several quantiles of one measure, which are paid for as one."""
 
@@ -96,7 +97,8 @@ def concentrated_error(demand: Demand) -> Fraction:
 def _rank_error(demand: Demand) -> Fraction:
     """Half the distance that is missed once in twenty draws, for the draw of the value."""
     assert demand.measure is not None
-    draw, moved = _draws(demand)[0], demand.rank_sensitivity
+    draw = _draws(demand)[0]
+    moved = demand.rank_sensitivities[draw.role]
     bins = max(len(demand.measure.edges) - 1, 2)
     far = rank_accuracy(moved, draw.share, beta=Fraction(1, 20), candidates=bins)
     return Fraction(far, 2 * draw.level.denominator * demand.full)
@@ -257,12 +259,15 @@ def demands_of(
                 size=total,
                 measure=by_name[recipe.measures["bins"]],
                 aggregate=recipe.aggregate,
-                rank_sensitivity=rank_sensitivity(
-                    rank_draws(recipe.aggregate)[0].level,
-                    total,
-                    change_one=card.neighbours.relation == "change-one",
-                    groups=groups,
-                ),
+                rank_sensitivities={
+                    draw.role: rank_sensitivity(
+                        draw.level,
+                        total,
+                        change_one=card.neighbours.relation == "change-one",
+                        groups=groups,
+                    )
+                    for draw in rank_draws(recipe.aggregate)
+                },
             )
         )
     return list(_merged(found, card, groups=groups))
@@ -466,7 +471,7 @@ def _draws(demand: Demand) -> tuple[RankDraw, ...]:
 
 def _rank_part(demand: Demand, draw: RankDraw, epsilon: Fraction, rho: Fraction | None) -> RankPart:
     assert demand.aggregate is not None and demand.measure is not None
-    moved = demand.rank_sensitivity
+    moved = demand.rank_sensitivities[draw.role]
     return rank_part(
         demand.aggregate, demand.measure, draw, sensitivity=moved, epsilon=epsilon, rho=rho
     )

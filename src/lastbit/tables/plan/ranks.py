@@ -42,6 +42,7 @@ weight of values below v is at most q N, that of values up to v at least q N. v 
   edge of the bin drawn is at least the minimum with probability 1 - beta; as often the weight below
   its lower edge is less than 2 r, since the rank aimed at lies r inside.
 - max: level 1, ends (r, 0), s = 0, the mirror image: T = N, and r lies before the first bin.
+Where the ends aim at other levels, q is that of each: a quantile of a lower level lies no higher.
 Nothing but the bound itself is below the minimum for certain, since one row may be the minimum: so
 the other end of the interval of a minimum or maximum is the bound.
 
@@ -88,10 +89,11 @@ def rank_draws(part: Aggregate) -> tuple[RankDraw, ...]:
     assert part.level is not None
     if not part.intervals:
         return (RankDraw(role="value", share=Fraction(1), level=part.level, beta=_BETA),)
+    low, high = part.ends or (part.level, part.level)
     return (
         RankDraw(role="value", share=Fraction(2, 5), level=part.level, beta=_BETA),
-        RankDraw(role="low", share=Fraction(3, 10), level=part.level, beta=_BETA / 2),
-        RankDraw(role="high", share=Fraction(3, 10), level=part.level, beta=_BETA / 2),
+        RankDraw(role="low", share=Fraction(3, 10), level=low, beta=_BETA / 2),
+        RankDraw(role="high", share=Fraction(3, 10), level=high, beta=_BETA / 2),
     )
 
 

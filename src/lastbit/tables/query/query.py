@@ -63,6 +63,8 @@ class Aggregate:
     `nullable` False promises that the expression is never missing. `level` is a quantile's: the
     median has 1/2, and `intervals` says whether its confidence interval is paid for too. `edges`
     are the public bins of a histogram, and the one point of a cdf: the share of values up to it.
+    `ends` are the levels at which the interval of a quantile aims, where rows may be missing that
+    would move it: the level lies between them.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Aggregate:
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
     intervals: bool = True
+    ends: tuple[Fraction, Fraction] | None = None
 
     def __post_init__(self) -> None:
         bare = self.function in ("count", "count_units")
@@ -113,10 +116,17 @@ class Aggregate:
                 problem="cost nothing here",
                 remedy="leave them out of quantiles only",
             )
+        if self.ends is not None:
+            low, high = self.ends
+            known = self.level is not None and 0 < low <= self.level <= high < 1
+            if not (known and self.function == "quantile" and self.intervals):
+                problem = "are not on both sides of a quantile's level"
+                raise InvalidParameter(f"{self.name}: ends", problem=problem, remedy="drop them")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON; fractions as text. `intervals` is written where it is not the default."""
-        bare = {} if self.intervals else {"intervals": False}
+        """Plain JSON; fractions as text. `intervals` and `ends` are written where they are set."""
+        bare: dict[str, Any] = {} if self.intervals else {"intervals": False}
+        bare |= {} if self.ends is None else {"ends": [str(level) for level in self.ends]}
         return {
             **function_json(self),
             "level": None if self.level is None else str(self.level),
@@ -127,12 +137,13 @@ class Aggregate:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
         """The aggregate that `to_json` wrote."""
-        level, edges = data["level"], data["edges"]
+        level, edges, ends = data["level"], data["edges"], data.get("ends")
         return cls(
             **function_from_json(data),
             level=None if level is None else Fraction(level),
             edges=None if edges is None else tuple(map(Fraction, edges)),
             intervals=data.get("intervals", True),
+            ends=None if ends is None else (Fraction(ends[0]), Fraction(ends[1])),
         )
 
 
