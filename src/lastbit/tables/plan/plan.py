@@ -39,6 +39,7 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
+from lastbit.arguments import check_kind
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
@@ -183,6 +184,8 @@ def planned(
     >>> plan.cost.epsilon, plan.guarantee
     (Fraction(1, 2), 'epsilon = 0.5 differential privacy for one row more or less')
     """
+    check_kind(query, Query, "query", remedy="pass parsed(...), or what a table's .query is")
+    check_kind(card, DataCard, "card", remedy="pass read_card(...)")
     check_declared(card)
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
