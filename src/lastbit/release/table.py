@@ -42,8 +42,11 @@ from lastbit.tables import (
 if TYPE_CHECKING:  # what speaks to servers is slow to load
     from lastbit.release.remote import RemoteTable
 
-Columns: TypeAlias = Mapping[str, Column | str | Mapping[str, Any]] | Iterable[Column]
-"""Declared columns: by `Column(...)`, as a card writes it, or by name and type alone."""
+Columns: TypeAlias = Mapping[str, Any] | Iterable[Column]
+"""Declared columns: by `Column(...)`, as a card writes it, or by name and type alone.
+
+Not a mapping of these three: of a dict that has several of them, mypy takes what all have in common.
+"""
 
 
 def _source(source: Any, name: str | None, table: str | None = None) -> tuple[Source, str]:

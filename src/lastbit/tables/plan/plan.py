@@ -195,8 +195,8 @@ def planned(
     ways = calibrate.ways_of(query, card, weights)
     _check(query, ways[0].measures, groups=groups, delta=asked.delta, budget=card.budget)
     if asked.rho is not None and groups is not None and asked.delta:
-        problem = "has no meaning beside rho, as no keys must be found"
-        raise InvalidParameter("delta", problem=problem, remedy="drop it")
+        problem = "has no meaning beside {rho}, as no keys must be found"
+        raise InvalidParameter("delta", problem=problem, remedy="drop it", rho=None)
     every = [one for way in ways for one in _purchases(way, asked, weights)]
     bought = min(every, key=lambda one: one.error(keyed=groups is None))  # the first of equals
     found, parts = bought.parts(card)
