@@ -230,7 +230,7 @@ def targets(world: Mapping[str, Any]) -> list[Target]:
 
 NOT_CALLED = {
     *("directions", "by_card", "with_bounds", "query.from_json"),
-    *("draw", "drawn", "settle", "is_at"),
+    *("draw", "drawn", "settle", "is_at", "existing", "reserve"),
     *("upgrade", "init"),
     "stream",
 }

@@ -103,6 +103,8 @@ class Ledger(ChargingLedger):
         with a fresh budget.
         """
         check_kind(patience, (int, float), "patience", remedy="pass seconds")
+        remedy = "leave it out"
+        check_kind(connections, (Connections, type(None)), "connections", remedy=remedy)
         place = place_of(path)
         if isinstance(place, Path) and not os.path.exists(place):
             make_ledger(place, patience=patience)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
-from lastbit.arguments import check_kind, nearest
+from lastbit.arguments import check_kind, listed, nearest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import whole
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # what speaks to servers is slow to load
 Columns: TypeAlias = Mapping[str, Any] | Iterable[Column]
 """Declared columns: by `Column(...)`, as a card writes it, or by name and type alone.
 
-Not a mapping of these three: of a dict that has several of them, mypy takes what all have in common.
+Not a mapping to these three: of a dict with several of them mypy takes what all have in common.
 """
 
 
@@ -140,12 +140,14 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Col
 
 def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
     """What is declared of columns, by their names in small letters: columns, or types alone."""
+    problem = "are not declared as columns"
+    remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
     if isinstance(columns, Mapping):
         given = list(columns.items())
-    elif columns is None or (isinstance(columns, Iterable) and not isinstance(columns, str)):
-        given = [(getattr(column, "name", ""), column) for column in columns or ()]
     else:
-        given = [("", columns)]
+        words: Any = {"remedy": remedy, "problem": problem}
+        several = [] if columns is None else listed(columns, "columns", **words)
+        given = [(getattr(column, "name", ""), column) for column in several]
     found: dict[str, Column | ColumnType] = {}
     for name, column in given:
         if isinstance(column, Column):
@@ -157,8 +159,7 @@ def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
             Column(name=name, type=kind)  # refuses unknown types
             found[name.lower()] = kind
         else:
-            remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
-            raise WrongType("columns", problem="are not declared as columns", remedy=remedy)
+            raise WrongType("columns", problem=problem, remedy=remedy)
     return found
 
 
@@ -188,13 +189,13 @@ def _columns(
     Also those, in small letters, whose type was not stated: CSV files state none.
     """
     declared = _declarations(columns)
-    listed = {
+    keyed = {
         column.lower(): _list_of_keys(column, values)
         for column, values in _by_name(keys, "keys", '{"region": ["north", "south"]}').items()
     }
     types = _types(source, declared=declared)
     known = {column.lower() for column in types}
-    for lower in (*declared, *listed):
+    for lower in (*declared, *keyed):
         if lower not in known:
             raise InvalidParameter(
                 f"column {lower}",
@@ -206,7 +207,7 @@ def _columns(
     found, untyped = {}, set()
     for name, stated in types.items():
         lower = name.lower()
-        said, values = declared.get(lower), listed.get(lower)
+        said, values = declared.get(lower), keyed.get(lower)
         if isinstance(said, Column):
             one = said
         else:
