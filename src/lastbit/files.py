@@ -33,6 +33,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any, TypeAlias
 
+from lastbit.arguments import check_path
 from lastbit.errors import InvalidParameter
 
 Place: TypeAlias = str | os.PathLike[str]
@@ -111,6 +112,7 @@ def ledger_files(path: Place) -> list[str]:
 
 def check_target(option: str, path: Place, spared: Spared) -> None:
     """Refuse to write over what is spared, or to what is not a file, before anything is done."""
+    check_path(path, option)
     for what, places in spared.items():
         for place in places:
             if _taken(path, os.fspath(place)):

@@ -185,7 +185,7 @@ def test_steps_leave_the_table_as_it_was():
         (lambda t: t.group_by("region", "REGION"), "one name"),
         (lambda t: t.group_by("region", r="region"), "twice"),
         (lambda t: t.group_by("pid"), "one by one"),
-        (lambda t: t.group_by(3), "not text"),
+        (lambda t: t.group_by(3), "no names"),
         (lambda t: t.group_by("region").agg(region=lb.count()), "one name"),
         (lambda t: t.agg(n=lb.count()).agg(N=lb.count()), "one name"),
         (lambda t: t.agg(n=5), "nothing that can be asked"),

@@ -3,6 +3,7 @@
     LastbitError
     ├── InvalidParameter      (also a ValueError)   a parameter has no meaning here
     │   ├── WrongType         (also a TypeError)    it is not even of a kind that could
+    │   ├── UnknownName       (also an AttributeError) a name that is not there
     │   ├── CardRefused                             a data card says too little, or nonsense
     │   └── QueryRefused                            a question that has no private answer here
     ├── EngineFailed          (also RuntimeError)   the database could not run a statement

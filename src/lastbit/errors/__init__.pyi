@@ -20,6 +20,7 @@ from lastbit.errors.further import (
     ServerFailed as ServerFailed,
     TooManyOutputs as TooManyOutputs,
     Undecidable as Undecidable,
+    UnknownName as UnknownName,
     Untraceable as Untraceable,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "ServerFailed",
     "TooManyOutputs",
     "Undecidable",
+    "UnknownName",
     "Untraceable",
     "WrongType",
 ]

@@ -16,6 +16,19 @@ class CardRefused(InvalidParameter):
     """
 
 
+class UnknownName(InvalidParameter, AttributeError):
+    """A name that is not there, as of a step that a table does not have; it says what was meant.
+
+    >>> import duckdb
+    >>> import lastbit as lb
+    >>> visits = lb.table(duckdb.sql("SELECT 7 AS cost"), each_row=True, name="visits")
+    >>> visits.filter("cost > 3")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.UnknownName: filter is not a step of a table; did you mean .where("cost > 100")?
+    """
+
+
 class BudgetExceeded(LastbitError, RuntimeError):
     """The answer would cost more than is left; nothing was released and nothing charged.
 

@@ -327,6 +327,8 @@ class ChargingLedger:
 
     def keyed(self, fingerprint: bytes) -> str:
         """A fingerprint that says nothing of the data without the secret: HMAC-SHA256."""
+        if not isinstance(fingerprint, bytes):
+            raise WrongType("fingerprint", problem="is not bytes", remedy="pass a digest, say")
         with self._connected() as books:
             return hmac.new(secret_of(books), fingerprint, hashlib.sha256).hexdigest()
 

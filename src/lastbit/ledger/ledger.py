@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lastbit.addresses import Address
+from lastbit.arguments import check_kind, listed
 from lastbit.canonical import digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.answers import (
@@ -55,7 +56,7 @@ from lastbit.ledger.deciding import (
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.examination import chain_problems
 from lastbit.ledger.inspection import inspected
-from lastbit.ledger.limits import Limit, Role
+from lastbit.ledger.limits import ROLES, Limit, Role
 from lastbit.ledger.making import make_ledger, upgrade_ledger
 from lastbit.ledger.places import place_of
 from lastbit.ledger.principals import (
@@ -70,6 +71,8 @@ from lastbit.ledger.storage import Books, Connections, damaged, unusable
 from lastbit.ledger.words import not_open, other_budget, other_neighbours, without_secret
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
+
+_BUDGET = "pass Budget(epsilon=3), say, or None for no limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,9 @@ class Ledger(ChargingLedger):
         In a database a new one is made by `Ledger.init` alone: a slip in an address must not come
         with a fresh budget.
         """
+        check_kind(patience, (int, float), "patience", remedy="pass seconds")
+        remedy = "leave it out"
+        check_kind(connections, (Connections, type(None)), "connections", remedy=remedy)
         place = place_of(path)
         if isinstance(place, Path) and not os.path.exists(place):
             make_ledger(place, patience=patience)
@@ -141,6 +147,7 @@ class Ledger(ChargingLedger):
         keeps the ledger, a steward opens accounts.
         """
         check_name(name)
+        check_kind(budget, (Budget, type(None)), "budget", remedy=_BUDGET)
         with self._connected() as books:
             account = self._chain(books).account(name)
             if account is None:
@@ -178,6 +185,7 @@ class Ledger(ChargingLedger):
 
     def holds(self, entry: Entry) -> bool | None:
         """Whether the ledger is there, whole, and has this entry; None if its server is silent."""
+        _check_entry(entry)
         try:
             with self._connected() as books:
                 self._chain(books)
@@ -206,6 +214,7 @@ class Ledger(ChargingLedger):
         """
         check_texts(who=who)
         check_name(name)
+        check_kind(budget, (Budget, type(None)), "budget", remedy=_BUDGET)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
             who = _decider(books, chain, who)
@@ -267,6 +276,7 @@ class Ledger(ChargingLedger):
         principal. A new role ends the allowances of its principal. Removed names stay taken.
         """
         check_name(name, "principal")
+        check_kind(role, (str, type(None)), "role", remedy=f"pass one of {', '.join(ROLES)}")
         check_texts(by=by)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
@@ -343,6 +353,7 @@ class Ledger(ChargingLedger):
         They are for everybody to read, so they must not depend on the data. To ask the same again
         costs again. One that is closed already stays as it is; one that is answered is refused.
         """
+        _check_entry(reservation)
         check_texts(words=words, who=who)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
@@ -371,12 +382,14 @@ class Ledger(ChargingLedger):
 
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
+        _check_entry(reservation)
         with self._connected() as books:
             found = closing_entry(books, self._chain(books), reservation)
         return found if found is not None and found.kind == "settled" else None
 
     def paid_at(self, entry: Entry) -> int:
         """The number of the entry that charged for this answer."""
+        _check_entry(entry)
         if entry.reservation is None:
             return entry.sequence
         with self._connected() as books:
@@ -462,6 +475,8 @@ class Ledger(ChargingLedger):
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
         check_texts(note=words, who=who)
+        if account is not None:
+            check_name(account)
         with self._connected() as books, books.transaction():
             chain = self._chain(books)
             if account is not None and chain.account(account) is None:
@@ -496,11 +511,13 @@ class Ledger(ChargingLedger):
 
     def with_answers(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Entries of this ledger, with their answers where they have some."""
-        listed = list(entries)
+        several = listed(entries, "entries", remedy="pass ledger.entries()")
+        for entry in several:
+            _check_entry(entry)
         with self.connection():
             with self._connected() as books:
-                known = known_by(books, listed)
-            for entry in listed:
+                known = known_by(books, several)
+            for entry in several:
                 yield entry if entry.result is None else self.entry(entry.sequence, known=known)
 
     def entry(self, sequence: int, *, known: Known | None = None) -> Entry:
@@ -529,7 +546,10 @@ class Ledger(ChargingLedger):
         who may only ask can cause a problem: what they write is let in by the rules, or is no
         answer (`no_answers`).
         """
-        return self._examine_chain(heads)[0]
+        remedy = "pass [ledger.head], as it was noted"
+        for head in (hashes := listed(heads, "heads", remedy=remedy)):
+            check_kind(head, str, "heads", remedy=remedy)
+        return self._examine_chain(hashes)[0]
 
     def no_answers(self) -> dict[int, str]:
         """By their numbers, the entries whose record is no answer, and why it is none.
@@ -588,3 +608,7 @@ def with_allowance(entry: Entry, principal: str, state: Allowance | None) -> Ent
     return replace(
         entry, principal=principal, limit=state.limit, used=state.used, since=state.since
     )
+
+
+def _check_entry(entry: object) -> None:
+    check_kind(entry, Entry, "entry", remedy="pass one of ledger.entries()")

@@ -102,6 +102,8 @@ _REMEDY = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or Pol
 
 def noise_law(noise: object) -> Ideal:
     """The ideal law that a name or a law object stands for."""
+    if not isinstance(noise, str | Ideal):  # an array compared with a name is an array
+        raise WrongType("noise", problem="is not known to be admissible", remedy=_REMEDY)
     match noise:
         case "cauchy":
             return IdealCauchy()

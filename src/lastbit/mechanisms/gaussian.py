@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from lastbit.arguments import check_kind
 from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     Number,
@@ -116,6 +117,7 @@ class Gaussian(Additive):
             raise InvalidParameter(
                 "delta", problem="and epsilon go together", remedy="pass both, or {rho}", rho=""
             )
+        check_kind(method, (str, type(None)), "method", remedy='pass "exact", "gdp" or "zcdp"')
         if epsilon is None and method is not None:
             raise InvalidParameter(
                 "method",

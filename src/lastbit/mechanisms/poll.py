@@ -15,6 +15,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
+from lastbit.arguments import check_kind
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
     Ball,
@@ -179,6 +180,7 @@ class Poll:
         mean = self.unbiased_share(count, n)
         observed, truth = Fraction(count, n), self.response.truth_probability
         variance = observed * (1 - observed) / truth**2
+        check_kind(method, str, "method", remedy="pass exact or normal")
         if method == "normal":
             half = Fraction(_half_width(variance, n, confidence))
             low, high = mean - half, mean + half

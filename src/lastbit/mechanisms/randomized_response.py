@@ -40,6 +40,7 @@ from lastbit.sensitivity import masked
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS
 MOST_CATEGORIES = 1 << 32
+_MOST_ANSWERS = 10**12  # beyond about 10**18 a binomial tail does not end
 MOST_LISTED = 10**6  # where something is computed for each category
 
 
@@ -168,6 +169,9 @@ class RandomizedResponse:
         """
         chance = level(beta, "beta")
         trials = whole(answers, "answers", least=1)
+        if trials > _MOST_ANSWERS:
+            problem, remedy = "are more than 10**12", "split them, and beta among them"
+            raise InvalidParameter("answers", problem=problem, remedy=remedy)
         return least(
             lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, chance), (0, trials)
         )

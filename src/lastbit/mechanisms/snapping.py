@@ -235,7 +235,8 @@ class Snapping:
         if far == self.sensitivity:
             return self.guarantee
         loss = _total(Fraction(self.inner_epsilon), self._wide(), far / self.sensitivity)
-        return self._promise(Fraction(upper(loss)))
+        above = upper(loss)  # of fewer digits, if it is a float
+        return self._promise(Fraction(above) if math.isfinite(above) else loss)
 
     def release(self, value: Any) -> Any:
         """A private version of a number (a float) or of each number of an array.

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from lastbit.arguments import listed
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import DiscreteLaplace, OnGrid, Shifted
@@ -256,7 +257,7 @@ class ProposeTestRelease:
     def release_probabilities(self, distances: Sequence[int]) -> list[Ball]:
         """For each bound the probability that it is the first to pass, from the distances alone."""
         fresh, out = Ball.of(1), []
-        for distance in distances:
+        for distance in listed(distances, "distances", remedy="pass one for each bound"):
             passed = passes(whole(distance, "distance"), self.threshold, self.test_epsilon)
             out.append(fresh * passed)
             fresh = fresh * (1 - passed)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from lastbit.arguments import listed
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import arb_of, floor_log2, nearest, probability, upper, working_precision
 from lastbit.privacy.accounting.composition import common
@@ -142,9 +143,7 @@ def compositions(
     >>> [(theorem, round(float(found[theorem].epsilon), 2)) for theorem in ("basic", "tight")]
     [('basic', 10.0), ('tight', 4.77)]
     """
-    if not isinstance(guarantees, Iterable):
-        raise WrongType("guarantees", problem="are not a list", remedy="pass a list of guarantees")
-    parts = list(guarantees)
+    parts = listed(guarantees, "guarantees", remedy="pass a list of guarantees")
     level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
     if not parts:
         raise InvalidParameter("guarantees", problem="are empty", remedy="pass at least one")

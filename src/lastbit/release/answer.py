@@ -30,6 +30,7 @@ from typing import Any, overload
 
 import duckdb
 
+from lastbit.arguments import check_kind, nearest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
@@ -190,14 +191,14 @@ class Row:
 
 def _place(name: object, names: tuple[str, ...]) -> int:
     """Where the column of this name is, letter for letter or else in any case."""
-    if name in names:
+    if isinstance(name, str) and name in names:
         return names.index(name)
     lowered = [known.lower() for known in names]
     if isinstance(name, str) and lowered.count(name.lower()) == 1:
         return lowered.index(name.lower())
-    raise InvalidParameter(
-        "column", problem="is not in the answer", remedy=f"use {', '.join(names)}"
-    )
+    meant = nearest(name, names) if isinstance(name, str) else ""
+    remedy = f"{meant}use {', '.join(names)}"
+    raise InvalidParameter("column", problem="is not in the answer", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,7 @@ class Answer:
         if isinstance(which, str):
             name = names[_place(which, names)]
             return [row[name] for row in self]
+        check_kind(which, (int, slice), "row", remedy="pass its place, or the name of a column")
         if isinstance(which, slice):
             return tuple(_row(row, names, self._seen) for row in self._seen["rows"][which])
         return _row(self._seen["rows"][which], names, self._seen)  # out of range as a list says it
@@ -374,7 +376,7 @@ class Answer:
     def load(path: str | Path) -> Answer:
         """An answer that `save` wrote."""
         try:
-            return Answer(read(Path(path)))
+            return Answer(read(path))
         except InvalidParameter as error:
             raise InvalidParameter(
                 "answer", problem=error.problem, remedy="pass what save() wrote"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from lastbit.arguments import listed
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
 from lastbit.release.answer import checked_title, exported, key_value, record_json
@@ -124,7 +125,8 @@ class Marginals:
 
     def __getitem__(self, columns: str | tuple[str, ...]) -> MarginalTable:
         """The table of these columns, in the order in which they were asked for."""
-        wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+        named = [columns] if isinstance(columns, str) else columns
+        wanted = tuple(listed(named, "columns", remedy='pass "region", or ("region", "sex")'))
         for table in self.tables:
             if table.columns == wanted:
                 return table
@@ -182,7 +184,7 @@ class Marginals:
     @staticmethod
     def load(path: str | Path) -> Marginals:
         """Tables that `save` wrote."""
-        return Marginals(read(Path(path)))
+        return Marginals(read(path))
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with heat maps: one HTML file that needs nothing else."""

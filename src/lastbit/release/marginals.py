@@ -22,6 +22,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Literal
 
+from lastbit.arguments import check_flags
 from lastbit.exact import Number
 from lastbit.kernel import Program
 from lastbit.ledger import Ledger
@@ -105,6 +106,7 @@ class MarginalsQuestion:
         fresh: bool = False,
     ) -> Marginals:
         """All tables at one price, which is paid exactly once."""
+        check_flags(fresh=fresh)
         plan = self.plan(epsilon=epsilon, delta=delta, rho=rho, weights=weights)
         return released_marginals(plan, ledger=ledger, who=who, fresh=fresh)
 

@@ -51,6 +51,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lastbit.arguments import check_kind
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -399,6 +400,7 @@ def current_data(card: DataCard, books: Ledger, session: Session | None = None) 
 
 def _label(card: DataCard, who: str | None) -> str:
     """In whose name the ledger notes it; refused for those whom the card does not name."""
+    check_kind(who, (str, type(None)), "who", remedy='pass a name, say "me"')
     person = user_name()
     if card.users is not None and person not in card.users:
         words = f"the card of {card.name} does not name {person} among its users"

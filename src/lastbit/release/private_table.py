@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from lastbit.arguments import check_flags, listed
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
@@ -22,7 +23,7 @@ from lastbit.release.profile import (
     rows_question,
     values_question,
 )
-from lastbit.release.question import Question, texts_by_name
+from lastbit.release.question import Names, Question, texts_by_name
 from lastbit.release.release import released
 from lastbit.release.simultaneous import check_simultaneous
 from lastbit.release.within import Within, explanation_of
@@ -47,9 +48,7 @@ class Table(Question):
     True
     """
 
-    def join(
-        self, public: str | Table, *, on: str | Iterable[str] | Mapping[str, str] | None = None
-    ) -> Self:
+    def join(self, public: str | Table, *, on: Names | None = None) -> Self:
         """The rows joined with another table where these columns are equal: {ours: theirs}.
 
         Another table is a public or private one of the card, by its name, or a table of the same
@@ -63,30 +62,27 @@ class Table(Question):
 
     def marginals(
         self,
-        columns: Iterable[str] | Mapping[str, str],
-        *,
+        *columns: Names,
         up_to: int = 2,
         pairs: int | None = None,
+        **named: str,
     ) -> MarginalsQuestion:
         """All tables of one and of two of these columns, at one price.
 
-        A mapping gives expressions by name. Keys must be declared or public; numbers go into bins:
-        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way tables there
-        are to be; if there are more, those are chosen privately, as part of the price.
+        Columns and expressions by name as in `group_by`. Keys must be declared or public; numbers
+        go into bins: {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way
+        tables there are to be; if there are more, those are chosen privately, as part of the price.
         """
         self._check_open("marginals")
         if self.keys or self.asked or self.rows.per_unit is not None:
             raise QueryRefused(
                 "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
             )
-        names = [columns] if isinstance(columns, str) else columns
-        listed = list(names) if isinstance(names, Iterable) else [None]
-        texts = [*listed, *(names.values() if isinstance(names, Mapping) else ())]
-        if not all(isinstance(text, str) for text in texts):
-            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
-        if len(set(listed)) < len(listed):
+        pairs_named = texts_by_name("marginals", *columns, **named)
+        texts = dict(pairs_named)
+        if len(texts) < len(pairs_named):
             raise QueryRefused("marginals", problem="have one column twice", remedy="name it once")
-        asked = self.group_by(**texts_by_name(names))
+        asked = self.group_by(texts)
         query = marginals_query(
             asked.card, asked.keys, where=all_of(asked.rows.where), joins=asked.rows.joins
         )
@@ -115,6 +111,7 @@ class Table(Question):
         >>> lb.table(rows, unit="patient").profile(epsilon=1).rows.share(5).low > 0.9
         True
         """
+        check_flags(fresh=fresh)
         return buy_profile(
             self.profile_questions(columns, keys),
             self.card,
@@ -132,16 +129,15 @@ class Table(Question):
             problem, remedy = "is asked something already", "call profile on the table itself"
             raise InvalidParameter("table", problem=problem, remedy=remedy)
         card, questions = self.card, [rows_question(self.card)] if self.card.unit else []
-        for texts in _listed(keys, "keys", 'pass [["region"], ["region", "year"]]'):
-            grouped = self.group_by(
-                *_listed(texts, "keys", 'pass [["region"], ["region", "year"]]')
-            )
+        remedy = 'pass [["region"], ["region", "year"]]'
+        for texts in listed(keys, "keys", remedy=remedy):
+            grouped = self.group_by(*listed(texts, "keys", remedy=remedy))
             if card.unit is None or not grouped.keys:
                 problem = "are none" if card.unit else "have no meaning where each row is a unit"
                 raise InvalidParameter("keys", problem=problem, remedy="leave it out")
             found = tuple(key.expression for key in grouped.keys)
             questions.append(groups_question(grouped.card, found))
-        for column in _listed(columns, "columns", 'pass ["cost"]'):
+        for column in listed(columns, "columns", remedy='pass ["cost"]'):
             asked = self._with_number_types(quoted_name(column), aggregated=True)
             questions.append(values_question(asked.card, column))
         if not questions or len({one.query.digest for one in questions}) < len(questions):
@@ -155,13 +151,17 @@ class Table(Question):
         within: Within | None = None,
         ledger: str | Path | Ledger | None = None,
         profile: Profile | None = None,
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
     ) -> Plan:
         """The mechanisms and the price, by what `explain` takes; nothing is read.
 
         Where limits are left out it is by a profile on record, or else by guesses that it states.
         """
-        return prepare_plan(self, _price(**price), within, ledger=ledger, profile=profile).plan
+        price = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        return prepare_plan(self, price, within, ledger=ledger, profile=profile).plan
 
     def explain(
         self,
@@ -213,6 +213,7 @@ class Table(Question):
         then; where the ledger has a profile already they do so unasked, at no charge.
         With `simultaneous` the intervals of all counts and sums hold together in 95 % of releases.
         """
+        check_flags(fresh=fresh, consistent=consistent, simultaneous=simultaneous)
         draft = self.draft.query
         check_kept(kept, draft, self.card)
         if simultaneous:
@@ -236,18 +237,6 @@ class Table(Question):
         answer = answer.consistent() if consistent else answer
         shared = with_kept(answer, ready.plan, kept=kept, ledger=ledger, who=who)
         return with_notes(shared, ready.notes)
-
-
-def _price(
-    *, epsilon: Any = None, delta: Any = None, rho: Any = None, weights: Any = None
-) -> dict[str, Any]:
-    return {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
-
-
-def _listed(given: Any, name: str, remedy: str) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise WrongType(name, problem="are not a list", remedy=remedy)
-    return list(given)
 
 
 def as_private(other: Table) -> PrivateTable:

@@ -34,6 +34,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from lastbit.arguments import check_kind
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import exact_text
 from lastbit.kernel import question_of
@@ -153,6 +154,7 @@ class Profile:
 
     def with_more(self, other: Profile) -> Profile:
         """All of it and what another has besides; rows of a question before those of the table."""
+        check_kind(other, Profile, "profile", remedy="pass what table.profile(...) gave")
         own = self.rows is not None and not (other.rows is not None and self.whole_table)
         return Profile(
             rows=self.rows if own else other.rows,

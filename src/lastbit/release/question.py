@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, get_args
 
-from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.arguments import check_kind, listed
+from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import whole
+from lastbit.release.step_names import unknown_step
 from lastbit.tables import (
     AggregateSpec,
     ColumnName,
@@ -54,10 +56,27 @@ _NUMBERS = ("integer", "number")
 _OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 
 
-def texts_by_name(names: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:
-    """Texts by name: one name, several, or a mapping."""
-    several = [names] if isinstance(names, str) else names
-    return dict(several) if isinstance(several, Mapping) else {one: one for one in several}
+Names: TypeAlias = str | Iterable[str] | Mapping[str, str]
+"""A name, several, or expressions by their names."""
+
+
+def texts_by_name(step: str, *names: Names, **named: str) -> list[tuple[str, str]]:
+    """Expressions with their names, in order; a name alone stands for the column."""
+    pairs: list[tuple[Any, Any]] = []
+    problem = "is given no names"
+    remedy = 'pass ["age", "sex"] or, by name, older="age > 64"'
+    for one in names:
+        if isinstance(one, Mapping):
+            pairs += one.items()
+        else:
+            several = (
+                [one] if isinstance(one, str) else listed(one, step, remedy=remedy, problem=problem)
+            )
+            pairs += ((name, name) for name in several)
+    for name, text in [*pairs, *named.items()]:
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise WrongType(step, problem=problem, remedy=remedy)
+    return [*pairs, *named.items()]
 
 
 def _check_key(expression: Expression, card: DataCard) -> None:
@@ -114,6 +133,15 @@ class Question:
     intervals: bool = True
     """Whether quantiles have intervals; else all of the price buys their values."""
 
+    if not TYPE_CHECKING:  # checkers of types know themselves which names there are
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property that fails inside
+                return object.__getattribute__(self, name)
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise unknown_step(type(self), name)
+
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
         parts = [] if self.sql_text is None else [self.sql_text]
@@ -166,9 +194,7 @@ class Question:
         steps = (("column", name, text) for name, text in expressions.items())
         return replace(self, rows=rows, steps=(*self.steps, *steps))
 
-    def join(
-        self, public: str, *, on: str | Iterable[str] | Mapping[str, str] | None = None
-    ) -> Self:
+    def join(self, public: str, *, on: Names | None = None) -> Self:
         """The rows joined with another table of the card where these columns are equal.
 
         `on` has pairs {ours: theirs}, or names that both have. With a private table the units must
@@ -178,17 +204,16 @@ class Question:
         private = self.card.private.get(public) if isinstance(public, str) else None
         if on is None and private is not None:
             on = {self.card.unit or "": private.unit}
-        pairs = texts_by_name(on or ())
-        if not all(isinstance(one, str) for one in (public, *pairs, *pairs.values())):
-            remedy = 'pass a table or its name, and on="region", say'
-            raise QueryRefused("join", problem="is given no names", remedy=remedy)
+        remedy = 'pass a table or its name, and on="region", say'
+        check_kind(public, str, "join", remedy=remedy)
+        pairs = dict(texts_by_name("join", () if on is None else on))
         steps = (*self.steps, ("join", public, pairs))
         return replace(self, rows=joined_with(self.rows, public, pairs), steps=steps)
 
     def per_unit(
         self,
         *unnamed: object,
-        by: str | Iterable[str] | Mapping[str, str] = (),
+        by: Names = (),
         **wanted: AggregateSpec,
     ) -> Self:
         """One row for each unit (and key in `by`): visits=lb.count(), total=lb.sum("cost").
@@ -208,7 +233,7 @@ class Question:
         after = self
         for text in [text for one in wanted.values() for text in number_texts(one)]:
             after = after._with_number_types(text, aggregated=True)
-        keys = texts_by_name(by)
+        keys = dict(texts_by_name("per_unit", by))
         grouped = {name: expression_of(text, after.rows) for name, text in keys.items()}
         unit, tests = ColumnName(after.card.column(whose).name), after.rows.where
         inner = PerUnit(
@@ -228,11 +253,18 @@ class Question:
             steps=(*self.steps, ("per_unit", keys, wanted)),
         )
 
-    def group_by(self, *columns: str, **named: str) -> Self:
-        """One answer for every value of these columns or, by name, expressions."""
+    def group_by(self, *columns: Names, **named: str) -> Self:
+        """One answer for every value of these columns or, by name, expressions.
+
+        A list of names, or expressions by name, may be passed as one: `.group_by(["age", "sex"])`.
+        """
         self._check_open("group_by")
+        if not isinstance(named.get("keys", ""), str):
+            problem = "is given keys, which are declared with the table"
+            remedy = 'pass lb.table(..., keys={"age": [...]}), or ask .where("age IN (...)") first'
+            raise QueryRefused("group_by", problem=problem, remedy=remedy)
         after = self
-        for name, text in [*((column, column) for column in columns), *named.items()]:
+        for name, text in texts_by_name("group_by", *columns, **named):
             after = after._with_number_types(text, aggregated=False)
             with after._type_remedies(text):
                 key = _key(name, text, after.rows)

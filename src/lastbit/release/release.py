@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from lastbit.arguments import check_flags
 from lastbit.errors import InvalidParameter
 from lastbit.kernel import Noisy, Program
 from lastbit.ledger import Ledger
@@ -73,6 +74,7 @@ def released(
     >>> 900 < released(query, card, planned(query, card, epsilon=1)).value < 1100
     True
     """
+    check_flags(fresh=fresh, consistent=consistent)
     if plan.query != query or plan.card != counted_card(query, card):
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"

@@ -30,6 +30,7 @@ from fractions import Fraction
 from typing import Any, Literal
 from urllib.parse import quote
 
+from lastbit.arguments import check_flags
 from lastbit.checker import Rejected, check_apart_from_code
 from lastbit.errors import InvalidParameter, LastbitError, ServerFailed
 from lastbit.exact import Number, exact_text, rational
@@ -162,6 +163,7 @@ class RemoteTable(Question):
         It is checked by lastbit's own checker, and compared with what was asked, before it is given
         back. A connection that drops is tried again under the same key, so nothing is paid twice.
         """
+        check_flags(fresh=fresh, consistent=consistent)
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         body = self._body(price, within) | ({"fresh": True} if fresh else {})
         plan = self.plan(within=within, **price)

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
+from lastbit.arguments import check_kind, listed, nearest
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import whole
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.private_table import Table, as_private
 from lastbit.servers import Secret, is_web_address
 from lastbit.tables import (
+    TYPES,
     Budget,
     Column,
     ColumnType,
@@ -40,8 +42,11 @@ from lastbit.tables import (
 if TYPE_CHECKING:  # what speaks to servers is slow to load
     from lastbit.release.remote import RemoteTable
 
-Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
-"""Declared columns: by `Column(...)`, or by name and type alone."""
+Columns: TypeAlias = Mapping[str, Any] | Iterable[Column]
+"""Declared columns: by `Column(...)`, as a card writes it, or by name and type alone.
+
+Not a mapping to these three: of a dict with several of them mypy takes what all have in common.
+"""
 
 
 def _source(source: Any, name: str | None, table: str | None = None) -> tuple[Source, str]:
@@ -135,24 +140,45 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Col
 
 def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
     """What is declared of columns, by their names in small letters: columns, or types alone."""
+    problem = "are not declared as columns"
+    remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
     if isinstance(columns, Mapping):
         given = list(columns.items())
-    elif columns is None or (isinstance(columns, Iterable) and not isinstance(columns, str)):
-        given = [(getattr(column, "name", ""), column) for column in columns or ()]
     else:
-        given = [("", columns)]
+        words: Any = {"remedy": remedy, "problem": problem}
+        several = [] if columns is None else listed(columns, "columns", **words)
+        given = [(getattr(column, "name", ""), column) for column in several]
     found: dict[str, Column | ColumnType] = {}
     for name, column in given:
         if isinstance(column, Column):
             found[column.name.lower()] = column
+        elif isinstance(column, Mapping) and isinstance(name, str) and name:
+            found[name.lower()] = _declared(name, column)
         elif isinstance(column, str) and isinstance(name, str) and name:
             kind = cast(ColumnType, column)
             Column(name=name, type=kind)  # refuses unknown types
             found[name.lower()] = kind
         else:
-            remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
-            raise WrongType("columns", problem="are not declared as columns", remedy=remedy)
+            raise WrongType("columns", problem=problem, remedy=remedy)
     return found
+
+
+_DECLARED = ("type", "bounds", "step", "keys", "nullable")
+
+
+def _declared(name: str, said: Mapping[str, Any]) -> Column:
+    """A column as a card declares it: {"type": "number", "bounds": [0, 500]}."""
+    for field in said:
+        if field not in _DECLARED:
+            meant = nearest(field, _DECLARED) if isinstance(field, str) else ""
+            remedy = f"{meant}use {', '.join(_DECLARED)}"
+            raise InvalidParameter(
+                f"column {name[:60]}", problem="has a field that is not known", remedy=remedy
+            )
+    if "type" not in said:
+        remedy = f"use one of {', '.join(TYPES)}"
+        raise InvalidParameter(f"column {name[:60]}: type", problem="is missing", remedy=remedy)
+    return Column(**{"name": name, **said})
 
 
 def _columns(
@@ -163,23 +189,25 @@ def _columns(
     Also those, in small letters, whose type was not stated: CSV files state none.
     """
     declared = _declarations(columns)
-    listed = {
-        column.lower(): _list_of_keys(column, values) for column, values in (keys or {}).items()
+    keyed = {
+        column.lower(): _list_of_keys(column, values)
+        for column, values in _by_name(keys, "keys", '{"region": ["north", "south"]}').items()
     }
     types = _types(source, declared=declared)
     known = {column.lower() for column in types}
-    for lower in (*declared, *listed):
+    for lower in (*declared, *keyed):
         if lower not in known:
             raise InvalidParameter(
                 f"column {lower}",
                 problem="is not in the source, or of a type that cannot be read there (nested, a"
                 " time of day, a duration)",
-                remedy="check its name; convert it to a number, text, date or timestamp",
+                remedy=f"{nearest(lower, types)}check its name; convert it to a number, text, "
+                "date or timestamp",
             )
     found, untyped = {}, set()
     for name, stated in types.items():
         lower = name.lower()
-        said, values = declared.get(lower), listed.get(lower)
+        said, values = declared.get(lower), keyed.get(lower)
         if isinstance(said, Column):
             one = said
         else:
@@ -193,6 +221,15 @@ def _columns(
             one = replace(one, keys=tuple(_key(value, floats=floats) for value in values))
         found[one.name] = one
     return found, frozenset(untyped)
+
+
+def _by_name(given: Any, name: str, example: str) -> dict[str, Any]:
+    """What is declared by name."""
+    remedy = f"pass {name}={example}"
+    check_kind(given, (Mapping, type(None)), name, remedy=remedy)
+    for one in given or ():
+        check_kind(one, str, name, remedy=remedy)
+    return dict(given or {})
 
 
 def _list_of_keys(column: str, values: Any) -> tuple[Any, ...]:
@@ -327,23 +364,25 @@ def table(
         raise InvalidParameter(
             "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
         )
-    if budget is not None and not isinstance(budget, Budget):
-        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
+    remedy = "pass Budget(...), say Budget(epsilon=3)"
+    check_kind(budget, (Budget, type(None)), "budget", remedy=remedy)
     check_budget(budget)
     place, called = _source(source, name, table)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
     joined = {}
-    for known_as, other in (public or {}).items():
+    for known_as, other in _by_name(public, "public", '{"regions": "regions.csv"}').items():
         if isinstance(source, Source) and other is source.frame and not is_connection(other):
             problem, remedy = "is the table itself", "join only with tables that everybody may see"
-            raise InvalidParameter(
-                f"public table {str(known_as)[:60]}", problem=problem, remedy=remedy
-            )
+            raise InvalidParameter(f"public table {known_as[:60]}", problem=problem, remedy=remedy)
         file, alias = _source(held(other), known_as)
         types = _types(file, declared=None)
         joined[known_as] = PublicTable(name=alias, source=file, columns=types)
     described, untyped = _columns(place, columns, keys)
+    if isinstance(unit, str) and unit.lower() not in {column.lower() for column in described}:
+        remedy = f"{nearest(unit, described)}use one of {', '.join(described)}"
+        raise InvalidParameter(f"column {unit[:60]}", problem="is not on the card", remedy=remedy)
+    check_kind(unit, (str, type(None)), "unit", remedy='pass unit="patient_id", say')
     card = DataCard(
         name=called,
         source=place,
@@ -354,11 +393,13 @@ def table(
         max_rows_open=unit is not None and max_rows is None,
         at_most=None if at_most is None else whole(at_most, "at_most", least=1),
         columns=described,
+        unnamed=name is None and table is None and place.frame is not None,
         neighbours=related,
         budget=budget,
         public=joined,
         private={
-            name: replace(as_private(other), name=name) for name, other in (private or {}).items()
+            name: replace(as_private(other), name=name)
+            for name, other in _by_name(private, "private", '{"labs": lb.table(...)}').items()
         },
     )
     return Table(rows=rows_of(card), untyped=untyped - {(unit or "").lower()})

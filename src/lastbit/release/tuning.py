@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from lastbit.arguments import two
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, exact_text, positive, probability, rational, whole
 from lastbit.ledger import Ledger
@@ -264,7 +265,9 @@ def suggest_bounds(
 
 def _edges(kind: str, between: tuple[Number, Number] | None) -> tuple[Fraction, ...]:
     if between is not None:
-        low, high = (rational(end, "between") for end in between)
+        low, high = (
+            rational(end, "between") for end in two(between, "between", remedy="pass (low, high)")
+        )
         if not low < high:
             raise InvalidParameter("between", problem="does not rise", remedy="pass low, high")
         return tuple(low + (high - low) * Fraction(k, _EQUAL) for k in range(_EQUAL + 1))

@@ -57,7 +57,8 @@ def planned_within(
         )
     currency = _currency(card)
     if currency == "rho" and delta is not None:
-        raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
+        problem = "has no meaning beside {rho}"
+        raise InvalidParameter("delta", problem=problem, remedy="drop it", rho=None)
 
     def plan_at(place: int) -> Plan:
         price: dict[str, Any] = {currency: _price(place)}

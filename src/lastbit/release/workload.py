@@ -29,6 +29,7 @@ from itertools import count
 from math import floor
 from typing import Any
 
+from lastbit.arguments import check_flags
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive
 from lastbit.ledger import Connections, Ledger
@@ -127,6 +128,7 @@ class Workload:
         `consistent` a count without keys and the counts by keys of the same rows are made to agree:
         say it where every row has one of these keys.
         """
+        check_flags(consistent=consistent)
         plan = self.plan(**price)
         alone = [places[0] if len(places) == 1 else None for places in plan.serves]
         texts = [None if one is None else self.questions[one].sql_text for one in alone]

@@ -68,7 +68,7 @@ def distance_to_instability(
     """
     if callable(kind):
         return for_function(kind, data, **parameters)
-    match kind:
+    match kind if isinstance(kind, str) else None:  # an array compared with a name is an array
         case "median":
             return for_quantile(data, level="1/2", **parameters)
         case "quantile":

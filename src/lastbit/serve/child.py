@@ -209,7 +209,8 @@ class Parent:
 
     def serve(self, answer: Callable[[Message], Mapping[str, Any]]) -> None:
         """Answer every line, until the parent is gone. An error becomes its kind and its words."""
-        from lastbit.errors import LastbitError  # children are started often: late, what they need
+        # late: children are started often, and this is what they need then
+        from lastbit.errors import InvalidParameter, LastbitError
 
         self._say({"ready": True})
         while True:
@@ -221,6 +222,7 @@ class Parent:
             except Exception as error:  # words of ours hold nobody's data; others may
                 words = str(error) if isinstance(error, LastbitError) else ""
                 told = {"error": type(error).__name__, "words": words}
+                told |= {"said": error.said} if isinstance(error, InvalidParameter) else {}
             self._say(told)
 
 

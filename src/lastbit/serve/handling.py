@@ -6,6 +6,7 @@ A handler is a function of a `Call`, run in a thread, or a coroutine where it wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
@@ -22,6 +23,7 @@ from lastbit.serve.desk import Desk
 from lastbit.serve.identity import Action, Gate, Identity
 from lastbit.serve.questions import Refusal, not_allowed
 from lastbit.serve.routes import RIGHTS, Route
+from lastbit.serve.schemas import LONGEST_NUMBER
 from lastbit.serve.settings import Settings
 from lastbit.serve.views import CURRENCIES, render
 
@@ -149,13 +151,20 @@ def limit_of(amounts: Mapping[str, str | None]) -> Limit:
     exact = {}
     for name, letter in CURRENCIES:
         if text := (amounts.get(name) or "").strip():
-            try:
-                exact[name] = rational(text, letter)
-            except InvalidParameter:
-                detail = f"{letter} is not a number: write 0.5, 1/3 or 1e-9."
-                raise Refusal(422, "Not accepted", detail, "refused") from None
+            exact[name] = exact_number(text, letter)
     period: Any = amounts.get("period") or None
     return Limit(**exact, period=period)
+
+
+def exact_number(text: str, letter: str, field: str = "") -> Fraction:
+    """The number that somebody wrote into a field; refused in the words of the page."""
+    try:
+        if len(text) <= LONGEST_NUMBER:
+            return rational(text, letter)
+    except InvalidParameter:
+        pass
+    detail = f"{letter} is not a number: write 0.5, 1/3 or 1e-9."
+    raise Refusal(422, "Not accepted", detail, "refused", field=field)
 
 
 def released_as(record: dict[str, Any]) -> Answer | Marginals:

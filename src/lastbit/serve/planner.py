@@ -144,4 +144,4 @@ def _refuse_errors(message: Message) -> Message:
     if not words:  # an error that is not ours: a fault of the program
         raise Refusal(500, "A fault of the server", LATER, "fault")
     kind = getattr(errors, message["error"], errors.LastbitError)
-    raise refusal_for(kind, words) or Refusal(422, "Refused", words, "refused")
+    raise refusal_for(kind, words, message.get("said")) or Refusal(422, "Refused", words, "refused")

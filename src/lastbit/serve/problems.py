@@ -6,9 +6,10 @@ A type is a relative reference, `/problems/over-budget`: a name to compare with,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.responses import JSONResponse, Response
 
@@ -56,17 +57,60 @@ def refusal_of(error: Exception) -> Refusal:
     """What is told of an error: its own words if the asker can do something about it."""
     if isinstance(error, Refusal):
         return error
-    return refusal_for(type(error), str(error)) or FAILED
+    return refusal_for(type(error), str(error), getattr(error, "said", None)) or FAILED
 
 
-def refusal_for(kind: type[Exception], words: str) -> Refusal | None:
-    """What is told of an error of this kind; None: nothing but that there was one."""
+def refusal_for(kind: type[Exception], words: str, said: Said | None = None) -> Refusal | None:
+    """What is told of an error of this kind; None: nothing but that there was one.
+
+    `said` are its parts: of them pages make words of their own.
+    """
     if kind is InvalidParameter and (place := of_place(words)) is not None:
         kind = place  # it is gone, or cannot be read: not of the asker's making
     for known, (status, name, title) in _KINDS.items():
         if issubclass(kind, known):
-            return Refusal(status, title, words if status < 500 else LATER, name)
+            if status >= 500 or said is None:
+                return Refusal(status, title, words if status < 500 else LATER, name)
+            shown, field = page_words(said), FIELDS.get(said[0], ("", "sql"))[1]
+            return Refusal(status, title, words, name, shown=shown, field=field)
     return None
+
+
+Said: TypeAlias = tuple[str, str, str, Mapping[str, str | None]]
+"""A parameter, what is wrong with it, the way out, and the arguments that these name."""
+
+FIELDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "epsilon": ("ε", "price"),
+        "rho": ("ρ", "price"),
+        "delta": ("δ", "delta"),
+        "within": ("±", "within"),
+        "weights": ("how the price is shared", "weights"),
+        "price": ("the price", "price"),
+    }
+)
+"""What a page calls an argument of Python's, and the field of the editor that it stands in."""
+
+
+def page_words(said: Said) -> str:
+    """An error as a page says it: by the names of its fields, and with nothing to be passed.
+
+    >>> page_words(("epsilon", "is zero", "pass a number above 0", {}))
+    'ε is zero; write a number above 0'
+    >>> page_words(("GROUP BY", "takes a delta", "pass {delta}, say", {"delta": "1e-9"}))
+    'GROUP BY takes a delta; write δ = 1e-9, say'
+    """
+    parameter, problem, remedy, arguments = said
+    for name, value in arguments.items():
+        label = FIELDS.get(name, (name, ""))[0]
+        mention = f"{label} = {value}" if value else label
+        problem, remedy = (words.replace(f"{{{name}}}", mention) for words in (problem, remedy))
+    remedy = _AMOUNT.sub(lambda found: f"{FIELDS[found[1]][0]} =", remedy)
+    remedy = re.sub(r"^pass\b", "write", remedy)
+    return f"{FIELDS.get(parameter, (parameter, ''))[0]} {problem}; {remedy}"
+
+
+_AMOUNT = re.compile(r"\b(epsilon|rho|delta) =")
 
 
 def problem(refusal: Refusal) -> Response:

@@ -85,6 +85,10 @@ class Refusal(Exception):
     kind: str = "refused"
     """The last part of the problem's type: over-budget, not-allowed, unknown-table ..."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    shown: str = ""
+    """What pages say instead, in the words of their forms; where there is none, the detail."""
+    field: str = ""
+    """The field of the form that it is about, where it is about one."""
 
     def __str__(self) -> str:
         return f"{self.title}: {self.detail}"
@@ -95,6 +99,6 @@ def not_allowed(detail: str) -> Refusal:
     return Refusal(403, "Not allowed", detail, "not-allowed")
 
 
-def wrong(detail: str) -> Refusal:
+def wrong(detail: str, field: str = "") -> Refusal:
     """What was sent cannot be meant."""
-    return Refusal(422, "Not accepted", detail, "invalid")
+    return Refusal(422, "Not accepted", detail, "invalid", field=field)

@@ -109,13 +109,14 @@ def _record(kind: type, **others: Schema) -> Schema:
 
 # ---------------------------------------------------------------- what is sent and given
 
+LONGEST_NUMBER = 60
 _ANY, _WHOLE, _TRUTH = _PLAIN[str], _PLAIN[int], _PLAIN[bool]
 _ANY_OR_NULL, _WHOLE_OR_NULL, _SECONDS_OR_NULL = map(
     _of_type, (str | None, int | None, float | None)
 )
 _TIME = _of("string", description="RFC 3339, in UTC")
 _SPELLED = MappingProxyType(
-    {"pattern": _NUMBER, "maxLength": 60, "description": 'exact: "1", "0.5", "1/3"'}
+    {"pattern": _NUMBER, "maxLength": LONGEST_NUMBER, "description": 'exact: "1", "0.5", "1/3"'}
 )
 _EXACT = _of("string", **_SPELLED)
 _EXACT_OR_NULL = _of("string", "null", **_SPELLED)

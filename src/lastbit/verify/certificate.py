@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from lastbit.arguments import check_path
 from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
@@ -172,8 +173,9 @@ def save(sealed: Mapping[str, Any], path: Path) -> None:
     written_over(path, text_of(sealed))
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: str | Path) -> dict[str, Any]:
     """The JSON object in a file: every name once, every number finite, nested within reason."""
+    check_path(path, "certificate")
     problem, value = "is not a JSON object", None
     try:
         value = parse_json(content_of(path, most=MOST_BYTES))

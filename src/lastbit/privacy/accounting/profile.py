@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from lastbit.arguments import listed, two
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, lower, nonnegative, probability, upper, whole
 from lastbit.privacy.accounting.choices import delta_bounds, epsilon_bounds
@@ -81,7 +82,9 @@ class Profile:
 
     def __init__(self, parts: Iterable[tuple[PrivacyLoss, int]]) -> None:
         counts: dict[PrivacyLoss, int] = {}
-        for loss, times in parts:
+        remedy = "pass [(mechanism.loss, 1)]"
+        for part in listed(parts, "parts", remedy=remedy):
+            loss, times = two(part, "parts", remedy=remedy)
             if not isinstance(loss, _KINDS):
                 raise WrongType(
                     "parts", problem="hold something else than losses", remedy="pass mechanism.loss"

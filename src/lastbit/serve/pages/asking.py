@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.responses import HTMLResponse, Response
 
@@ -13,11 +13,14 @@ from lastbit.errors import LastbitError
 from lastbit.report import EMPTY, amount, answer_parts, price
 from lastbit.sampling import secure_bits
 from lastbit.serve.catalogue import Served
-from lastbit.serve.handling import Call, see
-from lastbit.serve.problems import refusal_of
+from lastbit.serve.handling import Call, exact_number, see
+from lastbit.serve.problems import FIELDS, refusal_of
 from lastbit.serve.questions import Preview, Question, Refusal, wrong
 from lastbit.serve.schemas import question_of
 from lastbit.serve.views import CURRENCIES, examples_of, path_to, timing
+
+Problem: TypeAlias = tuple[str, str]
+"""Words, and the field of the form that they are about."""
 
 _KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
 
@@ -83,7 +86,7 @@ async def asked(call: Call) -> Response:
 
 async def _tried(
     call: Call, work: Callable[[Question], Awaitable[Any]]
-) -> tuple[Any, str | None, int]:
+) -> tuple[Any, Problem | None, int]:
     """What the desk gives; or why not, and the status of that, where the asker can mend it."""
     try:
         return await work(_question(call)), None, 200
@@ -91,7 +94,7 @@ async def _tried(
         found = refusal_of(error)
         if found.status in (401, 404, 429) or (found is not error and found.status >= 500):
             raise
-        return None, found.detail, found.status
+        return None, (found.shown or found.detail, found.field), found.status
 
 
 def _question(call: Call) -> Question:
@@ -103,9 +106,16 @@ def _question(call: Call) -> Question:
         name: form[name].strip() for name in names if form.get(name, "").strip()
     }
     if by_error and "within" not in data:
-        raise wrong("Say which ± you need, a number above 0.")
+        raise wrong("Say which ± you need, a number above 0.", "within")
     if not by_error and "epsilon" not in data and "rho" not in data:
-        raise wrong("Say what you pay, a number above 0.")
+        raise wrong("Say what you pay, a number above 0.", "price")
+    if "sql" not in data:
+        raise wrong("Write a question: one SELECT.", "sql")
+    if len(data["sql"].encode()) > call.settings.most_sql:
+        raise wrong(f"The question is longer than {call.settings.most_sql} bytes.", "sql")
+    for name, (letter, field) in FIELDS.items():
+        if name in data and name != "weights":
+            exact_number(data[name], letter, field)
     if form.get("fresh") == "yes":
         data["fresh"] = True
     return question_of(data, most_sql=call.settings.most_sql)
@@ -115,7 +125,7 @@ def _editor(
     call: Call,
     served: Served,
     start: Mapping[str, Any],
-    problem: str | None = None,
+    problem: Problem | None = None,
     status: int = 200,
     *,
     seen: Preview | None = None,
@@ -149,7 +159,7 @@ def _preview(
     served: Served,
     form: Mapping[str, Any],
     seen: Preview | None,
-    problem: str | None,
+    problem: Problem | None,
 ) -> dict[str, Any]:
     """What the panel beside the editor says."""
     currency, letter = _currency(served)
@@ -158,7 +168,8 @@ def _preview(
         "currency": currency,
         "letter": letter,
         "preview": seen,
-        "problem": problem,
+        "problem": None if problem is None else problem[0],
+        "wrong": "" if problem is None else problem[1],
         "timing": timing(served.slot, strict=call.settings.strict),
     }
     if seen is None:

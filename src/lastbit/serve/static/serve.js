@@ -21,6 +21,16 @@ const stale = (is) => {
   for (const button of panel.querySelectorAll("form button")) button.disabled = is;
 };
 
+// the field that the words in the panel are about
+const markWrong = (field) => {
+  for (const input of ask.querySelectorAll("textarea, input.amount")) {
+    input.toggleAttribute("aria-invalid", false);
+    if (input.id !== field) continue;
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-errormessage", "wrong");
+  }
+};
+
 async function preview() {
   clearTimeout(timer);
   const fields = body(ask), sent = fields.toString();
@@ -37,6 +47,7 @@ async function preview() {
     if (!part) throw new Error(page.querySelector(".lead")?.textContent || "Try again.");
     const held = panel.contains(document.activeElement) && document.activeElement.value;
     panel.replaceChildren(...part.parentElement.childNodes);
+    markWrong(document.getElementById("wrong")?.dataset.field);
     if (held) panel.querySelector(`[data-price][value="${CSS.escape(held)}"]`)?.focus();
     last = sent;
     stale(false);

@@ -74,7 +74,7 @@ class Budget:
         self._check()
 
     def _check(self) -> None:
-        if self.kind not in _MEANT:
+        if not isinstance(self.kind, str) or self.kind not in _MEANT:
             raise InvalidParameter(
                 "budget", problem="is of an unknown kind", remedy="declare epsilon, or rho"
             )

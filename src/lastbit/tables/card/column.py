@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, get_args
 
+from lastbit.arguments import check_flags
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, rational
 from lastbit.tables.query.expression import ColumnType, Value
@@ -76,7 +77,8 @@ class Column:
     def _check(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
-        if self.type not in TYPES:
+        check_flags(nullable=self.nullable)
+        if not isinstance(self.type, str) or self.type not in TYPES:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         number = self.type in ("integer", "number")
         if self.bounds is not None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lastbit.addresses import Address
+from lastbit.arguments import check_path
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.files import content_of
 from lastbit.place_names import is_address
@@ -444,6 +445,7 @@ def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
 
 def examined(path: str | Path) -> Examined:
     """The card in this file with all its problems; refuses only what is not text."""
+    check_path(path, "card")
     place = Path(path)
     if place.suffix.lower() in _DATA:
         raise CardRefused(

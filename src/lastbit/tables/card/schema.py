@@ -169,6 +169,8 @@ class DataCard:
     """No unit has more rows, as is publicly known; whole intervals rest on it, and no plan does."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
+    unnamed: bool = field(default=False, compare=False)
+    """Whether nobody named the table: a statement may then call it as it likes."""
 
     def __post_init__(self) -> None:
         if self.neighbours.relation not in ("add-remove", "change-one"):
@@ -229,11 +231,12 @@ class DataCard:
 
 
 def _column_named(columns: Mapping[str, Column], name: str) -> Column:
-    for column in columns.values():
+    named = isinstance(name, str)
+    for column in columns.values() if named else ():
         if column.name.lower() == name.lower():
             return column
     known = ", ".join(column.name for column in columns.values())
-    what, problem = f"column {name[:60]}", "is not on the card"
+    what, problem = f"column {name[:60]}" if named else "column", "is not on the card"
     raise InvalidParameter(what, problem=problem, remedy=f"use one of {known}")
 
 

@@ -39,6 +39,7 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
+from lastbit.arguments import check_kind
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
@@ -183,6 +184,8 @@ def planned(
     >>> plan.cost.epsilon, plan.guarantee
     (Fraction(1, 2), 'epsilon = 0.5 differential privacy for one row more or less')
     """
+    check_kind(query, Query, "query", remedy="pass parsed(...), or what a table's .query is")
+    check_kind(card, DataCard, "card", remedy="pass read_card(...)")
     check_declared(card)
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
@@ -192,8 +195,8 @@ def planned(
     ways = calibrate.ways_of(query, card, weights)
     _check(query, ways[0].measures, groups=groups, delta=asked.delta, budget=card.budget)
     if asked.rho is not None and groups is not None and asked.delta:
-        problem = "has no meaning beside rho, as no keys must be found"
-        raise InvalidParameter("delta", problem=problem, remedy="drop it")
+        problem = "has no meaning beside {rho}, as no keys must be found"
+        raise InvalidParameter("delta", problem=problem, remedy="drop it", rho=None)
     every = [one for way in ways for one in _purchases(way, asked, weights)]
     bought = min(every, key=lambda one: one.error(keyed=groups is None))  # the first of equals
     found, parts = bought.parts(card)

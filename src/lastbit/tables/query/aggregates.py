@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from lastbit.arguments import check_flags, listed, two
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.derived import Arithmetic, Derived, DerivedSpec
@@ -151,12 +152,13 @@ def quantile(
     >>> print(quantile("age", "0.9", 0, 120))
     quantile(age, '0.9', 0, 120)
     """
+    check_flags(intervals=intervals)
     return AggregateSpec(
         function="quantile",
         expression=expression,
         bounds=_bounds(low, high),
         level=_level(level),
-        intervals=_truth(intervals, "intervals"),
+        intervals=intervals,
     )
 
 
@@ -173,10 +175,9 @@ def quantiles(
     >>> [name for name, _ in specs_of("age", quantiles("age", ["0.25", "0.5", "0.975"], 0, 100))]
     ['age_25', 'age_50', 'age_97_5']
     """
-    if isinstance(levels, str) or not isinstance(levels, Iterable):
-        remedy = 'pass, say, ["0.25", "0.5", "0.75"]'
-        raise WrongType("levels", problem="are not a list", remedy=remedy)
-    shares = tuple(_level(level) for level in levels)
+    check_flags(intervals=intervals)
+    remedy = 'pass, say, ["0.25", "0.5", "0.75"]'
+    shares = tuple(_level(level) for level in listed(levels, "levels", remedy=remedy))
     if not shares or len(set(shares)) < len(shares):
         raise InvalidParameter(
             "levels", problem="are none, or one comes twice", remedy="name each level once"
@@ -186,7 +187,7 @@ def quantiles(
         expression=expression,
         bounds=_bounds(low, high),
         levels=shares,
-        intervals=_truth(intervals, "intervals"),
+        intervals=intervals,
     )
 
 
@@ -200,9 +201,8 @@ def cdf(
     >>> [name for name, _ in specs_of("wait", cdf("wait", [10, "22.5", -1], -9, 240))]
     ['wait_10', 'wait_22_5', 'wait_minus_1']
     """
-    if isinstance(points, str) or not isinstance(points, Iterable):
-        raise WrongType("points", problem="are not a list", remedy="pass, say, [10, 30, 60]")
-    edges = tuple(rational(point, "points") for point in points)
+    asked = listed(points, "points", remedy="pass, say, [10, 30, 60]")
+    edges = tuple(rational(point, "points") for point in asked)
     if not edges or len(set(edges)) < len(edges):
         raise InvalidParameter(
             "points", problem="are none, or one comes twice", remedy="name each point once"
@@ -243,12 +243,6 @@ def _level(level: Number) -> Fraction:
     return probability(level, "level", zero=False, one=False, remedy=remedy)
 
 
-def _truth(value: bool, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise WrongType(name, problem="is neither True nor False", remedy="pass one of them")
-    return value
-
-
 def min(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
     """A value near the least: private, so some rows lie below it.
 
@@ -275,12 +269,11 @@ def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     >>> histogram("age", [0, 18, 65]).edges
     (Fraction(0, 1), Fraction(18, 1), Fraction(65, 1))
     """
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise WrongType("edges", problem="are not a list", remedy="pass, say, [0, 18, 65]")
+    ends = listed(edges, "edges", remedy="pass, say, [0, 18, 65]")
     return AggregateSpec(
         function="histogram",
         expression=expression,
-        edges=tuple(rational(edge, "edges") for edge in edges),
+        edges=tuple(rational(edge, "edges") for edge in ends),
     )
 
 
@@ -352,7 +345,11 @@ def regression(
 
 
 def _pair(kind: str, first: str, second: str, one: Interval, other: Interval) -> PairSpec:
-    both = [None if pair is None else _bounds(*pair) for pair in (one, other)]
+    remedy = "pass y_bounds=(0, 500), say"
+    both = [
+        None if pair is None else _bounds(*two(pair, "bounds", remedy=remedy))
+        for pair in (one, other)
+    ]
     return PairSpec(kind=kind, y=first, x=second, y_bounds=both[0], x_bounds=both[1])
 
 

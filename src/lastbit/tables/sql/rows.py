@@ -336,7 +336,10 @@ def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
         name = name_of(identifier)
         rows = defined.get(name.lower()) or rows_of(card)
         if name.lower() not in defined and not names(identifier, card.name):
-            raise refused(f"FROM {name}", "is not this card's table", _tables(card))
+            others = {one.lower() for one in (*card.public, *card.private)}
+            if not card.unnamed or name.lower() in others:
+                raise refused(f"FROM {name}", "is not this card's table", _tables(card))
+            rows = replace(rows, called=name)
     return rows if alias is None else replace(rows, called=name_of(taken(alias, "this")[0]))
 
 
