@@ -26,7 +26,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
-from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates
+from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates, top_as_limit
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -39,7 +39,7 @@ _CLOSING = ("R_PAREN", "R_BRACKET", "R_BRACE", "END")
 def statement_tree(text: str) -> Any:
     """The one SELECT that the text is."""
     _check_text(text)
-    return _statement(text, "query", "write SELECT ... FROM ...")
+    return _statement(top_as_limit(text), "query", "write SELECT ... FROM ...")
 
 
 def _statement(text: str, what: str, remedy: str) -> Any:
