@@ -134,3 +134,10 @@ def test_a_column_may_be_called_top_or_percent():
     for name in ("top", "percent"):
         query = parsed(f"SELECT TOP 2 {name}, COUNT(*) AS n FROM visits GROUP BY {name}", card)
         assert (query.keys[0].name, query.limit) == (name, 2)
+
+
+def test_the_ends_of_distinct_values_are_the_ends():
+    plain = "SELECT MIN(age) AS a, MAX(age + 1) FILTER (WHERE ok) AS b FROM visits"
+    assert asked(plain.replace("(age", "(DISTINCT age")) == asked(plain)
+    inner = "SELECT AVG(a) AS m FROM (SELECT pid, MAX(age) AS a FROM visits GROUP BY pid)"
+    assert asked(inner.replace("MAX(", "MAX(DISTINCT ")) == asked(inner)

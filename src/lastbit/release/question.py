@@ -149,12 +149,13 @@ class Question:
         return not asked and self.most is None and self.sql_text is None
 
     def where(self, condition: str) -> Self:
-        """Only the rows for which the condition is true."""
+        """Only the rows for which the condition is true; before or after `group_by`, it is one."""
         self._check_open("where")
         with self._type_remedies(condition):
             test = condition_of(condition, self.rows)
         rows = replace(self.rows, where=(*self.rows.where, test))
-        return replace(self, rows=rows, steps=(*self.steps, ("where", condition)))
+        steps = (*self.steps, ("where", condition))
+        return replace(self, rows=rows, keys=self._keys_by(rows), steps=steps)
 
     def with_columns(self, **expressions: str) -> Self:
         """Further columns, each computed from its row; later ones may name earlier ones."""
@@ -349,9 +350,15 @@ class Question:
     def by_card(self, card: DataCard) -> Self:
         """The same question by another card of the table."""
         rows = replace(self.rows, base=card)
-        # which keys there are follows from the card: of a count of a unit's rows, from max_rows
-        texts = [(step[1], step[2]) for step in self.steps if step[0] == "key"]
-        return replace(self, rows=rows, keys=tuple(_key(*pair, rows) for pair in texts))
+        return replace(self, rows=rows, keys=self._keys_by(rows))
+
+    def _keys_by(self, rows: SelectedRows) -> tuple[GroupKey, ...]:
+        """The keys, of these rows.
+
+        Which values they have follows from the card (of a count of a unit's rows, from max_rows),
+        and from all conditions on rows.
+        """
+        return tuple(_key(step[1], step[2], rows) for step in self.steps if step[0] == "key")
 
     def _steps_query(self) -> Query:
         if not self.asked:
@@ -413,7 +420,8 @@ class Question:
             raise QueryRefused(
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
             )
-        if step in ("where", "with_columns", "join", "per_unit") and (self.keys or self.asked):
+        told = bool(self.asked) if step == "where" else bool(self.keys or self.asked)
+        if step in ("where", "with_columns", "join", "per_unit") and told:
             remedy = f"call {step} first; for released values use having"
             raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 
