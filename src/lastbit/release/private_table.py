@@ -213,7 +213,7 @@ class Table(Question):
         then; where the ledger has a profile already they do so unasked, at no charge.
         With `simultaneous` the intervals of all counts and sums hold together in 95 % of releases.
         """
-        draft = self.draft.query
+        draft, view = self.draft.query, self.view
         check_kept(kept, draft, self.card)
         if simultaneous:
             check_simultaneous(draft)
@@ -235,7 +235,7 @@ class Table(Question):
         answer = answer.simultaneous() if simultaneous else answer
         answer = answer.consistent() if consistent else answer
         shared = with_kept(answer, ready.plan, kept=kept, ledger=ledger, who=who)
-        return with_notes(shared, ready.notes)
+        return replace(with_notes(shared, ready.notes), view=view)
 
 
 def _price(

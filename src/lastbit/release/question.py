@@ -30,6 +30,7 @@ from lastbit.tables import (
     UnitColumn,
     UnitFunction,
     UnitKey,
+    View,
     all_of,
     bounded_key,
     columns_asked,
@@ -47,6 +48,7 @@ from lastbit.tables import (
     rows_per_unit,
     specs_of,
     unit_column,
+    view_of,
     with_column,
 )
 
@@ -306,6 +308,11 @@ class Question:
         """The question as a value."""
         query = self._steps_query() if self.sql_text is None else parsed(self.sql_text, self.card)
         return query if self.intervals else query.without_intervals()
+
+    @property
+    def view(self) -> View | None:
+        """What SELECT shows of the answer, where that is not all columns as they are released."""
+        return None if self.sql_text is None else view_of(self.sql_text, self.draft.card)
 
     @property
     def draft(self) -> Self:

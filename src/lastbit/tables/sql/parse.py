@@ -172,6 +172,7 @@ _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
         "locks": ("FOR UPDATE", "leave it out"),
         "method": ("the kind of JOIN", EQUAL_COLUMNS),
         "offset": ("OFFSET", "take the first rows with LIMIT"),
+        "on": ("ON", "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x"),
         "pivots": ("PIVOT", "GROUP BY the column instead"),
         "position": ("one side alone", "use TRIM"),
         "qualify": ("QUALIFY", "use HAVING"),

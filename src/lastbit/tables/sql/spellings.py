@@ -78,7 +78,9 @@ def rename_aggregates(tree: Any) -> None:
 
 
 _TOP = re.compile(r"\btop\b", re.IGNORECASE)
-_AFTER_A_CALL = frozenset({"", ",", "FROM", "AS", "IS", "IN", "AND", "OR", "NOT", "BETWEEN", "OVER"})
+_AFTER_A_CALL = frozenset(
+    {"", ",", "FROM", "AS", "IS", "IN", "AND", "OR", "NOT", "BETWEEN", "OVER"}
+)
 """What follows top(5) where that is a call; after T-SQL's TOP (5) the first column stands."""
 
 
