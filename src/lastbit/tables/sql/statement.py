@@ -59,8 +59,6 @@ from lastbit.tables.sql.parse import (
 )
 from lastbit.tables.sql.rows import SelectedRows, rows_from
 
-_SELECTED = "add it to SELECT, or leave it out"
-
 
 @dataclass(frozen=True, slots=True)
 class Released:
