@@ -86,7 +86,7 @@ def test_the_question_is_the_same_whatever_is_shown():
 def test_what_is_made_of_keys(shown, group):
     text = f"SELECT {shown} AS x, COUNT(*) AS n FROM visits AS v GROUP BY {group}"
     query, view = asked(text)
-    assert (len(query.keys) == len(group.split(", ")) and query.groups is None) or query.groups > 0
+    assert len(query.keys) == len(group.split(", "))
     assert view is not None and [one.name for one in view.keys] == ["x"]
 
 
@@ -214,3 +214,19 @@ def test_what_cannot_be_computed_is_refused_before_anything_is_paid():
     for shown in ("sum_of(ward)", "regexp_replace(ward, 'a', 'b')", "ward + 1", "ward || age"):
         with pytest.raises(QueryRefused):
             view_of(f"SELECT {shown} AS x, COUNT(*) AS n FROM visits GROUP BY ward", CARD)
+
+
+def test_keys_of_sub_queries():
+    inner = "(SELECT pid, ward, COUNT(*) AS n FROM visits GROUP BY pid, ward)"
+    query, view = asked(f"SELECT AVG(n) AS m FROM {inner} GROUP BY ward")
+    assert query == parsed(f"SELECT ward, AVG(n) AS m FROM {inner} GROUP BY ward", CARD)
+    assert view.hidden == ("ward",)
+    query, view = asked(f"SELECT DISTINCT upper(ward) AS u FROM {inner}")
+    assert [part.function for part in query.aggregates] == ["count_units"]
+
+
+def test_hostile_keys_are_data():
+    view = shown_by("SELECT upper(ward) AS u, COUNT(*) AS n FROM visits GROUP BY ward")
+    keys = ["'; DROP TABLE l0; --", "$c0", "\x00", "a\x00b", "\\", "%", "NULL", "x" * 4096]
+    assert view.shown([(key,) for key in keys]) == [(key.upper(),) for key in keys]
+    assert view.shown([]) == []

@@ -69,6 +69,7 @@ def _keys_to_json(values: Sequence[Value]) -> list[Any]:
 
 
 def _notes(view: View, numbers: list[Any]) -> list[str]:
+    """What is made of keys, and what is released beside what is shown."""
     left = [*view.hidden, *(() if view.numbers else (column["name"] for column in numbers))]
     notes = []
     if view.computed:
