@@ -50,9 +50,10 @@ def assert_same(mine: list[tuple[Any, ...]], truth: list[tuple[Any, ...]], order
     if not ordered:
         mine, truth = sorted(mine, key=repr), sorted(truth, key=repr)
     assert len(mine) == len(truth)
+    plain = str | bool | None
     for own, other in zip(mine, truth, strict=True):
         assert list(own) == [
-            value if isinstance(value, str | bool) else pytest.approx(value, rel=1e-6, abs=1e-3)
+            value if isinstance(value, plain) else pytest.approx(value, rel=1e-6, abs=1e-3)
             for value in other
         ]
 

@@ -163,6 +163,38 @@ def test_shares_up_to_points_are_a_column_each():
 # ---------------------------------------------------------------- steps
 
 
+@pytest.mark.parametrize(
+    ("key", "tests", "values"),
+    [
+        ("region", ["region = 'south'"], ("south",)),
+        ("ward", ["ward IN ('a', 'b')", "ok"], ("a", "b")),
+        ("age", ["age >= 18 AND age < 21"], (18, 19, 20)),
+        ("age", ["age > 17", "age <= 20"], (18, 19, 20)),
+        ("year(day)", ["day >= '2024-02-01' AND day < '2026-01-01'", "ok"], (2024, 2025)),
+    ],
+)
+def test_conditions_choose_keys_before_and_after_group_by(key, tests, values):
+    text = f"SELECT {key} AS k, COUNT(*) AS n FROM visits WHERE {' AND '.join(tests)} GROUP BY 1"
+    asked = parsed(text, CARD)
+    assert asked.keys[0].values == values
+    for place in range(len(tests) + 1):
+        table = VISITS
+        for test in tests[:place]:
+            table = table.where(test)
+        table = table.group_by(k=key)
+        for test in tests[place:]:
+            table = table.where(test)
+        assert table.agg(n=lb.count()).query == asked
+        assert parsed(statement_of(table.agg(n=lb.count())), CARD) == asked
+
+
+def test_no_condition_lets_a_key_through_that_another_excludes():
+    with pytest.raises(QueryRefused, match="no key that WHERE lets through"):
+        VISITS.group_by("region").where("region = 'east'")
+    with pytest.raises(QueryRefused, match="no key that WHERE lets through"):
+        VISITS.where("region = 'north'").group_by("region").where("region = 'south'")
+
+
 def test_steps_leave_the_table_as_it_was():
     asked = VISITS.where("ok").group_by("region").agg(n=lb.count()).limit(3)
     assert Table(rows=rows_of(CARD)) == VISITS
@@ -178,6 +210,7 @@ def test_steps_leave_the_table_as_it_was():
         (lambda t: t.query, "releases nothing"),
         (lambda t: t.agg(n=lb.count()).where("ok"), "comes after"),
         (lambda t: t.group_by("region").with_columns(a="age"), "comes after"),
+        (lambda t: t.group_by("region").agg(n=lb.count()).where("ok"), "comes after"),
         (lambda t: t.agg(n=lb.count()).join("regions", on="region"), "comes after"),
         (lambda t: t.where("age"), "true nor false"),
         (lambda t: t.where("ok; DROP TABLE visits"), "no SQL|not one"),

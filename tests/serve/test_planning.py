@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from lastbit.errors import QueryRefused
 from lastbit.serve.planner import Turns
 from lastbit.serve.planning import plan_of, previewed
 from lastbit.serve.questions import Question, Refusal
@@ -112,3 +113,14 @@ def test_one_principal_has_one_child_at_a_time():
 
     most, order = asyncio.run(found())
     assert most == 1 and order[:2] == ["ana", "ben"]
+
+
+def test_what_is_made_of_keys_is_refused_and_what_is_left_out_is_not(tmp_path):
+    """Pages show the record: more than was selected, and never less."""
+    card = read_card(written(tmp_path)[0])
+    plain = Question(sql=BY_REGION, epsilon="1")
+    hidden = Question(sql=BY_REGION.replace("SELECT region,", "SELECT"), epsilon="1")
+    assert plan_of(hidden, card).query == plan_of(plain, card).query
+    made = "SELECT upper(region) AS u, COUNT(*) AS n FROM visits GROUP BY region"
+    with pytest.raises(QueryRefused, match=r"u is made of a key, .*select the key itself"):
+        plan_of(Question(sql=made, epsilon="1"), card)

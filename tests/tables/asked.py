@@ -95,6 +95,12 @@ EVERYTHING = (
 # and what cannot stand in it
 SHARES = "SELECT region AS r, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS s FROM visits GROUP BY r"
 MOST_FREQUENT = "SELECT MODE(region) AS r FROM visits WHERE ok"
+OF_KEYS = (
+    "SELECT upper(ward) AS u, CASE WHEN age = 3 THEN 'x' ELSE ward END AS c, COUNT(*) AS n "
+    "FROM visits GROUP BY ward, age, ok HAVING u <> 'A' AND n > 3 "
+    "ORDER BY u DESC, n LIMIT 3"
+)
+KEYS_ALONE = "SELECT DISTINCT ward, age FROM visits ORDER BY ward LIMIT 3"
 
 
 # ---------------------------------------------------------------- a printer

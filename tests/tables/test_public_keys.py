@@ -13,7 +13,8 @@ import lastbit as lb
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, PublicTable, Source
 from lastbit.tables.query.expression import Call, ColumnName, Constant
-from lastbit.tables.sql.statement import grouped_by, parsed
+from lastbit.tables.sql.grouping import grouped_by
+from lastbit.tables.sql.statement import parsed
 
 pyarrow = pytest.importorskip("pyarrow")
 

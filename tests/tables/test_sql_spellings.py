@@ -7,7 +7,7 @@ import pytest
 from lastbit.errors import QueryRefused
 from lastbit.tables.query.query import Query
 from lastbit.tables.sql.statement import parsed
-from tests.tables.asked import CARD
+from tests.tables.asked import CARD, COLUMNS, card_with, column
 
 BY_REGION = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
 
@@ -84,3 +84,60 @@ def test_a_deviation_of_two_columns_or_of_distinct_values_is_refused():
 def test_an_end_and_a_note_mean_nothing(end):
     assert asked(BY_REGION + end) == asked(BY_REGION)
     assert asked("-- note\n/* another */ " + BY_REGION + end) == asked(BY_REGION)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT TOP 5 region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY n DESC",
+        "SELECT TOP (5) region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY n DESC;",
+        "select top(5) region, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 2 DESC -- LIMIT",
+        "SELECT /* TOP 3 */ TOP\n5 region, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY n DESC ;",
+        "WITH v AS (SELECT * FROM visits) SELECT TOP 5 region, COUNT(*) AS n FROM v"
+        " GROUP BY region ORDER BY n DESC",
+    ],
+)
+def test_top_is_limit(text):
+    plain = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY n DESC LIMIT 5"
+    assert asked(text) == asked(plain)
+
+
+def test_top_before_a_quoted_column():
+    text = 'SELECT TOP (2) "region", COUNT(*) AS n FROM visits GROUP BY region'
+    assert asked(text) == asked(BY_REGION + " LIMIT 2")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT TOP 5 region, COUNT(*) FROM visits GROUP BY region LIMIT 3", "beside LIMIT"),
+        ("SELECT TOP 5 PERCENT region, COUNT(*) FROM visits GROUP BY region", "PERCENT is not"),
+        ("SELECT TOP 5 WITH TIES region, COUNT(*) FROM visits GROUP BY region", "WITH is not"),
+        ("SELECT TOP 5.5 region, COUNT(*) FROM visits GROUP BY region", "not a whole number"),
+        ("SELECT TOP region, COUNT(*) FROM visits GROUP BY region", "top is not a column"),
+        ("SELECT TOP -5 region, COUNT(*) FROM visits GROUP BY region", ""),
+        ("SELECT TOP(5), COUNT(*) FROM visits", "TOP"),
+        ("SELECT TOP(5) AS region, COUNT(*) FROM visits", "TOP"),
+        ('SELECT "TOP" 5, COUNT(*) FROM visits', "is no SQL"),
+        ("SELECT COUNT(*) FROM (SELECT TOP 5 * FROM visits)", "is no SQL"),
+        ("SELECT COUNT(*) AS n FROM visits WHERE age > 30, TOP 5", "is no SQL"),
+    ],
+)
+def test_other_tops_are_refused(text, words):
+    with pytest.raises(QueryRefused, match=f"(?i){words}"):
+        asked(text)
+
+
+def test_a_column_may_be_called_top_or_percent():
+    columns = [*COLUMNS, column("top", "boolean"), column("percent", "boolean")]
+    card = card_with(columns={one.name: one for one in columns})
+    for name in ("top", "percent"):
+        query = parsed(f"SELECT TOP 2 {name}, COUNT(*) AS n FROM visits GROUP BY {name}", card)
+        assert (query.keys[0].name, query.limit) == (name, 2)
+
+
+def test_the_ends_of_distinct_values_are_the_ends():
+    plain = "SELECT MIN(age) AS a, MAX(age + 1) FILTER (WHERE ok) AS b FROM visits"
+    assert asked(plain.replace("(age", "(DISTINCT age")) == asked(plain)
+    inner = "SELECT AVG(a) AS m FROM (SELECT pid, MAX(age) AS a FROM visits GROUP BY pid)"
+    assert asked(inner.replace("MAX(", "MAX(DISTINCT ")) == asked(inner)

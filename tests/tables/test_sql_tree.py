@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.view import View
 from lastbit.tables.sql import (
     aggregates as sql_aggregates,
     derived as sql_derived,
@@ -16,7 +17,7 @@ from lastbit.tables.sql import (
 )
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query
-from tests.tables.asked import CARD, EVERYTHING, MOST_FREQUENT, SHARES
+from tests.tables.asked import CARD, EVERYTHING, KEYS_ALONE, MOST_FREQUENT, OF_KEYS, SHARES
 
 # parts that carry no meaning for the answer, each with the reason
 MEANINGLESS = {
@@ -34,11 +35,11 @@ MEANINGLESS = {
 IMPLIED = {("Column", "table"), ("Count", "this"), ("DateDiff", "unit")}
 
 
-def read(tree: Any) -> Query:
+def read(tree: Any) -> tuple[Query, View | None]:
     return _query(tree, rows_from(tree, CARD, {}))
 
 
-def difference(tree: Any, original: Query) -> bool:
+def difference(tree: Any, original: tuple[Query, View | None]) -> bool:
     """Whether the change of the tree was noticed: refused, or another question."""
     try:
         return read(tree) != original
@@ -53,7 +54,7 @@ def everything(text: str = EVERYTHING) -> Any:
 def kinds_of_places() -> dict[tuple[str, str | None, str], tuple[str, int]]:
     """One place in the trees for every kind of node below every kind of node."""
     found: dict[tuple[str, str | None, str], tuple[str, int]] = {}
-    for text in (EVERYTHING, SHARES, MOST_FREQUENT):
+    for text in (EVERYTHING, SHARES, MOST_FREQUENT, OF_KEYS, KEYS_ALONE):
         for place, node in enumerate(everything(text).walk(bfs=False)):
             kinds = type(node.parent).__name__, node.arg_key, type(node).__name__
             found.setdefault(kinds, (text, place))
@@ -69,7 +70,7 @@ def at(place: tuple[str, int]) -> tuple[Any, Any]:
 
 
 def test_the_statement_of_the_next_tests_is_read_and_holds_many_kinds_of_nodes():
-    assert read(everything()).limit == 7
+    assert read(everything())[0].limit == 7
     assert len({kind for _, _, kind in PLACES}) > 60
 
 

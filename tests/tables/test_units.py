@@ -585,7 +585,7 @@ PARSED = (
 
 
 def read(tree: Any) -> Query:
-    return _query(tree, rows_from(tree, CARD, {}))
+    return _query(tree, rows_from(tree, CARD, {}))[0]
 
 
 def noticed(tree: Any, original: Query) -> bool:

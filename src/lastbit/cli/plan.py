@@ -40,7 +40,7 @@ def plan(
     if release:
         with waiting("asking") as tell, progress(tell):
             answers = asked.release(consistent=consistent, **price)
-        shown: Any = [answer.shown or answer.record for answer in answers]
+        shown: Any = [answer.part or answer.record for answer in answers]
         text = "\n\n".join(f"{number}. {one}" for number, one in enumerate(answers, start=1))
     else:
         shown = {"cost": made.cost.to_json(), "plans": [one.to_json() for one in made.plans]}

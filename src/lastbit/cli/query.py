@@ -210,6 +210,8 @@ def query(
             show_json(said) if as_json else click.echo(written)
         elif made_up and not (explain or dry_run):
             made = made_up_answer(plan, table.card, sql=statement)
+            if isinstance(question, Table) and isinstance(made, Answer):
+                made = replace(made, view=question.view)
             whole = consistent and isinstance(plan, Plan)  # marginals agree already
             _show_answer(made.consistent() if whole else made, {}, None, as_json=as_json)
         else:
@@ -264,7 +266,7 @@ def _show_answer(
     *,
     as_json: bool,
 ) -> None:
-    part = answer.shown if isinstance(answer, Answer) else None
+    part = answer.part if isinstance(answer, Answer) else None
     if as_json:
         shown = {} if part is None else {"shown": part}
         show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
@@ -423,7 +425,7 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            shown = None if isinstance(answer, Marginals) else answer.shown
+            shown = None if isinstance(answer, Marginals) else answer.part
             written_over(report, reports.page(shown or answer.record, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"

@@ -18,6 +18,7 @@ the whole answer, show.
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
 | `intervals.py` | noisy integers to numbers with standard errors and noise intervals |
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
+| `views.py` | what SELECT shows of an answer: fewer columns, and what is made of keys |
 | `marginals.py` | contingency tables: the question, its release, its record |
 | `projection.py` | noisy tables made to agree, exactly |
 | `synthetic_rows.py` | synthetic rows from released tables |

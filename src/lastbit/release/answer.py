@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
@@ -36,8 +36,9 @@ from lastbit.files import Spared, csv_text, plain_cell, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
 from lastbit.release.simultaneous import simultaneous
+from lastbit.release.views import key_value, seen
 from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
-from lastbit.tables import Constant, Cost, Query, Rule, WrittenPlan, from_json, rules_of
+from lastbit.tables import Cost, Query, Rule, View, WrittenPlan, rules_of
 from lastbit.verify import read
 
 _SUFFIXES = (("", "value"), ("_se", "standard_error"), ("_low", "low"), ("_high", "high"))
@@ -60,7 +61,7 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
                 taken.add(free.lower())
                 names.append(free)
     rows = [
-        [key_value(key) for key in row["keys"]]
+        [_key(key) for key in row["keys"]]
         + [cell[field] for cell in row["cells"] for _, field in suffixes]
         for row in record["rows"]
     ]
@@ -72,18 +73,19 @@ def _suffixes(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return (*_SUFFIXES, *(_WHOLE if "whole" in record else ()))
 
 
-def key_value(data: Any) -> Any:
-    """The value of a key, as a record has it."""
-    constant = from_json(data)
-    assert isinstance(constant, Constant)
-    return constant.value
+def _key(data: Any) -> Any:
+    """A key as people have it; a computed number as the double that it is."""
+    if isinstance(data, dict) and data.get("type") == "number":
+        with suppress(ValueError):
+            return float(data["value"])
+    return key_value(data)
 
 
 def _row(row: dict[str, Any], names: tuple[str, ...], record: dict[str, Any]) -> Row:
     cells = [Cell(**cell) for cell in row["cells"]]
     if "whole" not in record and _is_unlimited(record["plan"]):  # the number is that of all rows
         cells = [replace(cell, whole_low=cell.low, whole_high=cell.high) for cell in cells]
-    return Row(tuple(map(key_value, row["keys"])), tuple(cells), names)
+    return Row(tuple(map(_key, row["keys"])), tuple(cells), names)
 
 
 def _is_unlimited(plan: dict[str, Any]) -> bool:
@@ -228,14 +230,24 @@ class Answer:
     """Whether its price was charged when it was asked for, and not by an earlier question."""
     shown: dict[str, Any] | None = field(default=None, repr=False)
     """What is shown of the record, where a question asked for a part of it; None: all of it."""
+    view: View | None = field(default=None, repr=False)
+    """What SELECT shows of that, where it is not all columns as they are."""
+    _viewed: dict[str, Any] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:
             raise WrongType("record", problem="is not an answer's", remedy="pass what save() wrote")
+        if self.view is not None:
+            object.__setattr__(self, "_viewed", seen(self.shown or self.record, self.view))
+
+    @property
+    def part(self) -> dict[str, Any] | None:
+        """What is shown, where that is not the whole record."""
+        return self.shown if self._viewed is None else self._viewed
 
     @property
     def _seen(self) -> dict[str, Any]:
-        return self.record if self.shown is None else self.shown
+        return self.part or self.record
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -326,7 +338,7 @@ class Answer:
 
     def simultaneous(self) -> Answer:
         """The same with intervals of counts and sums that hold all together; free."""
-        return replace(self, shown=simultaneous(self._seen))
+        return replace(self, shown=simultaneous(self.shown or self.record))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict a row, with the columns of the exports."""

@@ -33,7 +33,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.tables import DATE_VALUES, Call, ColumnName, Constant, Expression, Query
+from lastbit.tables import DATE_VALUES, Call, ColumnName, Constant, Expression, OrderBy, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400
@@ -92,17 +92,28 @@ def shown_rows(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]
     places = {name.lower(): i for i, name in enumerate(names)}
     left = list(range(len(rows)))
     if (test := query.having) is not None:
-        columns = [{name: row[place] for name, place in places.items()} for row in rows]
-        left = [i for i in left if evaluate(test, columns[i], EXACT) is True]
-    for order in reversed(query.order):  # sorting is stable: the first name decides last
-        values = {i: rows[i][places[order.name.lower()]] for i in left}
+        named = [{name: row[place] for name, place in places.items()} for row in rows]
+        left = [i for i in left if evaluate(test, named[i], EXACT) is True]
+    if query.order:
+        columns = {name: [row[place] for row in rows] for name, place in places.items()}
+        left = sorted_rows(left, query.order, columns)
+    return left if query.limit is None else left[: query.limit]
+
+
+def sorted_rows(
+    rows: Sequence[int], order: Sequence[OrderBy], columns: Mapping[str, Sequence[Any]]
+) -> list[int]:
+    """The rows as ORDER BY puts them; `columns` have the values of all rows, by small names."""
+    left = list(rows)
+    for one in reversed(order):  # sorting is stable: the first name decides last
+        values = columns[one.name.lower()]
         known = sorted(
             (i for i in left if values[i] is not None),
             key=values.__getitem__,
-            reverse=order.descending,
+            reverse=one.descending,
         )
         left = known + [i for i in left if values[i] is None]  # the missing ones last either way
-    return left if query.limit is None else left[: query.limit]
+    return left
 
 
 # ---------------------------------------------------------------- functions

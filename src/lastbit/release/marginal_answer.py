@@ -11,7 +11,8 @@ from typing import Any
 from lastbit.arguments import listed
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
-from lastbit.release.answer import checked_title, exported, key_value, record_json
+from lastbit.release.answer import checked_title, exported, record_json
+from lastbit.release.views import key_value
 from lastbit.report import answer_in_notebook, answer_in_terminal, marginal_tables, notes_of, page
 from lastbit.tables import Cost, Query
 from lastbit.verify import read

@@ -214,7 +214,7 @@ class Table(Question):
         With `simultaneous` the intervals of all counts and sums hold together in 95 % of releases.
         """
         check_flags(fresh=fresh, consistent=consistent, simultaneous=simultaneous)
-        draft = self.draft.query
+        draft, view = self.draft.query, self.view
         check_kept(kept, draft, self.card)
         if simultaneous:
             check_simultaneous(draft)
@@ -236,7 +236,7 @@ class Table(Question):
         answer = answer.simultaneous() if simultaneous else answer
         answer = answer.consistent() if consistent else answer
         shared = with_kept(answer, ready.plan, kept=kept, ledger=ledger, who=who)
-        return with_notes(shared, ready.notes)
+        return replace(with_notes(shared, ready.notes), view=view)
 
 
 def as_private(other: Table) -> PrivateTable:

@@ -32,6 +32,7 @@ from lastbit.tables import (
     UnitColumn,
     UnitFunction,
     UnitKey,
+    View,
     all_of,
     bounded_key,
     columns_asked,
@@ -49,6 +50,7 @@ from lastbit.tables import (
     rows_per_unit,
     specs_of,
     unit_column,
+    view_of,
     with_column,
 )
 
@@ -177,12 +179,13 @@ class Question:
         return not asked and self.most is None and self.sql_text is None
 
     def where(self, condition: str) -> Self:
-        """Only the rows for which the condition is true."""
+        """Only the rows for which the condition is true; before or after `group_by`, it is one."""
         self._check_open("where")
         with self._type_remedies(condition):
             test = condition_of(condition, self.rows)
         rows = replace(self.rows, where=(*self.rows.where, test))
-        return replace(self, rows=rows, steps=(*self.steps, ("where", condition)))
+        steps = (*self.steps, ("where", condition))
+        return replace(self, rows=rows, keys=self._keys_by(rows), steps=steps)
 
     def with_columns(self, **expressions: str) -> Self:
         """Further columns, each computed from its row; later ones may name earlier ones."""
@@ -339,6 +342,11 @@ class Question:
         return query if self.intervals else query.without_intervals()
 
     @property
+    def view(self) -> View | None:
+        """What SELECT shows of the answer, where that is not all columns as they are released."""
+        return None if self.sql_text is None else view_of(self.sql_text, self.draft.card)
+
+    @property
     def draft(self) -> Self:
         """The question with stand-ins for bounds that are left out; itself where none are.
 
@@ -381,9 +389,15 @@ class Question:
     def by_card(self, card: DataCard) -> Self:
         """The same question by another card of the table."""
         rows = replace(self.rows, base=card)
-        # which keys there are follows from the card: of a count of a unit's rows, from max_rows
-        texts = [(step[1], step[2]) for step in self.steps if step[0] == "key"]
-        return replace(self, rows=rows, keys=tuple(_key(*pair, rows) for pair in texts))
+        return replace(self, rows=rows, keys=self._keys_by(rows))
+
+    def _keys_by(self, rows: SelectedRows) -> tuple[GroupKey, ...]:
+        """The keys, of these rows.
+
+        Which values they have follows from the card (of a count of a unit's rows, from max_rows),
+        and from all conditions on rows.
+        """
+        return tuple(_key(step[1], step[2], rows) for step in self.steps if step[0] == "key")
 
     def _steps_query(self) -> Query:
         if not self.asked:
@@ -445,7 +459,8 @@ class Question:
             raise QueryRefused(
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
             )
-        if step in ("where", "with_columns", "join", "per_unit") and (self.keys or self.asked):
+        told = bool(self.asked) if step == "where" else bool(self.keys or self.asked)
+        if step in ("where", "with_columns", "join", "per_unit") and told:
             remedy = f"call {step} first; for released values use having"
             raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 

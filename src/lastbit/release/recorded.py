@@ -25,8 +25,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.kernel import question_of
-from lastbit.release.answer import key_value
 from lastbit.release.formulas import shown_rows
+from lastbit.release.views import key_value
 from lastbit.tables import (
     AnyPart,
     Call,

@@ -166,7 +166,7 @@ class RemoteTable(Question):
         check_flags(fresh=fresh, consistent=consistent)
         price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         body = self._body(price, within) | ({"fresh": True} if fresh else {})
-        plan = self.plan(within=within, **price)
+        plan, view = self.plan(within=within, **price), self.view
         if plan is None:
             cost = self._price_there(body)
         else:
@@ -189,7 +189,7 @@ class RemoteTable(Question):
         shown = _check_record(record, self.card, plan, cost=cost, charged=charged, sql=body["sql"])
         if (record["entry"] or {}).get("sequence") != number:
             raise ServerFailed(f"the server shows another entry than it names; {_DISTRUST}")
-        answer = Answer(record, charged=charged, shown=shown)
+        answer = Answer(record, charged=charged, shown=shown, view=view)
         return answer.consistent() if consistent else answer
 
     def budget(self) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class Workload:
         say it where every row has one of these keys.
         """
         check_flags(consistent=consistent)
-        plan = self.plan(**price)
+        plan, views = self.plan(**price), [one.view for one in self.questions]
         alone = [places[0] if len(places) == 1 else None for places in plan.serves]
         texts = [None if one is None else self.questions[one].sql_text for one in alone]
         paid = paid_for_all(plan.plans, Connections(), ledger=ledger, who=who, sqls=texts)
@@ -142,7 +142,8 @@ class Workload:
                     view = view_of(answer.record, query, sql=sql, note=TOGETHER)
                     answers[place] = replace(answer, shown=view)
         found = [answers[place] for place in sorted(answers)]
-        return tuple(_agreeing(self.questions, found) if consistent else found)
+        found = _agreeing(self.questions, found) if consistent else found
+        return tuple(replace(answer, view=view) for answer, view in zip(found, views, strict=True))
 
 
 def workload(questions: Iterable[Table]) -> Workload:

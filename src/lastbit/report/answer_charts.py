@@ -276,6 +276,9 @@ def _times(reading: Reading) -> _Times | None:
     rows, keys = reading.record["rows"], reading.query.keys
     if not _FEWEST_TIMES <= len(rows) <= _MOST_TIMES or not 1 <= len(keys) <= 2:
         return None
+    names = [c["name"] for c in reading.record["columns"] if c["role"] == "key"]
+    if names != [key.name for key in keys]:  # SELECT shows something else
+        return None
     for place, key in enumerate(keys):
         places = [_moment(row["keys"][place], key) for row in rows]
         known = {moment for moment in places if moment is not None}

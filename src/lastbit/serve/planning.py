@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.exact import exact_text
 from lastbit.ledger import Ledger
 from lastbit.release import (
@@ -73,7 +73,16 @@ def _asked(question: Question) -> tuple[dict[str, Any], Any]:
 
 
 def _on_table(question: Question, card: DataCard) -> Table:
-    return Table(rows=rows_of(card)).sql(question.sql)
+    """The question; refused where SELECT makes something of keys, as pages show what is recorded.
+
+    Columns that SELECT leaves out are shown too: they are released and paid for.
+    """
+    asked = Table(rows=rows_of(card)).sql(question.sql)
+    if asked.view is not None and asked.view.computed:
+        name = asked.view.computed[0]
+        problem = "is made of a key, and a server shows keys as they are recorded"
+        raise QueryRefused(name, problem=problem, remedy="select the key itself, or GROUP BY this")
+    return asked
 
 
 def payable_plan(

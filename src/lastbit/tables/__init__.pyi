@@ -200,7 +200,9 @@ from lastbit.tables.query.units import (
     UnitJoin as UnitJoin,
     UnitKey as UnitKey,
 )
+from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
+from lastbit.tables.sql.grouping import grouped_by as grouped_by
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
     numbers_in_statement as numbers_in_statement,
@@ -217,9 +219,9 @@ from lastbit.tables.sql.statement import (
     Released as Released,
     condition_of as condition_of,
     expression_of as expression_of,
-    grouped_by as grouped_by,
     parsed as parsed,
     released_condition as released_condition,
+    view_of as view_of,
 )
 
 __all__ = [

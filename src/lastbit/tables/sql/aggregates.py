@@ -51,7 +51,7 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
     if kind in _PLAIN:
         (value,) = taken(node, "this")
         if kind_of(value) == "Distinct":
-            raise refused(f"{kind.upper()}(DISTINCT ...)", "is not known here", "leave it out")
+            value = without_distinct(value, kind)
         return bounded(name, _PLAIN[kind], translated(value, resolve), card)
     if kind in _LEVELS or kind == "Median":
         value, level = taken(node, "this", _LEVELS.get(kind, "level"))
@@ -74,6 +74,23 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
     if is_histogram(node):
         return _histogram(node, name, card, resolve)
     raise refused(kind.upper(), "is not an aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
+
+
+def without_distinct(node: Any, kind: str) -> Any:
+    """What MIN or MAX of distinct values is made of: they have the ends of all values.
+
+    One unit more can bring in as many values as it has, each with its whole size, so that a sum of
+    distinct values moves by max_groups times the largest; no mechanism here adds values up once.
+    """
+    (values,) = taken(node, "expressions")
+    if kind in ("Min", "Max") and len(values) == 1:
+        return values[0]
+    name = {"Sum": "SUM", "Avg": "AVG"}.get(kind, kind.upper())
+    raise refused(
+        f"{name}(DISTINCT ...)",
+        "takes each value once, however many rows have it, and is not known here",
+        f"write {name}(x), in which each row counts; SELECT DISTINCT x lists values that many have",
+    )
 
 
 def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lastbit.tables.limits import refused
 from lastbit.tables.sql.parse import in_brackets, too_deep
+from lastbit.tables.sql.spellings import top_as_limit
 
 _SHOWN = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _REMEDY = "look for a comma, bracket or word too many or too few just before"
@@ -24,7 +25,7 @@ _REMEDY = "look for a comma, bracket or word too many or too few just before"
 
 def check_statement(text: str) -> None:
     """That DuckDB's parser reads the text as one SELECT."""
-    _check_grammar(text, "query", _REMEDY)
+    _check_grammar(top_as_limit(text), "query", _REMEDY)
 
 
 def check_expression(text: str) -> None:

@@ -26,7 +26,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
-from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates
+from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates, top_as_limit
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -39,7 +39,7 @@ _CLOSING = ("R_PAREN", "R_BRACKET", "R_BRACE", "END")
 def statement_tree(text: str) -> Any:
     """The one SELECT that the text is."""
     _check_text(text)
-    return _statement(text, "query", "write SELECT ... FROM ...")
+    return _statement(top_as_limit(text), "query", "write SELECT ... FROM ...")
 
 
 def _statement(text: str, what: str, remedy: str) -> Any:
@@ -172,6 +172,7 @@ _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
         "locks": ("FOR UPDATE", "leave it out"),
         "method": ("the kind of JOIN", EQUAL_COLUMNS),
         "offset": ("OFFSET", "take the first rows with LIMIT"),
+        "on": ("ON", "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x"),
         "pivots": ("PIVOT", "GROUP BY the column instead"),
         "position": ("one side alone", "use TRIM"),
         "qualify": ("QUALIFY", "use HAVING"),

@@ -21,7 +21,12 @@ from lastbit.tables.query.rules import call
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, UnitKey
-from lastbit.tables.sql.aggregates import condition, is_aggregate, resolve_unit
+from lastbit.tables.sql.aggregates import (
+    condition,
+    is_aggregate,
+    resolve_unit,
+    without_distinct,
+)
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, place_of, taken
 
@@ -217,7 +222,7 @@ class UnitColumns:
         if kind in _PLAIN:
             (value,) = taken(node, "this")
             if kind_of(value) == "Distinct":
-                raise refused(f"{kind.upper()}(DISTINCT ...)", "is not known here", "leave it out")
+                value = without_distinct(value, kind)
             return unit_column(name, _PLAIN[kind], translated(value, self.rows.resolve), card)
         if kind == "Filter":
             inner, test = taken(node, "this", "expression")

@@ -7,11 +7,14 @@ Checked  tests/tables/test_sql_spellings.py, tests/release/test_sql_spellings.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
 
 from lastbit.tables.limits import refused
 
@@ -72,3 +75,70 @@ def rename_aggregates(tree: Any) -> None:
         known = _SPELLED.get(str(node.this).lower())
         if known is not None and len(node.expressions) == 1:
             node.replace(known(this=node.expressions[0]))
+
+
+_TOP = re.compile(r"\btop\b", re.IGNORECASE)
+_AFTER_A_CALL = frozenset(
+    {"", ",", "FROM", "AS", "IS", "IN", "AND", "OR", "NOT", "BETWEEN", "OVER"}
+)
+"""What follows top(5) where that is a call; after T-SQL's TOP (5) the first column stands."""
+
+
+def top_as_limit(text: str) -> str:
+    """The statement with SELECT TOP 5 of its outermost SELECT as LIMIT 5 at its end.
+
+    Theorem  DuckDB's grammar has no SELECT TOP 5; of SELECT TOP (5) k it makes a column k of a
+             function that is not known here. So no question that had an answer means another thing
+    Differs  without ORDER BY the first rows are those of the first keys
+
+    >>> top_as_limit("SELECT TOP 5 region, COUNT(*) FROM visits GROUP BY region;")
+    'SELECT       region, COUNT(*) FROM visits GROUP BY region LIMIT 5;'
+    """
+    if _TOP.search(text) is None:
+        return text
+    try:
+        tokens = [one for one in DuckDB().tokenize(text) if one.token_type.name != "SEMICOLON"]
+    except SqlglotError:
+        return text  # is refused where it is parsed
+    depth, outer = 0, list[int]()
+    for place, token in enumerate(tokens):
+        sign = token.token_type.name
+        depth += (sign == "L_PAREN") - (sign == "R_PAREN")
+        outer += [place] if depth == 0 else []
+    start = next((place for place in outer if tokens[place].token_type.name == "SELECT"), None)
+    if start is None:
+        return text
+    start += 1 + (_word(tokens, start + 1) == "DISTINCT")
+    number = _number_after_top(tokens, start)
+    if number is None:
+        return text
+    if any(_word(tokens, place) in ("LIMIT", "FETCH") for place in outer):
+        raise refused("TOP", "stands beside LIMIT", "write one of them")
+    first, last, end = tokens[start], tokens[number[1]], tokens[-1]
+    blank = re.sub(r"\S", " ", text[first.start : last.end + 1])
+    columns = text[last.end + 1 : end.end + 1]
+    return f"{text[: first.start]}{blank}{columns} LIMIT {number[0]}{text[end.end + 1 :]}"
+
+
+def _number_after_top(tokens: Sequence[Any], start: int) -> tuple[str, int] | None:
+    """The number of TOP 5 or TOP (5), and where it ends; None where TOP is something else."""
+    if _word(tokens, start) != "TOP" or tokens[start].token_type.name == "IDENTIFIER":
+        return None
+    in_brackets = _word(tokens, start + 1) == "("
+    place, end = (start + 2, start + 3) if in_brackets else (start + 1, start + 1)
+    if place >= len(tokens) or tokens[place].token_type.name != "NUMBER":
+        return None
+    following = _word(tokens, end + 1)
+    if in_brackets:
+        name = re.fullmatch(r"\w+|\*", following) is not None
+        quoted = end + 1 < len(tokens) and tokens[end + 1].token_type.name == "IDENTIFIER"
+        if _word(tokens, end) != ")" or not (name or quoted) or following in _AFTER_A_CALL:
+            return None
+    shared = following == "PERCENT" and _word(tokens, end + 2) not in (",", "FROM", ".", "AS")
+    if shared or (following == "WITH" and _word(tokens, end + 2) == "TIES"):
+        raise refused(f"TOP ... {following}", "is not known here", "write, say, TOP 10")
+    return tokens[place].text, end
+
+
+def _word(tokens: Sequence[Any], place: int) -> str:
+    return str(tokens[place].text).upper() if place < len(tokens) else ""

@@ -10,38 +10,43 @@ HAVING and ORDER BY see what is released, and nothing else (`Released`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from sqlglot import exp
-
+from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived
 from lastbit.tables.query.expression import (
     ColumnName,
     ColumnType,
-    Constant,
     Expression,
-    starts_of_times,
 )
-from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
+from lastbit.tables.query.known_keys import bounded_key
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
+from lastbit.tables.query.view import View
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
     condition,
     is_aggregate,
-    resolve_unit,
 )
 from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.grammar import check_expression, check_statement
+from lastbit.tables.sql.grouping import (
+    Grouped,
+    check_one_grouping,
+    free_name,
+    grouped,
+    grouped_by,
+    item_names,
+    view_by,
+)
 from lastbit.tables.sql.parse import (
     expression_tree,
     integer_of,
@@ -52,9 +57,7 @@ from lastbit.tables.sql.parse import (
     taken,
     too_deep,
 )
-from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
-
-_SELECTED = "add it to SELECT, or leave it out"
+from lastbit.tables.sql.rows import SelectedRows, rows_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,11 @@ class Released:
     rows: SelectedRows
     selected: tuple[str, ...] = ()
     parts: Parts | None = None
+    computed: Mapping[str, Expression] = field(default_factory=dict)
 
     def condition(self, node: Any) -> Expression:
         """A condition over the columns of the answer."""
-        found = typed(translated(node, lambda n: ColumnName(self._one(self._found(n)))), self._type)
+        found = self._over_columns(node)
         if type_of(found, self._type) not in ("boolean", None):
             raise refused("HAVING", "is neither true nor false", "write a comparison")
         return found
@@ -82,6 +86,8 @@ class Released:
         if first:
             raise refused("NULLS FIRST", "is not known here: they come last", "leave it out")
         place = place_of(node)
+        if (made := self._sorted_by_computed(node, place)) is not None:
+            return OrderBy(name=made, descending=bool(descending))
         if place is None and self.parts is not None and _is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None:
@@ -107,6 +113,32 @@ class Released:
             return "integer" if output.function in COUNTS else "number"
         kind = type_of(output.expression, card_types(self.rows.card))
         return "text" if kind is None else kind
+
+    def _over_columns(self, node: Any) -> Expression:
+        def resolve(part: Any) -> Expression:
+            named = self._computed(part)
+            return self.computed[named] if named else ColumnName(self._one(self._found(part)))
+
+        return typed(translated(node, resolve), self._type)
+
+    def _sorted_by_computed(self, node: Any, place: int | None) -> str | None:
+        """The column made of keys that an item of ORDER BY is, or names."""
+        if place is not None:
+            name = self.selected[place - 1] if 1 <= place <= len(self.selected) else ""
+            return name if name in self.computed else None
+        if not self.computed or kind_of(node) == "Column" or has_aggregate(node):
+            return self._computed(node)
+        made = self._over_columns(node)
+        return next((name for name, one in self.computed.items() if one == made), None)
+
+    def _computed(self, node: Any) -> str | None:
+        """The column made of keys that is named here."""
+        if kind_of(node) != "Column" or not self.computed:
+            return None
+        what, table = taken(node, "this", "table")
+        if table is not None or kind_of(what) != "Identifier":
+            return None
+        return next((name for name in self.computed if names(what, name)), None)
 
     def _outputs(self) -> list[Output]:
         made = self.query if self.parts is None else self.parts
@@ -171,7 +203,7 @@ Read = TypeVar("Read")
 
 
 def parsed(text: str, card: DataCard) -> Query:
-    """The query that a SELECT statement asks.
+    """The query that a SELECT statement asks; what it shows of the answer is in `view_of`.
 
     >>> from lastbit.tables import Column, Source
     >>> columns = {"cost": Column(name="cost", type="number", bounds=(0, 500))}
@@ -181,14 +213,22 @@ def parsed(text: str, card: DataCard) -> Query:
     >>> [part.name for part in query.aggregates]
     ['n', 'paid']
     """
+    return _read(text, card)[0]
 
-    def read() -> Query:
+
+def view_of(text: str, card: DataCard) -> View | None:
+    """What the answer to a SELECT statement shows, where that is not all that is released."""
+    return _read(text, card)[1]
+
+
+def _read(text: str, card: DataCard) -> tuple[Query, View | None]:
+    def read() -> tuple[Query, View | None]:
         select = statement_tree(text)
         return _query(select, rows_from(select, card, {}))
 
-    query = _within_the_stack(read)
+    both = _within_the_stack(read)
     check_statement(text)  # last: refusals that know what is meant say more
-    return query
+    return both
 
 
 def expression_of(text: str, rows: SelectedRows) -> Expression:
@@ -221,58 +261,25 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expression) -> GroupKey:
-    """A key: its type must have exact equality, and its values are public where they are known."""
-    if card.unit is not None and expression == resolve_unit(card):
-        raise refused(
-            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
-        )
-    expression = bounded_key(expression, card, *where)
-    kind = type_of(expression, card_types(card))
-    if isinstance(expression, Constant):
-        raise refused(name, "is the same in every row", "leave it out")
-    if kind in ("number", "timestamp") and not starts_of_times(expression):
-        raise refused(
-            f"GROUP BY {name}",
-            f"is of type {kind}, and nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
-            "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
-        )
-    values = public_keys(expression, card, *where)
-    if (
-        isinstance(expression, ColumnName)
-        and expression.table is not None
-        and expression.table in card.public  # and not a private one
-    ):
-        # late: the engine is slow to load, and other keys do not need it
-        from lastbit.tables.backends.columns import public_values
-
-        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
-    values = keys_in_where(expression, values, *where)
-    if values == ():
-        raise refused(
-            f"GROUP BY {name}", "has no key that WHERE lets through", "ask for one of its keys"
-        )
-    return GroupKey(name=name, expression=expression, values=values)
-
-
-_MOST_PUBLIC = 1 << 12
-"""A column of a public table with more values is looked for in the data."""
-
-
-def _query(select: Any, rows: SelectedRows) -> Query:
-    clauses = ("expressions", "group", "having", "order", "limit")
-    items, group, having, order, limit = taken(
+def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
+    clauses = ("expressions", "group", "having", "order", "limit", "distinct")
+    items, group, having, order, limit, distinct = taken(
         select, *clauses, ignored=("from_", "joins", "where", "with_")
     )
-    _check_one_grouping(group)
-    named = _names(items)
+    check_one_grouping(group)
+    if distinct is not None:
+        taken(distinct)
+    named = item_names(items)
+    if len({name.lower() for name, _ in named}) < len(named):
+        problem = "gives two columns of the answer one name"
+        raise InvalidParameter("query", problem=problem, remedy="name them with AS")
     if any(kind_of(part) == "Mode" for _, node in named for part in node.walk()):
-        return _mode(named, rows, alone=not any((group, having, order, limit)))
-    keys: list[GroupKey] = []
+        alone = not any((group, having, order, limit, distinct))
+        return _mode(named, rows, alone=alone), None
     parts = Parts(rows, [name for name, _ in named])
     for name, node in named:
-        if group is None and kind_of(node) == "Column" and kind_of(node.this) != "Star":
+        plain = kind_of(node) == "Column" and kind_of(node.this) != "Star"
+        if group is None and distinct is None and plain:
             raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
     columns: list[str] = []
     for name, node in named:
@@ -282,39 +289,80 @@ def _query(select: Any, rows: SelectedRows) -> Query:
             columns += [part.name for part in found]
             continue
         columns.append(name)
-    for name, node in named:
-        if not has_aggregate(node) and not parts.names_released(node):
-            expression = typed(translated(node, rows.resolve), card_types(rows.card))
-            keys.append(grouped_by(name, expression, rows.card, *rows.where))
+    of_keys = [
+        (name, node)
+        for name, node in named
+        if not has_aggregate(node) and not parts.names_released(node)
+    ]
+    by = grouped(group, named, of_keys, rows, distinct=distinct is not None)
+    parts.used |= {key.name for key in by.keys}
     for name, node in named:
         if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
-    _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
     if limit is not None and (most is None or most < 0):
         raise refused("LIMIT", "is not a whole number", "write, say, LIMIT 10")
-    plain = Query(
+    alone = bool(by.keys) and not parts.aggregates
+    counts = [_count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
+    whole = Query(
         table=rows.card.name,
         where=all_of(rows.where),
         joins=rows.joins,
-        keys=tuple(keys),
-        aggregates=tuple(parts.aggregates),
+        keys=by.keys,
+        aggregates=tuple(counts),
         per_unit=rows.per_unit,
     )
-    released = Released(plain, rows, tuple(name for name, _ in named), parts)
+    released = Released(whole, rows, tuple(name for name, _ in named), parts, by.computed)
     test = None if having is None else released.condition(taken(having, "this")[0])
     sorts = [] if order is None else taken(order, "expressions")[0]
     sorted_by = tuple(released.sorted_by(item) for item in sorts)
-    shown = parts.shown(columns)
-    return replace(
-        plain,
+    if distinct is not None:
+        _check_distinct(by, ungrouped=group is None and bool(parts.aggregates))
+    if alone and not parts.aggregates:
+        _check_keys_alone(by.keys)
+        parts.aggregates += counts
+    if alone:  # the record has all that is released, the answer the keys
+        columns = [one.name for one in parts.aggregates] + [one.name for one in parts.derived]
+    by_computed = any(one.name in by.computed for one in sorted_by)
+    last = sorted_by if by_computed else ()
+    query = replace(
+        whole,
         aggregates=tuple(parts.aggregates),
         derived=tuple(parts.derived),
-        shown=shown,
+        shown=parts.shown(columns),
         having=test,
-        order=sorted_by,
-        limit=most,
+        order=() if by_computed else sorted_by,
+        limit=None if by_computed else most,
     )
+    if by.is_plain and not alone:
+        return query, None
+    return query, view_by(by, query, rows.card, last, most if by_computed else None, alone=alone)
+
+
+def _count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
+    """What is counted where keys alone are asked for: that by which they are found privately."""
+    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
+    if card.unit is None:
+        return Aggregate(name=name, function="count", nullable=False)
+    return Aggregate(name=name, function="count_units")
+
+
+def _check_keys_alone(keys: Iterable[GroupKey]) -> None:
+    """That which keys are there follows from rows."""
+    if all(key.values is not None for key in keys):
+        name = next(iter(keys)).name
+        problem = "has values that the card or the question lists, whatever the rows are"
+        raise refused(f"SELECT {name}", problem, "add COUNT(*), to see which of them have rows")
+
+
+def _check_distinct(by: Grouped, *, ungrouped: bool) -> None:
+    """That DISTINCT lists keys, or says of rows that differ already that they do."""
+    if ungrouped and by.keys:
+        name = by.keys[0].name
+        raise refused(name, "is selected row by row", "write GROUP BY instead of DISTINCT")
+    if not by.is_plain:
+        problem = "would merge rows of the answer that have different keys"
+        raise refused("SELECT DISTINCT", problem, "GROUP BY what is selected, without DISTINCT")
 
 
 def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Query:
@@ -344,119 +392,3 @@ def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Q
         limit=1,
         per_unit=rows.per_unit,
     )
-
-
-def _names(items: list[Any]) -> list[tuple[str, Any]]:
-    """Each item of SELECT with a name: its alias, its column, or what it is."""
-    pairs = [item_of(item) for item in items]
-    used = {name.lower() for name, _ in pairs if name is not None}
-    found: list[tuple[str, Any]] = []
-    for given, item in pairs:
-        name, value = given, item
-        while kind_of(value) == "Paren":
-            (value,) = taken(value, "this")
-        if name is None:
-            plain = _plain_name(value)
-            options = (plain, *(f"{plain}_{i}" for i in range(2, len(items) + 2)))
-            name = next(option for option in options if option.lower() not in used)
-            used.add(name.lower())
-        found.append((name, value))
-    return found
-
-
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("percentilecont", "percentiledisc", "order"), "quantile"),
-        "covarpop": "covar_pop",
-        "covarsamp": "covar_samp",
-        "regrslope": "slope",
-        "regrintercept": "intercept",
-        "regrr2": "r2",
-        "timetostr": "strftime",
-        "div": "quotient",
-        "sub": "difference",
-        "add": "sum",
-        "mul": "product",
-    }
-)
-
-
-def _plain_name(value: Any) -> str:
-    while kind_of(value) in ("Filter", "Paren"):
-        value = value.this
-    if kind_of(value) == "WithinGroup":
-        value = value.expression
-    what = str(value.this) if kind_of(value) == "Anonymous" else kind_of(value)
-    what = _NAMES.get(what.lower(), what.lower())
-    column = next(iter(value.find_all(exp.Column)), None)
-    return what if column is None else f"{what}_{column.name}"
-
-
-_SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(
-    {"Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS"}
-)
-
-
-def _check_one_grouping(group: Any) -> None:
-    for node in () if group is None else group.walk():
-        if kind_of(node) in _SEVERAL_GROUPINGS:
-            problem = "asks for several tables at once"
-            remedy = (
-                "ask for each by itself; for counts, lastbit query --marginals region,ward, or "
-                '.marginals(["region", "ward"]) in Python, gives all of one and two columns'
-            )
-            raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
-
-
-def _check_group(
-    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
-) -> None:
-    """What is selected plainly and what is grouped by must be the same."""
-    if group is None:
-        if keys:
-            raise refused(keys[0].name, "is selected row by row", "add GROUP BY, or aggregate it")
-        return
-    listed, everything = taken(group, "expressions", "all")
-    if not (everything or listed):
-        raise refused("GROUP BY", "lists no key", "name the keys, or leave it out")
-    if everything and listed:
-        raise refused("GROUP BY ALL", "lists keys as well", "write the one or the other")
-    found = (
-        {key.expression for key in keys}
-        if everything
-        else {_group_key(node, named, keys, rows) for node in listed}
-    )
-    for key in keys:
-        if key.expression not in found:
-            raise refused(key.name, "is selected row by row", "add it to GROUP BY, or aggregate it")
-    if found - {key.expression for key in keys}:
-        raise refused("GROUP BY", "has a key that is not selected", _SELECTED)
-    if len({key.expression for key in keys}) < len(keys):
-        raise refused("GROUP BY", "has one key under two names", "select it once")
-
-
-def _group_key(
-    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
-) -> Expression:
-    """What an item of GROUP BY means: a place, a column or, if there is none, an alias."""
-    place = place_of(node)
-    if place is not None:
-        if not 1 <= place <= len(named):
-            raise refused("GROUP BY", "counts beyond the columns", "name the column")
-        for key in keys:
-            if key.name == named[place - 1][0]:
-                return key.expression
-        raise refused("GROUP BY", "names an aggregate", "group by a column")
-    if kind_of(node) == "Column":
-        what, table = taken(node, "this", "table")
-        alias = [] if table is not None else [key for key in keys if names(what, key.name)]
-        meant = list(rows.meant(what, table))
-        if alias and not meant:
-            return alias[0].expression
-        keyed = [bounded_key(one, rows.card, *rows.where) for one in meant]
-        if alias and keyed != [alias[0].expression]:
-            problem = "is a column, and what is selected under its name is another thing"
-            remedy = "select that under a name of its own"
-            raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
-    expression = typed(translated(node, rows.resolve), card_types(rows.card))
-    return bounded_key(expression, rows.card, *rows.where)
