@@ -37,7 +37,7 @@ _RESULTS: Mapping[str, ColumnType] = MappingProxyType(
         **dict.fromkeys((*_COMPARISONS, "and", "or", "not", "is_missing"), "boolean"),
         **dict.fromkeys(("like", "ilike", "starts_with", "contains", "to_boolean"), "boolean"),
         **dict.fromkeys(("/", "sqrt", "ln", "exp", "power", "round", "to_number"), "number"),
-        "total": "number",  # of a released column over the answer: never of a row
+        **dict.fromkeys(("total", "log"), "number"),  # of released columns: never of a row
         **dict.fromkeys(("length", "to_integer", "days_between"), "integer"),
         **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), "integer"),
         **dict.fromkeys(("minute", "second", "week", "day_of_year"), "integer"),
@@ -52,7 +52,8 @@ _RESULTS: Mapping[str, ColumnType] = MappingProxyType(
 _WANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("+", "-", "*", "/", "%", "negate", "abs", "floor", "ceil"), _NUMBERS),
-        **dict.fromkeys(("sqrt", "ln", "exp", "power", "round", "clamp", "bin"), _NUMBERS),
+        **dict.fromkeys(("sqrt", "ln", "exp", "log", "power", "round"), _NUMBERS),
+        **dict.fromkeys(("clamp", "bin"), _NUMBERS),
         **dict.fromkeys(("and", "or", "not"), ("boolean",)),
         **dict.fromkeys(("like", "ilike", "starts_with", "contains"), ("text",)),
         **dict.fromkeys(("lower", "upper", "trim", "length", "concat"), ("text",)),

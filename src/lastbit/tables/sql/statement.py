@@ -82,7 +82,9 @@ class Released:
         if first:
             raise refused("NULLS FIRST", "is not known here: they come last", "leave it out")
         place = place_of(node)
-        if place is None and self.parts is not None and _is_formula(node):
+        while kind_of(node) == "Paren":
+            (node,) = taken(node, "this")
+        if place is None and self._is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
@@ -121,6 +123,12 @@ class Released:
                 return known
         return self.parts.named(expression)
 
+    def _is_formula(self, node: Any) -> bool:
+        """Whether it is made of released columns, and none by itself."""
+        if self.parts is None or kind_of(node) == "Column" or is_aggregate(node):
+            return False
+        return has_aggregate(node) or self.parts.names_released(node)
+
     def _found(self, node: Any) -> Output:
         """The column of the answer that this node means: by its name, or by what it is."""
         if kind_of(node) == "Column":
@@ -143,7 +151,7 @@ class Released:
             if self.parts is not None:
                 name = self.parts.column(asked).name
                 return next(part for part in self.parts.aggregates if part.name == name)
-        elif self.parts is not None and has_aggregate(node):
+        elif self._is_formula(node):
             return self._formula(node)
         raise self._unknown()
 
@@ -161,10 +169,6 @@ class Released:
 
 
 Output: TypeAlias = GroupKey | Aggregate | Derived
-
-
-def _is_formula(node: Any) -> bool:
-    return kind_of(node) != "Column" and not is_aggregate(node) and has_aggregate(node)
 
 
 Read = TypeVar("Read")
@@ -282,6 +286,9 @@ def _query(select: Any, rows: SelectedRows) -> Query:
             columns += [part.name for part in found]
             continue
         columns.append(name)
+    for name, node in named:
+        if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
+            parts.formulas.append(name)
     for name, node in named:
         if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
