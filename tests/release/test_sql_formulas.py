@@ -36,7 +36,7 @@ def engine() -> Iterator[Any]:
 def visits(engine: Any, tmp_path_factory: Any) -> Any:
     folder = tmp_path_factory.mktemp("tables")
     for name in ("regions", "wards"):
-        engine.execute(f"COPY {name} TO '{folder / name}.csv'")
+        engine.execute(f"COPY {name} TO '{folder / name}.parquet'")
     return lb.table(
         engine.sql("SELECT * FROM visits").to_arrow_table(),
         name="visits",
@@ -47,7 +47,7 @@ def visits(engine: Any, tmp_path_factory: Any) -> Any:
             lb.Column(name="age", type="integer", bounds=(0, 120)),
             lb.Column(name="cost", type="number", bounds=(0, 500)),
         ],
-        public={name: str(folder / f"{name}.csv") for name in ("regions", "wards")},
+        public={name: str(folder / f"{name}.parquet") for name in ("regions", "wards")},
     )
 
 
@@ -91,6 +91,24 @@ SELECT region, ward, AVG(cost) AS c FROM visits GROUP BY 1, 2 ORDER BY 3 DESC LI
 SELECT region, ward, AVG(age) AS a FROM visits GROUP BY 1, 2 HAVING LN(a) > 3 ORDER BY -a
 """.strip().splitlines()
 
+GROUPS = """
+WITH s AS (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) SELECT ward, n FROM s WHERE n > 400
+SELECT r, a FROM (SELECT region AS r, AVG(age) AS a FROM visits GROUP BY 1) WHERE a > 47 ORDER BY a
+SELECT * FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY 1) t ORDER BY t.n DESC LIMIT 2
+SELECT ward, m / n AS a FROM (SELECT ward, SUM(age) m, COUNT(*) n FROM visits GROUP BY 1)
+SELECT ward, LOG(n) AS l FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY 1) ORDER BY -n, l
+SELECT n + 1 AS m FROM (SELECT COUNT(*) AS n FROM visits)
+""".strip().splitlines()
+JOINS = """
+SELECT climate, COUNT(*) AS n FROM regions r JOIN visits v ON r.region = v.region GROUP BY climate
+SELECT climate, AVG(age) AS a FROM regions JOIN visits USING (region) WHERE size > 3 GROUP BY climate
+SELECT c, COUNT(*) AS n FROM visits JOIN (SELECT region, climate AS c FROM regions) r USING (region) GROUP BY c
+SELECT climate, COUNT(*) AS n FROM visits v JOIN (SELECT * FROM regions WHERE size < 6) r ON v.region = r.region GROUP BY 1
+WITH w AS (SELECT name, house AS h FROM wards WHERE beds > 5) SELECT h, SUM(cost) AS s FROM w JOIN visits v ON v.ward = w.name GROUP BY h
+SELECT house, COUNT(*) AS n FROM wards w JOIN (SELECT ward AS k FROM visits WHERE age > 30) v ON v.k = w.name GROUP BY house
+SELECT climate, n FROM (SELECT climate, COUNT(*) AS n FROM regions JOIN visits USING (region) GROUP BY 1) WHERE n > 9 ORDER BY n
+""".strip().splitlines()  # noqa: E501
+
 
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_functions_of_released_numbers(text: str, engine: Any, visits: Any) -> None:
@@ -103,6 +121,16 @@ def test_functions_of_released_numbers(text: str, engine: Any, visits: Any) -> N
 
 @pytest.mark.parametrize("text", ORDERED)
 def test_order_by_an_expression(text: str, engine: Any, visits: Any) -> None:
+    assert_same(text, engine, visits)
+
+
+@pytest.mark.parametrize("text", GROUPS)
+def test_selects_over_released_groups(text: str, engine: Any, visits: Any) -> None:
+    assert_same(text, engine, visits)
+
+
+@pytest.mark.parametrize("text", JOINS)
+def test_joins_in_either_order_and_of_sub_queries(text: str, engine: Any, visits: Any) -> None:
     assert_same(text, engine, visits)
 
 

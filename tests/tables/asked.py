@@ -95,6 +95,17 @@ EVERYTHING = (
 # and what cannot stand in it
 SHARES = "SELECT region AS r, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS s FROM visits GROUP BY r"
 MOST_FREQUENT = "SELECT MODE(region) AS r FROM visits WHERE ok"
+OVER_GROUPS = (
+    "WITH s AS (SELECT region AS k, COUNT(*) AS n, SUM(age) AS m FROM visits GROUP BY k) "
+    "SELECT k AS r, q.n, LOG(2, m / n) AS l FROM (SELECT * FROM s WHERE n > 1) AS q "
+    "WHERE q.n > 100 AND k = 'north' ORDER BY q.m DESC, l + 1 LIMIT 5"
+)
+JOINED = (
+    "WITH v AS (SELECT * FROM visits WHERE ok) SELECT z, COUNT(*) AS n FROM "
+    "(SELECT region AS k, zone AS z, size + 1 AS s FROM regions AS r WHERE r.size > 3) AS a "
+    "JOIN wards AS w ON a.z = w.zone JOIN v ON v.region = a.k AND v.ward = w.ward "
+    "WHERE w.beds > 2 AND a.s > 4 GROUP BY z"
+)
 
 
 # ---------------------------------------------------------------- a printer

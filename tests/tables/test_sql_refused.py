@@ -120,9 +120,9 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits JOIN regions USING (region) "
     "JOIN regions x USING (region)": "twice",
     "SELECT COUNT(*) FROM visits JOIN regions visits USING (region)": "another table",
-    "SELECT COUNT(*) FROM visits JOIN (SELECT * FROM regions) r USING (region)": "no table",
+    "SELECT COUNT(*) FROM visits JOIN (SELECT zone FROM regions) r USING (region)": "not a column",
     "WITH regions AS (SELECT * FROM visits) SELECT COUNT(*) FROM visits JOIN regions "
-    "USING (region)": "rows of units",
+    "USING (region)": "rows of other units",
     "SELECT COUNT(*) FROM (SELECT * FROM visits JOIN regions ON visits.region = regions.region)":
         "two columns",
     "SELECT COUNT(*) FROM (SELECT *, age * 2 AS Age FROM visits)": "two columns",

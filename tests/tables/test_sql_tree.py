@@ -14,9 +14,8 @@ from lastbit.tables.sql import (
     derived as sql_derived,
     expressions as sql_expression,
 )
-from lastbit.tables.sql.rows import rows_from
-from lastbit.tables.sql.statement import _query
-from tests.tables.asked import CARD, EVERYTHING, MOST_FREQUENT, SHARES
+from lastbit.tables.sql.statement import query_of
+from tests.tables.asked import CARD, EVERYTHING, JOINED, MOST_FREQUENT, OVER_GROUPS, SHARES
 
 # parts that carry no meaning for the answer, each with the reason
 MEANINGLESS = {
@@ -35,7 +34,7 @@ IMPLIED = {("Column", "table"), ("Count", "this"), ("DateDiff", "unit")}
 
 
 def read(tree: Any) -> Query:
-    return _query(tree, rows_from(tree, CARD, {}))
+    return query_of(tree, CARD)
 
 
 def difference(tree: Any, original: Query) -> bool:
@@ -53,7 +52,7 @@ def everything(text: str = EVERYTHING) -> Any:
 def kinds_of_places() -> dict[tuple[str, str | None, str], tuple[str, int]]:
     """One place in the trees for every kind of node below every kind of node."""
     found: dict[tuple[str, str | None, str], tuple[str, int]] = {}
-    for text in (EVERYTHING, SHARES, MOST_FREQUENT):
+    for text in (EVERYTHING, SHARES, MOST_FREQUENT, OVER_GROUPS, JOINED):
         for place, node in enumerate(everything(text).walk(bfs=False)):
             kinds = type(node.parent).__name__, node.arg_key, type(node).__name__
             found.setdefault(kinds, (text, place))

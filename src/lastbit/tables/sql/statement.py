@@ -42,9 +42,9 @@ from lastbit.tables.sql.aggregates import (
 from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.grammar import check_expression, check_statement
+from lastbit.tables.sql.groups import limit_of
 from lastbit.tables.sql.parse import (
     expression_tree,
-    integer_of,
     kind_of,
     names,
     place_of,
@@ -52,7 +52,8 @@ from lastbit.tables.sql.parse import (
     taken,
     too_deep,
 )
-from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
+from lastbit.tables.sql.rows import SelectedRows, item_of
+from lastbit.tables.sql.sources import Sources
 
 _SELECTED = "add it to SELECT, or leave it out"
 
@@ -185,14 +186,14 @@ def parsed(text: str, card: DataCard) -> Query:
     >>> [part.name for part in query.aggregates]
     ['n', 'paid']
     """
-
-    def read() -> Query:
-        select = statement_tree(text)
-        return _query(select, rows_from(select, card, {}))
-
-    query = _within_the_stack(read)
+    query = _within_the_stack(lambda: query_of(statement_tree(text), card))
     check_statement(text)  # last: refusals that know what is meant say more
     return query
+
+
+def query_of(select: Any, card: DataCard) -> Query:
+    """The query that the parser's tree of a SELECT asks."""
+    return Sources(card, _query, _names).question(select)
 
 
 def expression_of(text: str, rows: SelectedRows) -> Expression:
@@ -297,9 +298,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
         if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     _check_group(group, named, keys, rows)
-    most = None if limit is None else integer_of(taken(limit, "expression")[0])
-    if limit is not None and (most is None or most < 0):
-        raise refused("LIMIT", "is not a whole number", "write, say, LIMIT 10")
+    most = limit_of(limit)
     plain = Query(
         table=rows.card.name,
         where=all_of(rows.where),
