@@ -109,6 +109,20 @@ SELECT house, COUNT(*) AS n FROM wards w JOIN (SELECT ward AS k FROM visits WHER
 SELECT climate, n FROM (SELECT climate, COUNT(*) AS n FROM regions JOIN visits USING (region) GROUP BY 1) WHERE n > 9 ORDER BY n
 """.strip().splitlines()  # noqa: E501
 
+BOUNDED = """
+SELECT AVG(SQRT(age)) AS a, AVG(LN(cost + 1)) AS b, AVG(EXP(age / 100)) AS c FROM visits
+SELECT AVG(POWER(age, 2)) AS a, AVG(age ^ 0.5) AS b, SUM(age % 7) AS c FROM visits
+SELECT AVG(ROUND(cost / 3, 1)) AS a, AVG(age // 10) AS b, AVG(cost // 10) AS c FROM visits
+SELECT AVG(LENGTH(ward)) AS a, AVG(LENGTH(SUBSTRING(region, 1, 4))) AS b FROM visits
+SELECT age // 10 * 10 AS decade, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 1 ORDER BY 1
+SELECT cost // 100 > 2.5 AS more, COUNT(*) AS n FROM visits GROUP BY more
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", BOUNDED)
+def test_bounds_that_follow_from_those_of_columns(text: str, engine: Any, visits: Any) -> None:
+    assert_same(text, engine, visits)
+
 
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_functions_of_released_numbers(text: str, engine: Any, visits: Any) -> None:

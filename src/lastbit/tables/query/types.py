@@ -15,7 +15,15 @@ from types import MappingProxyType
 from lastbit.errors import QueryRefused
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.limits import refused
+from lastbit.tables.limits import LONGEST_TEXT, refused
+from lastbit.tables.query.computed import (
+    Bounds,
+    about_bounds,
+    computed_bounds,
+    quotient_bounds,
+    rest_bounds,
+    rounded_bounds,
+)
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
@@ -118,7 +126,7 @@ def type_of(expression: Expression, lookup: Lookup) -> ColumnType | None:
 
 
 def dated(expression: Expression, lookup: Lookup) -> Expression:
-    """The expression with texts that are compared with dates read as dates.
+    """The expression with texts that are compared with dates read as dates, and a // b by types.
 
     >>> asked = Call("=", (ColumnName("d"), Constant("2026-01-31")))
     >>> dated(asked, lambda column: "date").arguments[1]
@@ -137,7 +145,17 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
                     else part
                     for part in arguments
                 ]
+    if expression.function == "//":
+        return _quotient(arguments[0], arguments[1], lookup)
     return Call(expression.function, tuple(arguments))
+
+
+def _quotient(first: Expression, second: Expression, lookup: Lookup) -> Expression:
+    """A // b: without its fraction where both are whole, else a / b, as DuckDB has it."""
+    if {type_of(first, lookup), type_of(second, lookup)} <= {"integer", None}:
+        rest = Call("%", (first, second))
+        return Call("to_integer", (Call("/", (Call("-", (first, rest)), second)),))
+    return Call("/", (first, second))
 
 
 _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
@@ -253,8 +271,6 @@ DATE_VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """All that a code of strftime may write, where that is few."""
 
-Bounds = tuple[Fraction, Fraction]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -321,7 +337,9 @@ def _range(expression: Expression, card: DataCard) -> Bounds | None:
     match expression:
         case Call("case" | "coalesce" | "least" | "greatest" | "round" | "to_integer"):
             return _proper(_reach(expression, card))
-        case Call("+" | "-" | "*" | "/" | "negate" | "abs" | "floor" | "ceil"):
+        case Call("+" | "-" | "*" | "/" | "%" | "negate" | "abs" | "floor" | "ceil"):
+            return _proper(_reach(expression, card))
+        case Call("sqrt" | "ln" | "exp" | "power" | "length" | "bin"):
             return _proper(_reach(expression, card))
         case Call("to_integer" | "to_number", (inner,)):
             truth = type_of(inner, card_types(card)) == "boolean"
@@ -361,12 +379,46 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
         case Call("to_integer" | "to_number", (inner,)):
             if type_of(inner, card_types(card)) == "boolean":
                 return Fraction(0), Fraction(1)
-            return _rounded_reach(_reach(inner, card))
+            if (parts := whole_quotient(expression)) is not None:
+                return quotient_bounds(*(_reach(part, card) for part in parts))
+            return rounded_bounds(_reach(inner, card))
+        case Call("length", (text,)):
+            return Fraction(0), Fraction(_most_letters(text, card))
+        case Call("bin", (_, *edges)):
+            lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
+            known = len(lower) == len(edges) - 1 and all(map(_number, lower))
+            return (Fraction(lower[0]), Fraction(lower[-1])) if known else None  # type: ignore[arg-type]
         case Call(function, arguments):
             for part, first, last in _PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
-            return _computed_reach(function, [_reach(part, card) for part in arguments])
+            found = [_reach(part, card) for part in arguments]
+            if function == "%" and found[0] is not None and found[1] is not None:
+                whole = type_of(expression, card_types(card)) == "integer"
+                return rest_bounds(found[0], found[1], whole=whole)
+            return about_bounds(function, found)
+    return None
+
+
+def _most_letters(text: Expression, card: DataCard) -> int:
+    """How many letters a text has at most: longer ones than LONGEST_TEXT are missing."""
+    match text:
+        case Constant(str(value)):
+            return len(value)
+        case Call("substring", (_, _, Constant(int(most)))):
+            return min(max(most, 0), LONGEST_TEXT)
+        case ColumnName():
+            column = protected_column(card, text)
+            if column is not None and column.keys:
+                return max(len(str(key)) for key in column.keys)
+    return LONGEST_TEXT
+
+
+def whole_quotient(expression: Expression) -> tuple[Expression, Expression] | None:
+    """The a and b of a // b, which `dated` made of it; None for anything else."""
+    match expression:
+        case Call("to_integer", (Call("/", (Call("-", (first, Call("%", both))), second)),)):
+            return (first, second) if both == (first, second) else None
     return None
 
 
@@ -375,45 +427,6 @@ def _hull(branches: list[Expression], card: DataCard) -> Bounds | None:
     found = [_reach(part, card) for part in known]
     ends = [end for pair in found if pair is not None for end in pair]
     return (min(ends), max(ends)) if ends and None not in found else None
-
-
-def _rounded_reach(bounds: Bounds | None) -> Bounds | None:
-    return None if bounds is None else (Fraction(floor(bounds[0])), Fraction(ceil(bounds[1])))
-
-
-def _computed_reach(function: str, given: list[Bounds | None]) -> Bounds | None:
-    if not given or None in given:
-        return None
-    parts = [pair for pair in given if pair is not None]
-    found = parts[0]
-    match function:
-        case "+" | "*" | "-" | "/":
-            for low, high in parts[1:]:
-                if function in ("+", "-"):
-                    ends = (low, high) if function == "+" else (-high, -low)
-                    found = found[0] + ends[0], found[1] + ends[1]
-                    continue
-                if function == "/" and low <= 0 <= high:
-                    return None
-                ends = (low, high) if function == "*" else (1 / high, 1 / low)
-                products = [a * b for a in found for b in ends]
-                found = min(products), max(products)
-            return found
-        case "negate":
-            return -found[1], -found[0]
-        case "abs":
-            far = max(abs(found[0]), abs(found[1]))
-            near = Fraction(0) if found[0] <= 0 <= found[1] else min(abs(found[0]), abs(found[1]))
-            return near, far
-        case "floor" | "ceil":
-            return tuple(Fraction((floor if function == "floor" else ceil)(end)) for end in found)  # type: ignore[return-value]
-        case "round" if len(parts) == 1:
-            return _rounded_reach(found)
-        case "least":
-            return min(low for low, _ in parts), min(high for _, high in parts)
-        case "greatest":
-            return max(low for low, _ in parts), max(high for _, high in parts)
-    return None
 
 
 def _ordered(low: Value, high: Value) -> Bounds:
@@ -453,8 +466,7 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 return None if bounds is None else _whole_numbers(*bounds)
             return None
         case Call("clamp", (inner, Constant(low), Constant(high))):
-            made = isinstance(inner, Call) and inner.function == "to_integer"
-            steps = (known_values(inner, card) if made else None) or ()
+            steps = (known_values(inner, card) if _is_made(inner) else None) or ()
             if {low, high} <= set(steps):
                 return steps[steps.index(low) : steps.index(high) + 1]
             whole = type_of(inner, card_types(card)) == "integer"
@@ -465,6 +477,8 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
         case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
             return DATE_VALUES.get(written[1]) if written[0] == "%" else None
+        case Call() if (quotient := _multiple_of_quotient(expression)) is not None:
+            return _quotients(*quotient, card)
         case Call("to_integer", (inner,)) if is_whole(inner):
             return _multiples(inner, card)
         case Call("bin", (_, *edges)):
@@ -482,15 +496,15 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
 def key_of(expression: Expression, card: DataCard) -> Expression:
     """What rows are grouped by: whole if it is made so; beyond its bounds, as the nearer one.
 
-    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250. Keys that the card lists
+    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250 or x // 250. Keys of a card
     are a list: rows with another value belong to no group.
     """
     column = protected_column(card, expression) if isinstance(expression, ColumnName) else None
     kind = type_of(expression, card_types(card))
     if kind == "number" and is_whole(expression):
         expression = Call("to_integer", (expression,))
-    made = isinstance(expression, Call) and expression.function == "to_integer"
-    if made or (column is not None and column.keys is None and kind == "integer"):
+    whole = column is not None and column.keys is None and kind == "integer"
+    if whole or _is_made(expression):
         values = known_values(expression, card) or ()
         if len(values) > 1:
             return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
@@ -498,6 +512,34 @@ def key_of(expression: Expression, card: DataCard) -> Expression:
 
 
 _MOST_MULTIPLES = 1_000
+
+
+def _is_made(expression: Expression) -> bool:
+    """Whether a whole number is made by a cast, or by a // b."""
+    made = isinstance(expression, Call) and expression.function == "to_integer"
+    return made or _multiple_of_quotient(expression) is not None
+
+
+def _multiple_of_quotient(expression: Expression) -> tuple[Expression, int, int] | None:
+    """The x, a and b of x // a * b, and of x // a with b = 1."""
+    quotient, times = expression, 1
+    match expression:
+        case Call("*", (part, Constant(int(factor)))) | Call("*", (Constant(int(factor)), part)):
+            quotient, times = part, factor
+    match whole_quotient(quotient):
+        case (value, Constant(int(width))) if width > 0 and times > 0:
+            return value, width, times
+    return None
+
+
+def _quotients(
+    value: Expression, width: int, times: int, card: DataCard
+) -> tuple[Value, ...] | None:
+    """The values of x // width * times, where x has bounds and they are not too many."""
+    ends = quotient_bounds(_reach(value, card), (Fraction(width), Fraction(width)))
+    if ends is None or ends[1] - ends[0] >= _MOST_MULTIPLES:
+        return None
+    return tuple(times * number for number in range(int(ends[0]), int(ends[1]) + 1))
 
 
 def is_whole(expression: Expression) -> bool:
@@ -568,7 +610,7 @@ def sure_range(expression: Expression) -> Bounds | None:
             for name, least, most in _PARTS:
                 if name == function:
                     return Fraction(least), Fraction(most)
-            return _computed_reach(function, [sure_range(part) for part in arguments])
+            return computed_bounds(function, [sure_range(part) for part in arguments])
     return None
 
 

@@ -80,6 +80,9 @@ class SelectedRows:
                 problem = "stands inside an expression over one row"
                 remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(written(node), problem, remedy)
+            if kind_of(node) == "Log":
+                problem = "is known of released numbers, and not of a row"
+                raise refused("LOG", problem, "write LN(x) / LN(10)")
             raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
