@@ -74,7 +74,8 @@ def test_logarithms_to_a_base(base: float, x: float) -> None:
 @given(st.sampled_from([*OF_ONE, *OF_TWO]), ANY, ANY | st.integers(-9, 9).map(float))
 def test_the_checker_has_the_same(name: str, x: float, y: float) -> None:
     numbers = (x,) if name in OF_ONE else (x, y)
-    mine = value_of({**OF_ONE, **OF_TWO}[name], *numbers)
+    functions: dict[str, Callable[..., float]] = {**OF_ONE, **OF_TWO}
+    mine = value_of(functions[name], *numbers)
     assert value_of(checked._DOUBLES[name], *numbers) == mine
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
@@ -240,14 +239,16 @@ _CASTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-_PARTS = (
+DATE_PARTS = (
     *(("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6)),
     *(("minute", 0, 59), ("second", 0, 59), ("week", 1, 53), ("day_of_year", 1, 366)),
     ("iso_weekday", 1, 7),
 )
+"""Parts of dates and times, with their least and their greatest value."""
 _LARGEST = Fraction(10**300)
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with", "contains")
-_TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
+TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
+"""Functions that are true or false."""
 
 DATE_VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -302,7 +303,7 @@ def known_of(expression: Expression, card: DataCard) -> Known:
             known = known_of(inner, card) if isinstance(inner, ColumnName) else None
             return Known(
                 expression=inner,
-                bounds=_ordered(low, high),
+                bounds=rising_ends(low, high),
                 step=None if known is None else known.step,
                 nullable=known is None or known.nullable,
             )
@@ -322,7 +323,7 @@ def _limits(expression: Call) -> Bounds | None:
     if inner is None:
         return None
     both = (inner[1], outer[1]) if expression.function == "least" else (outer[1], inner[1])
-    return _ordered(*both)
+    return rising_ends(*both)
 
 
 def _with_constant(expression: Call) -> tuple[Expression, Value] | None:
@@ -336,16 +337,16 @@ def _range(expression: Expression, card: DataCard) -> Bounds | None:
     """Bounds that the expression has by itself: constants of a CASE, parts of a date, 0 and 1."""
     match expression:
         case Call("case" | "coalesce" | "least" | "greatest" | "round" | "to_integer"):
-            return _proper(_reach(expression, card))
+            return _proper(reach_of(expression, card))
         case Call("+" | "-" | "*" | "/" | "%" | "negate" | "abs" | "floor" | "ceil"):
-            return _proper(_reach(expression, card))
+            return _proper(reach_of(expression, card))
         case Call("sqrt" | "ln" | "exp" | "power" | "length" | "bin"):
-            return _proper(_reach(expression, card))
+            return _proper(reach_of(expression, card))
         case Call("to_integer" | "to_number", (inner,)):
             truth = type_of(inner, card_types(card)) == "boolean"
             return (Fraction(0), Fraction(1)) if truth else None
         case Call(function):
-            for part, first, last in _PARTS:
+            for part, first, last in DATE_PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
     return None
@@ -359,7 +360,7 @@ def _proper(bounds: Bounds | None) -> Bounds | None:
     return (min(value, Fraction(0)), max(value, Fraction(0))) if value else None
 
 
-def _reach(expression: Expression, card: DataCard) -> Bounds | None:
+def reach_of(expression: Expression, card: DataCard) -> Bounds | None:
     """Where the values of an expression lie, if those of its columns are within their bounds.
 
     They need not be: whatever is aggregated is clamped to the bounds that are found here. So these
@@ -371,17 +372,17 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
         case ColumnName(_, None):
             return known_of(expression, card).bounds
         case Call("clamp", (_, Constant(low), Constant(high))):
-            return _ordered(low, high)
+            return rising_ends(low, high)
         case Call("case"):
-            return _hull(list(_results(expression)), card)
+            return _hull(list(case_results(expression)), card)
         case Call("coalesce", arguments):
             return _hull(list(arguments), card)
         case Call("to_integer" | "to_number", (inner,)):
             if type_of(inner, card_types(card)) == "boolean":
                 return Fraction(0), Fraction(1)
             if (parts := whole_quotient(expression)) is not None:
-                return quotient_bounds(*(_reach(part, card) for part in parts))
-            return rounded_bounds(_reach(inner, card))
+                return quotient_bounds(*(reach_of(part, card) for part in parts))
+            return rounded_bounds(reach_of(inner, card))
         case Call("length", (text,)):
             return Fraction(0), Fraction(_most_letters(text, card))
         case Call("bin", (_, *edges)):
@@ -389,10 +390,10 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
             known = len(lower) == len(edges) - 1 and all(map(_number, lower))
             return (Fraction(lower[0]), Fraction(lower[-1])) if known else None  # type: ignore[arg-type]
         case Call(function, arguments):
-            for part, first, last in _PARTS:
+            for part, first, last in DATE_PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
-            found = [_reach(part, card) for part in arguments]
+            found = [reach_of(part, card) for part in arguments]
             if function == "%" and found[0] is not None and found[1] is not None:
                 whole = type_of(expression, card_types(card)) == "integer"
                 return rest_bounds(found[0], found[1], whole=whole)
@@ -424,12 +425,13 @@ def whole_quotient(expression: Expression) -> tuple[Expression, Expression] | No
 
 def _hull(branches: list[Expression], card: DataCard) -> Bounds | None:
     known = [part for part in branches if part != Constant(None)]
-    found = [_reach(part, card) for part in known]
+    found = [reach_of(part, card) for part in known]
     ends = [end for pair in found if pair is not None for end in pair]
     return (min(ends), max(ends)) if ends and None not in found else None
 
 
-def _ordered(low: Value, high: Value) -> Bounds:
+def rising_ends(low: Value, high: Value) -> Bounds:
+    """The ends of a clamp, if they are two numbers that rise."""
     if not _number(low) or not _number(high):
         raise refused("clamp", "needs two numbers", "write clamp(x, 0, 100)")
     bounds = Fraction(low), Fraction(high)  # type: ignore[arg-type]
@@ -448,145 +450,13 @@ def _number(value: Value) -> bool:
     return isinstance(value, int | Fraction) and not isinstance(value, bool)
 
 
-def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
-    """The values that a key can have, where the card or the expression says so; else None.
-
-    Rows with another value, a missing one included, then belong to no group. Whole numbers between
-    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
-    """
-    match expression:
-        case ColumnName():
-            column = protected_column(card, expression)
-            if column is not None and column.type == "boolean" and column.keys is None:
-                return (False, True)
-            if column is None or column.keys is not None:
-                return None if column is None else column.keys
-            if column.type == "integer" and not column.bounds_chosen:
-                bounds = column.number_bounds
-                return None if bounds is None else _whole_numbers(*bounds)
-            return None
-        case Call("clamp", (inner, Constant(low), Constant(high))):
-            steps = (known_values(inner, card) if _is_made(inner) else None) or ()
-            if {low, high} <= set(steps):
-                return steps[steps.index(low) : steps.index(high) + 1]
-            whole = type_of(inner, card_types(card)) == "integer"
-            return _whole_numbers(*_ordered(low, high)) if whole else None
-        case Call("case"):
-            branches = _results(expression)
-            values = [part.value for part in branches if isinstance(part, Constant)]
-            return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
-        case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
-            return DATE_VALUES.get(written[1]) if written[0] == "%" else None
-        case Call() if (quotient := _multiple_of_quotient(expression)) is not None:
-            return _quotients(*quotient, card)
-        case Call("to_integer", (inner,)) if is_whole(inner):
-            return _multiples(inner, card)
-        case Call("bin", (_, *edges)):
-            lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
-            return tuple(lower) if len(lower) == len(edges) - 1 else None
-        case Call(function, _):
-            if function in _TRUTHS:
-                return (False, True)
-            for part, first, last in _PARTS:
-                if part == function:
-                    return tuple(range(first, last + 1))
-    return None
-
-
-def key_of(expression: Expression, card: DataCard) -> Expression:
-    """What rows are grouped by: whole if it is made so; beyond its bounds, as the nearer one.
-
-    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250 or x // 250. Keys of a card
-    are a list: rows with another value belong to no group.
-    """
-    column = protected_column(card, expression) if isinstance(expression, ColumnName) else None
-    kind = type_of(expression, card_types(card))
-    if kind == "number" and is_whole(expression):
-        expression = Call("to_integer", (expression,))
-    whole = column is not None and column.keys is None and kind == "integer"
-    if whole or _is_made(expression):
-        values = known_values(expression, card) or ()
-        if len(values) > 1:
-            return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
-    return expression
-
-
-_MOST_MULTIPLES = 1_000
-
-
-def _is_made(expression: Expression) -> bool:
-    """Whether a whole number is made by a cast, or by a // b."""
-    made = isinstance(expression, Call) and expression.function == "to_integer"
-    return made or _multiple_of_quotient(expression) is not None
-
-
-def _multiple_of_quotient(expression: Expression) -> tuple[Expression, int, int] | None:
-    """The x, a and b of x // a * b, and of x // a with b = 1."""
-    quotient, times = expression, 1
-    match expression:
-        case Call("*", (part, Constant(int(factor)))) | Call("*", (Constant(int(factor)), part)):
-            quotient, times = part, factor
-    match whole_quotient(quotient):
-        case (value, Constant(int(width))) if width > 0 and times > 0:
-            return value, width, times
-    return None
-
-
-def _quotients(
-    value: Expression, width: int, times: int, card: DataCard
-) -> tuple[Value, ...] | None:
-    """The values of x // width * times, where x has bounds and they are not too many."""
-    ends = quotient_bounds(_reach(value, card), (Fraction(width), Fraction(width)))
-    if ends is None or ends[1] - ends[0] >= _MOST_MULTIPLES:
-        return None
-    return tuple(times * number for number in range(int(ends[0]), int(ends[1]) + 1))
-
-
-def is_whole(expression: Expression) -> bool:
-    """Whether a number is whole by the way it is made, as FLOOR(x / 250) * 250 is."""
-    match expression:
-        case Call("floor" | "ceil" | "to_integer", _) | Call("round", (_,)):
-            return True
-        case Call("+" | "-" | "*" | "negate", arguments):
-            return all(map(is_whole, arguments))
-        case Constant(value):
-            return type(value) is int
-    return False
-
-
-def _multiples(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
-    """The values of FLOOR(x / 250) * 250, where x has bounds and they are not too many."""
-    match expression:
-        case Call("*", (Call("floor"), Constant(int(width)))):
-            pass
-        case Call("*", (Constant(int(width)), Call("floor"))):
-            pass
-        case Call("floor"):
-            width = 1
-        case _:
-            return None
-    reach = _reach(expression, card)
-    if reach is None or width < 1 or (reach[1] - reach[0]) / width >= _MOST_MULTIPLES:
-        return None
-    return tuple(range(int(reach[0]), int(reach[1]) + 1, width))
-
-
-_FEW_NUMBERS = 256
-
-
-def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
-    """All whole numbers between the bounds, if they are few."""
-    first, last = ceil(low), floor(high)
-    return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
-
-
 def is_exhausted(expression: Expression) -> bool:
     """Whether it says by itself which keys it has, as truths, bins and a CASE of constants do."""
     if not isinstance(expression, Call):
         return False
     if expression.function == "case":
-        return all(isinstance(part, Constant) for part in _results(expression))
-    return expression.function in ("bin", *_TRUTHS)
+        return all(isinstance(part, Constant) for part in case_results(expression))
+    return expression.function in ("bin", *TRUTHS)
 
 
 def sure_range(expression: Expression) -> Bounds | None:
@@ -595,19 +465,19 @@ def sure_range(expression: Expression) -> Bounds | None:
         case Constant(value) if _number(value):
             return Fraction(value), Fraction(value)  # type: ignore[arg-type]
         case Call("clamp", (_, Constant(low), Constant(high))):
-            return _ordered(low, high)
-        case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
+            return rising_ends(low, high)
+        case Call("to_integer" | "to_number", (Call(function),)) if function in TRUTHS:
             return Fraction(0), Fraction(1)
         case Call("*", (first, second)) if first == second:
             ends = sure_range(Call("abs", (first,)))
             return None if ends is None else (ends[0] ** 2, ends[1] ** 2)
         case Call("case" | "coalesce", arguments):
-            branches = _results(expression) if expression.function == "case" else arguments
+            branches = case_results(expression) if expression.function == "case" else arguments
             ranges = [sure_range(part) for part in branches if part != Constant(None)]
             known = [end for pair in ranges if pair is not None for end in pair]
             return (min(known), max(known)) if known and None not in ranges else None
         case Call(function, arguments):
-            for name, least, most in _PARTS:
+            for name, least, most in DATE_PARTS:
                 if name == function:
                     return Fraction(least), Fraction(most)
             return computed_bounds(function, [sure_range(part) for part in arguments])
@@ -626,12 +496,12 @@ def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) 
         case Call("coalesce" | "least" | "greatest", arguments):
             return all(may_be_missing(part, never) for part in arguments)
         case Call("case"):
-            return any(may_be_missing(part, never) for part in _results(expression))
+            return any(may_be_missing(part, never) for part in case_results(expression))
         case Call(_, arguments):
             return any(may_be_missing(part, never) for part in arguments)
 
 
-def _results(case: Call) -> tuple[Expression, ...]:
+def case_results(case: Call) -> tuple[Expression, ...]:
     """What a CASE can be: its results, and what stands after ELSE, or else nothing."""
     pairs = len(case.arguments) // 2 * 2
     return (*case.arguments[1:pairs:2], *(case.arguments[pairs:] or (Constant(None),)))
