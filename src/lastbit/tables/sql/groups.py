@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlglot import exp
 
@@ -258,7 +258,7 @@ class _Outer(Parts):
         if kind_of(node) == "Log":
             return self._logarithm(node)
         if kind_of(node) != "Column":
-            self._refuse(node)
+            return self.rows.resolve(node)  # which says why it is refused
         if self._inner_column(node) is None and node.args.get("table") is None:
             for name in self.formulas:
                 if names(node.this, name):
@@ -272,10 +272,6 @@ class _Outer(Parts):
     def _named_expression(self, column: str) -> Expression:
         """A released column of the sub-query; one of its formulas is written out."""
         return self._released(self.final[column])
-
-    def _refuse(self, node: Any) -> NoReturn:
-        self.rows.resolve(node)
-        raise refused("a formula", "is not known over released groups", "ask of the table itself")
 
     def _check_keys(self, columns: list[str]) -> None:
         for key in self.inner.keys:
