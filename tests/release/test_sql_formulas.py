@@ -81,6 +81,7 @@ SELECT region, POWER(COUNT(*), 0.5) AS a, POW(AVG(age), -1.5) AS b FROM visits G
 SELECT region, ROUND(AVG(cost), 1) AS a, ABS(10 - AVG(age)) AS b FROM visits GROUP BY region
 SELECT GREATEST(AVG(age), 50) AS a, LEAST(AVG(age), 20, COUNT(*)) AS b FROM visits
 SELECT COALESCE(SUM(cost) / NULLIF(COUNT(*), 0), 0) AS a, NULLIF(COUNT(*), 1500) AS b FROM visits
+SELECT region, COUNT(*) // 7 AS a, -COUNT(*) // 7 AS b, AVG(cost) // 7 AS c FROM visits GROUP BY 1
 SELECT region, CASE WHEN COUNT(*) > 600 THEN 1 ELSE 0 END AS a FROM visits GROUP BY region
 SELECT region, EXP(LN(AVG(cost))) AS a, COUNT(*) AS n, n * 2 AS d, d + 1 AS e FROM visits GROUP BY 1
 """.strip().splitlines()
@@ -106,6 +107,8 @@ SELECT c, COUNT(*) AS n FROM visits JOIN (SELECT region, climate AS c FROM regio
 SELECT climate, COUNT(*) AS n FROM visits v JOIN (SELECT * FROM regions WHERE size < 6) r ON v.region = r.region GROUP BY 1
 WITH w AS (SELECT name, house AS h FROM wards WHERE beds > 5) SELECT h, SUM(cost) AS s FROM w JOIN visits v ON v.ward = w.name GROUP BY h
 SELECT house, COUNT(*) AS n FROM wards w JOIN (SELECT ward AS k FROM visits WHERE age > 30) v ON v.k = w.name GROUP BY house
+SELECT climate, COUNT(*) AS n FROM visits v, regions r WHERE v.region = r.region AND age > 40 GROUP BY 1
+SELECT climate, house, COUNT(*) AS n FROM regions r, wards w, visits v WHERE v.region = r.region AND v.ward = w.name GROUP BY 1, 2
 SELECT climate, n FROM (SELECT climate, COUNT(*) AS n FROM regions JOIN visits USING (region) GROUP BY 1) WHERE n > 9 ORDER BY n
 """.strip().splitlines()  # noqa: E501
 

@@ -42,6 +42,18 @@ def half_to(name: str) -> Expression:
         ("POWER(n, 0.5)", half_to("n")),
         ("n ^ 0.5", half_to("n")),
         ("POW(SUM(age), 0.5)", half_to("m")),
+        ("m // n", Call("/", (M, N))),
+        (
+            "n // 2",
+            Call(
+                "case",
+                (
+                    Call(">=", (Call("/", (N, Constant(2))), Constant(0))),
+                    Call("floor", (Call("/", (N, Constant(2))),)),
+                    Call("ceil", (Call("/", (N, Constant(2))),)),
+                ),
+            ),
+        ),
         ("GREATEST(n, m, 3)", Call("greatest", (N, M, Constant(3)))),
         ("IFNULL(n / m, 0)", Call("coalesce", (Call("/", (N, M)), Constant(0)))),
     ],

@@ -66,6 +66,23 @@ SAME = {
     ),
     "SELECT beds, COUNT(*) AS n FROM regions r JOIN visits v ON v.region = r.region "
     "JOIN wards w USING (ward) GROUP BY beds": f"{TWO} JOIN wards USING (ward) GROUP BY beds",
+    # commas, and WHERE
+    "SELECT zone, COUNT(*) AS n FROM visits v, regions r WHERE v.region = r.region AND size > 3 "
+    "GROUP BY zone": f"{ON} WHERE size > 3 GROUP BY zone",
+    "SELECT zone, COUNT(*) AS n FROM regions r, visits v WHERE ok AND v.region = r.region "
+    "AND (age > 3 OR size = age) GROUP BY zone": (
+        f"{ON} WHERE ok AND (age > 3 OR size = age) GROUP BY zone"
+    ),
+    "SELECT zone, COUNT(*) AS n FROM visits v CROSS JOIN regions r WHERE v.region = r.region "
+    "GROUP BY zone": f"{ON} GROUP BY zone",
+    "SELECT beds, COUNT(*) AS n FROM wards w, regions r, visits v WHERE r.zone = w.zone AND "
+    "r.region = v.region GROUP BY beds": (
+        f"{TWO} JOIN wards w ON r.zone = w.zone GROUP BY beds"
+    ),
+    "SELECT beds, COUNT(*) AS n FROM wards w, visits v JOIN regions r ON r.region = v.region "
+    "WHERE r.zone = w.zone AND w.beds = r.size GROUP BY beds": (
+        f"{TWO} JOIN wards w ON r.zone = w.zone AND r.size = w.beds GROUP BY beds"
+    ),
     # private tables, on the unit
     "SELECT kind, COUNT(*) AS n FROM labs JOIN visits v ON v.pid = patient GROUP BY kind": (
         f"{LAB} GROUP BY kind"
@@ -90,10 +107,22 @@ REFUSED = {
     "FROM regions LEFT JOIN visits USING (region)": "outer join",
     "FROM regions CROSS JOIN visits": "plain join",
     "FROM regions, visits": "plain join",
+    "FROM regions r, visits v WHERE r.size > v.age": "plain join",
+    "FROM regions r, visits v WHERE r.size = 3": "plain join",
+    "FROM regions r, visits v WHERE r.zone = r.region": "plain join",
+    "FROM regions r, visits v WHERE v.region = r.region OR ok": "plain join",
+    "FROM regions r, visits v WHERE region = zone": "two tables|plain join",
+    "FROM regions r, wards w, visits v WHERE v.region = zone": "two tables",
+    "FROM visits v, visits w WHERE v.pid = w.pid": "is the table itself",
+    "FROM regions, wards WHERE regions.zone = wards.zone": "not this card's table",
+    "FROM visits v, regions r JOIN wards w USING (ward) WHERE v.region = r.region": "begin with",
+    "FROM visits v, labs WHERE v.age = labs.patient": "does not say that the units are equal",
+    "FROM visits v, LATERAL (SELECT 1) WHERE ok": "no table|plain|no FROM",
+    "FROM visits v NATURAL JOIN regions r WHERE v.region = r.region": "kind of JOIN|plain",
     "FROM regions JOIN visits ON regions.size > visits.age": "equality",
     "FROM regions r JOIN wards w USING (zone) JOIN visits v USING (region)": "begin with FROM vis",
-    "FROM regions r JOIN wards w ON r.zone = w.zone JOIN visits v ON v.age > 3": "does not join",
-    "FROM regions r JOIN wards w ON r.zone = w.zone JOIN visits v ON r.size = w.beds": "does not",
+    "FROM regions r JOIN wards w ON r.zone = w.zone JOIN visits v ON v.age > 3": "plain join",
+    "FROM regions r JOIN wards w ON r.zone = w.zone JOIN visits v ON r.size = w.beds": "plain join",
     "FROM labs JOIN visits ON age = patient": "does not say that the units are equal",
     "FROM visits v JOIN (SELECT * FROM visits) w ON v.pid = w.pid": "is the table itself",
     "FROM visits v JOIN visits w ON v.pid = w.pid": "is the table itself",

@@ -32,7 +32,7 @@ from lastbit.tables.query.expression import (
 )
 from lastbit.tables.query.query import Aggregate
 from lastbit.tables.query.rules import call
-from lastbit.tables.query.types import card_types, known_of, type_of, typed
+from lastbit.tables.query.types import card_types, known_of, type_of, typed, whole_quotient
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     bounded,
@@ -99,7 +99,7 @@ class Parts:
 
     def typed(self, expression: Expression) -> Expression:
         """The expression, if it is a number."""
-        found = typed(expression, self.type_of)
+        found = _quotients_by_rounding(typed(expression, self.type_of))
         if type_of(found, self.type_of) not in ("integer", "number"):
             raise refused(
                 "an expression over aggregates", "is not a number", "compare them in HAVING instead"
@@ -267,6 +267,17 @@ class _Pair:
         both = self.moment(self.x, self.y)
         spread = call("*", self.moment(self.x, self.x), self.moment(self.y, self.y))
         return call("clamp", call("/", call("*", both, both), spread), Constant(0), Constant(1))
+
+
+def _quotients_by_rounding(expression: Expression) -> Expression:
+    """The same with a // b of counts as a / b cut off towards 0: released numbers have no rest."""
+    if not isinstance(expression, Call):
+        return expression
+    if (parts := whole_quotient(expression)) is not None:
+        exact = call("/", *map(_quotients_by_rounding, parts))
+        above = call(">=", exact, Constant(0))
+        return call("case", above, call("floor", exact), call("ceil", exact))
+    return Call(expression.function, tuple(map(_quotients_by_rounding, expression.arguments)))
 
 
 def first_column(expression: Expression) -> str:

@@ -5,8 +5,9 @@ Law      a SELECT is rows of the card's table (row by row, or one for each unit)
          two may be filtered, selected from and joined; the last is what is released, and may be
          looked at as `groups.py` says
 Theorem  inner joins on equal columns do not depend on their order: A JOIN B ON c JOIN T ON d has
-         the rows of T JOIN B ON d JOIN A ON c, where each test names tables that are there. So the
-         card's table is put first; a filter inside of a sub-query is one of the joined rows
+         the rows of T JOIN B ON d JOIN A ON c, where each test names tables that are there, and of
+         A, B, T WHERE c AND d. So the card's table is put first; a filter inside of a sub-query is
+         one of the joined rows
 Checked  tests/tables/test_sql_groups.py, tests/tables/test_sql_joins.py
 """
 
@@ -122,8 +123,9 @@ class Sources:
             raise refused("a sub-query", problem, "declare what comes of it as a table of the card")
         items, where = taken(select, "expressions", "where", ignored=("from_", "joins", "with_"))
         rows = SelectedRows(self.card, None, {}, {other.called or "": other})
-        tests = other.where if where is None else (*other.where, _condition(where, rows))
-        return OtherRows(other.table, None, columns_of(items, rows), tests)
+        tests = [] if where is None else taken(where, "this")
+        only = tuple(_condition(test, rows) for test in tests)
+        return OtherRows(other.table, None, columns_of(items, rows), (*other.where, *only))
 
     def _from(self, select: Any, defined: Defined) -> Relation:
         if select.args.get("from_") is None:
@@ -171,65 +173,117 @@ class Sources:
     def _rows(self, select: Any, first: SelectedRows | OtherRows, defined: Defined) -> SelectedRows:
         """The rows that a SELECT looks at: FROM, JOIN and WHERE."""
         joins = [(join, self._joining(join, defined)) for join in select.args.get("joins") or []]
-        rows, joins = (
-            (first, joins) if isinstance(first, SelectedRows) else self._turned(first, joins)
-        )
+        where = select.args.get("where")
+        tests = [] if where is None else taken(where, "this")
+        if any(_is_bare(join) for join, _ in joins):
+            rows, tests = self._pooled(
+                first, joins, [part for test in tests for part in _parts(test)]
+            )
+            joins = []
+        elif isinstance(first, OtherRows):
+            rows, joins = self._turned(first, joins)
+        else:
+            rows = first
         for join, other in joins:
             if isinstance(other, SelectedRows):
                 equal_columns(join)
-                if replace(other, called=None) == replace(rows_of(self.card), called=None):
-                    raise itself(self.card.name)
-                raise refused(
-                    "JOIN", "is with rows of units", "join with another table of the card"
-                )
+                raise self._of_units(other)
             rows = joined(rows, join, other)
-        where = select.args.get("where")
-        return (
-            rows if where is None else replace(rows, where=(*rows.where, _condition(where, rows)))
-        )
+        only = tuple(_condition(test, rows) for test in tests)
+        return replace(rows, where=(*rows.where, *only))
+
+    def _of_units(self, other: SelectedRows) -> Exception:
+        """A refusal to join rows of units with others of them."""
+        if replace(other, called=None) == replace(rows_of(self.card), called=None):
+            return itself(self.card.name)
+        return refused("JOIN", "is with rows of units", "join with another table of the card")
 
     def _turned(self, first: OtherRows, joins: Joins) -> tuple[SelectedRows, Joins]:
         """The card's table, joined with those that stand before it; and the JOINs that are left."""
         place = next((i for i, (_, o) in enumerate(joins) if isinstance(o, SelectedRows)), None)
-        if place is None:
-            problem = "is not this card's table"
-            raise refused(f"FROM {first.table.name}", problem, tables_of(self.card))
-        (join, rows), before = joins[place], joins[:place]
-        assert isinstance(rows, SelectedRows)
-        if not before:
+        if place == 0:
+            join, rows = joins[0]
+            assert isinstance(rows, SelectedRows)
             return joined(rows, join, first), joins[1:]
+        after = len(joins) if place is None else place + 1
+        rows, _ = self._pooled(first, joins[:after], [])
+        return rows, joins[after:]
+
+    def _pooled(
+        self, first: SelectedRows | OtherRows, joins: Joins, where: list[Any]
+    ) -> tuple[SelectedRows, list[Any]]:
+        """All tables joined by the tests of ON, and by those of WHERE; and what is left of WHERE.
+
+        A name must mean one column among all the tables.
+        """
+        every = [first, *(other for _, other in joins)]
+        own = [one for one in every if isinstance(one, SelectedRows)]
+        waiting = [one for one in every if isinstance(one, OtherRows)]
+        if not own:
+            problem = "is not this card's table"
+            raise refused(f"FROM {waiting[0].table.name}", problem, tables_of(self.card))
+        if len(own) > 1:
+            raise self._of_units(own[1])
         tests: list[Any] = []
-        for one, _ in joins[: place + 1]:
-            on, using = equal_columns(one)
+        for join, _ in joins:
+            on, using = (None, None) if _is_bare(join) else equal_columns(join)
             if using:
                 remedy = f"begin with FROM {quoted(self.card.name)}, or write ON"
                 raise refused("JOIN ... USING", "comes before the card's table", remedy)
-            tests += on.flatten() if kind_of(on) == "And" else [on]
-        waiting = [first, *(other for _, other in before)]
+            tests += [] if on is None else _parts(on)
+        rows = own[0]
+        full = replace(rows, public={one.called or str(i): one for i, one in enumerate(waiting)})
         while waiting:
-            rows, used, other = _next_join(rows, tests, waiting)
+            rows, used, joined_with = _next_join(rows, full, [*tests, *where], waiting)
             tests = [test for test in tests if test not in used]
-            waiting = [one for one in waiting if one is not other]
+            where = [test for test in where if test not in used]
+            waiting = [one for one in waiting if one is not joined_with]
         if tests:
             raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        return rows, joins[place + 1 :]
+        return rows, where
+
+
+def _is_bare(join: Any) -> bool:
+    """Whether a table stands behind a comma, or CROSS JOIN: WHERE says what is equal."""
+    kind = str(join.args.get("kind") or "").upper()
+    return kind in ("", "CROSS") and set(join.args) - {"this", "kind"} <= _empty_parts(join)
+
+
+def _empty_parts(join: Any) -> set[str]:
+    return {name for name, value in join.args.items() if not value}
+
+
+def _parts(test: Any) -> list[Any]:
+    """The conditions of which AND makes one."""
+    return list(test.flatten()) if kind_of(test) == "And" else [test]
 
 
 def _next_join(
-    rows: SelectedRows, tests: list[Any], waiting: list[Any]
+    rows: SelectedRows, full: SelectedRows, tests: list[Any], waiting: list[OtherRows]
 ) -> tuple[SelectedRows, list[Any], OtherRows]:
     """The rows joined with the first of these tables that tests connect with them, and by which."""
     for other in waiting:
         inner = replace(rows, public={**rows.public, other.called or "": other})
-        used = []
-        for test in tests:
-            columns = [taken(one, "this", "table") for one in test.find_all(exp.Column)]
-            known = all(any(inner.meant(*column)) for column in columns)
-            if known and not all(any(rows.meant(*column)) for column in columns):
-                used.append(test)
+        used = [test for test in tests if _connects(test, rows, inner)]
         if used:
+            for column in (column for test in used for column in test.find_all(exp.Column)):
+                full.resolve(column)
             return joined_on(rows, used, other), used, other
-    raise refused("JOIN ... ON", "does not join the card's table", EQUAL_COLUMNS)
+    raise refused("JOIN", "is not a plain join on equal columns with the rows", EQUAL_COLUMNS)
+
+
+def _connects(test: Any, rows: SelectedRows, inner: SelectedRows) -> bool:
+    """Whether a test says that a column of the other table equals something of these rows."""
+    if kind_of(test) != "EQ":
+        return False
+    for side, other in ((test.this, test.expression), (test.expression, test.this)):
+        columns = [taken(one, "this", "table") for one in other.find_all(exp.Column)]
+        known = bool(columns) and all(any(rows.meant(*column)) for column in columns)
+        if known and kind_of(side) == "Column":
+            what = taken(side, "this", "table")
+            if any(inner.meant(*what)) and not any(rows.meant(*what)):
+                return True
+    return False
 
 
 def _called(found: Named, alias: Any) -> Named:
@@ -237,8 +291,7 @@ def _called(found: Named, alias: Any) -> Named:
     return found if alias is None else replace(found, called=name_of(taken(alias, "this")[0]))
 
 
-def _condition(where: Any, rows: SelectedRows) -> Expression:
-    (test,) = taken(where, "this")
+def _condition(test: Any, rows: SelectedRows) -> Expression:
     return condition(translated(test, rows.resolve), rows.card, "WHERE")
 
 
