@@ -15,7 +15,7 @@ from lastbit.tables.sql import (
     expressions as sql_expression,
 )
 from lastbit.tables.sql.statement import query_of
-from tests.tables.asked import CARD, EVERYTHING, JOINED, MOST_FREQUENT, OVER_GROUPS, SHARES
+from tests.tables.asked import CARD, COMMAS, EVERYTHING, JOINED, MOST_FREQUENT, OVER_GROUPS, SHARES
 
 # parts that carry no meaning for the answer, each with the reason
 MEANINGLESS = {
@@ -102,6 +102,25 @@ def test_no_part_of_any_node_can_go_unnoticed(place):
         noticed = difference(tree, original)
         assert noticed or (kind, name) in MEANINGLESS | IMPLIED, (kind, name)
         node.args[name] = before
+
+
+@pytest.mark.parametrize("text", [OVER_GROUPS, JOINED, COMMAS])
+def test_no_part_of_a_select_over_groups_or_of_joins_is_overlooked(text):
+    tree = everything(text)
+    original = read(tree)
+    for node in list(tree.walk(bfs=False)):
+        kind = type(node).__name__
+        for name in {*node.arg_types, *node.args}:
+            before = node.args.get(name)
+            flag = isinstance(before, bool) or name == "desc"
+            for strange in (not before,) if flag else (exp.column("strange"), True, None):
+                if strange == before or (strange is None and not before):
+                    continue
+                node.args[name] = strange  # another name of a table, that nothing uses, is free
+                free = MEANINGLESS | (IMPLIED if strange is None else {("Table", "alias")})
+                assert difference(tree, original) or (kind, name) in free, (kind, name, strange)
+            node.args[name] = before
+    assert read(tree) == original
 
 
 def test_every_name_of_the_parser_that_we_know_is_one():
