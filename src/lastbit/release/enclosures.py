@@ -32,6 +32,7 @@ Enclosed: TypeAlias = Interval | bool | None
 def for_intervals(expression: Expression) -> Expression:
     """The formula with x * x, and x to the power of 2, as the square of x, never below 0.
 
+    >>> from lastbit.tables import ColumnName
     >>> for_intervals(Call("*", (ColumnName("n"), ColumnName("n")))).function
     'square'
     """
@@ -40,9 +41,27 @@ def for_intervals(expression: Expression) -> Expression:
             return Call("square", (for_intervals(one),))
         case Call("power", (one, Constant(2))):
             return Call("square", (for_intervals(one),))
+        case Call("least" | "greatest", arguments) if any(map(_may_be_missing, arguments)):
+            # which leave out what is missing: the value is that of one of the others
+            return Call("coalesce", tuple(map(for_intervals, arguments)))
         case Call(function, arguments):
             return Call(function, tuple(map(for_intervals, arguments)))
     return expression
+
+
+def _may_be_missing(expression: Expression) -> bool:
+    """Whether the true value can be missing where an interval is known.
+
+    A root has one if a part of its argument is above 0, and a CLAMP whatever is clamped.
+    """
+    match expression:
+        case Constant(value):
+            return value is None
+        case Call("clamp", (Call(), *_)):
+            return True
+        case Call(function, arguments):
+            return function == "sqrt" or any(map(_may_be_missing, arguments))
+    return False
 
 
 def ends_around(low: Fraction | int, high: Fraction | int) -> Interval:
@@ -110,10 +129,9 @@ def _root(a: Interval) -> Interval:
 
 
 def _logarithm(a: Interval) -> Interval | None:
-    if a[1] <= 0:
+    if a[0] <= 0:
         return None
-    low = decimal_ln(a[0]) if a[0] > 0 else -math.inf
-    return _widen(low, math.inf if a[1] == math.inf else decimal_ln(a[1]))
+    return _widen(decimal_ln(a[0]), math.inf if a[1] == math.inf else decimal_ln(a[1]))
 
 
 def _exponential(a: Interval) -> Interval:
@@ -130,10 +148,9 @@ def _exp_of_end(end: float) -> float:
 
 def _log(base: Interval, a: Interval) -> Interval | None:
     """To a base that is fixed."""
-    if base[0] != base[1] or not 0 < base[0] != 1 or a[1] <= 0:
+    if base[0] != base[1] or not 0 < base[0] != 1 or a[0] <= 0:
         return None
-    below = -math.inf if base[0] > 1 else math.inf  # where a nears 0
-    ends = [decimal_log(base[0], end) if end > 0 else below for end in a]
+    ends = [decimal_log(base[0], end) for end in a]
     return _widen(min(ends), max(ends))
 
 
