@@ -101,6 +101,21 @@ OF_KEYS = (
     "ORDER BY u DESC, n LIMIT 3"
 )
 KEYS_ALONE = "SELECT DISTINCT ward, age FROM visits ORDER BY ward LIMIT 3"
+OVER_GROUPS = (
+    "WITH s AS (SELECT region AS k, COUNT(*) AS n, SUM(age) AS m FROM visits GROUP BY k) "
+    "SELECT k AS r, q.n, LOG(2, m / n) AS l FROM (SELECT * FROM s WHERE n > 1) AS q "
+    "WHERE q.n > 100 AND k = 'north' ORDER BY q.m DESC, l + 1 LIMIT 5"
+)
+COMMAS = (
+    "SELECT w.beds AS b, COUNT(*) AS n FROM wards AS w, regions AS r, visits AS v "
+    "WHERE r.zone = w.zone AND v.region = r.region AND v.ok GROUP BY b"
+)
+JOINED = (
+    "WITH v AS (SELECT * FROM visits WHERE ok) SELECT z, COUNT(*) AS n FROM "
+    "(SELECT region AS k, zone AS z, size + 1 AS s FROM regions AS r WHERE r.size > 3) AS a "
+    "JOIN wards AS w ON a.z = w.zone JOIN v ON v.region = a.k AND v.ward = w.ward "
+    "WHERE w.beds > 2 AND a.s > 4 GROUP BY z"
+)
 
 
 # ---------------------------------------------------------------- a printer

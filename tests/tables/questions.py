@@ -10,9 +10,10 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.query.key_values import known_values
 from lastbit.tables.query.query import Aggregate, Function, OrderBy, Query
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import card_types, known_values, type_of
+from lastbit.tables.query.types import card_types, type_of
 from lastbit.tables.query.units import PublicJoin
 from tests.tables.asked import CARD, closed_bin
 

@@ -15,9 +15,18 @@ from lastbit.tables.sql import (
     derived as sql_derived,
     expressions as sql_expression,
 )
-from lastbit.tables.sql.rows import rows_from
-from lastbit.tables.sql.statement import _query
-from tests.tables.asked import CARD, EVERYTHING, KEYS_ALONE, MOST_FREQUENT, OF_KEYS, SHARES
+from lastbit.tables.sql.statement import query_of
+from tests.tables.asked import (
+    CARD,
+    COMMAS,
+    EVERYTHING,
+    JOINED,
+    KEYS_ALONE,
+    MOST_FREQUENT,
+    OF_KEYS,
+    OVER_GROUPS,
+    SHARES,
+)
 
 # parts that carry no meaning for the answer, each with the reason
 MEANINGLESS = {
@@ -36,7 +45,7 @@ IMPLIED = {("Column", "table"), ("Count", "this"), ("DateDiff", "unit")}
 
 
 def read(tree: Any) -> tuple[Query, View | None]:
-    return _query(tree, rows_from(tree, CARD, {}))
+    return query_of(tree, CARD)
 
 
 def difference(tree: Any, original: tuple[Query, View | None]) -> bool:
@@ -54,7 +63,7 @@ def everything(text: str = EVERYTHING) -> Any:
 def kinds_of_places() -> dict[tuple[str, str | None, str], tuple[str, int]]:
     """One place in the trees for every kind of node below every kind of node."""
     found: dict[tuple[str, str | None, str], tuple[str, int]] = {}
-    for text in (EVERYTHING, SHARES, MOST_FREQUENT, OF_KEYS, KEYS_ALONE):
+    for text in (EVERYTHING, SHARES, MOST_FREQUENT, OF_KEYS, KEYS_ALONE, OVER_GROUPS, JOINED):
         for place, node in enumerate(everything(text).walk(bfs=False)):
             kinds = type(node.parent).__name__, node.arg_key, type(node).__name__
             found.setdefault(kinds, (text, place))
@@ -104,6 +113,25 @@ def test_no_part_of_any_node_can_go_unnoticed(place):
         noticed = difference(tree, original)
         assert noticed or (kind, name) in MEANINGLESS | IMPLIED, (kind, name)
         node.args[name] = before
+
+
+@pytest.mark.parametrize("text", [OVER_GROUPS, JOINED, COMMAS])
+def test_no_part_of_a_select_over_groups_or_of_joins_is_overlooked(text):
+    tree = everything(text)
+    original = read(tree)
+    for node in list(tree.walk(bfs=False)):
+        kind = type(node).__name__
+        for name in {*node.arg_types, *node.args}:
+            before = node.args.get(name)
+            flag = isinstance(before, bool) or name == "desc"
+            for strange in (not before,) if flag else (exp.column("strange"), True, None):
+                if strange == before or (strange is None and not before):
+                    continue
+                node.args[name] = strange  # another name of a table, that nothing uses, is free
+                free = MEANINGLESS | (IMPLIED if strange is None else {("Table", "alias")})
+                assert difference(tree, original) or (kind, name) in free, (kind, name, strange)
+            node.args[name] = before
+    assert read(tree) == original
 
 
 def test_every_name_of_the_parser_that_we_know_is_one():

@@ -30,8 +30,7 @@ from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
-from lastbit.tables.sql.rows import rows_from
-from lastbit.tables.sql.statement import _query, parsed
+from lastbit.tables.sql.statement import parsed, query_of
 from tests.kernel.unsealing import aggregates
 from tests.tables.asked import card_with, column
 from tests.tables.test_sql_tree import IMPLIED, MEANINGLESS
@@ -125,7 +124,9 @@ REFUSED_JOINS = {
     "CROSS JOIN labs": "not a plain join",
     "JOIN labs ON pid = labs.patient JOIN labs ON pid = labs.patient": "joined twice",
     "JOIN visits b ON visits.pid = b.pid": "is the table itself",
-    "JOIN (SELECT * FROM labs) q ON pid = q.patient": "names no table",
+    "JOIN (SELECT day FROM labs) q ON visits.day = q.day": "does not say that the units are equal",
+    "JOIN (SELECT patient + 0 AS p FROM labs) q ON pid = q.p": "not an equality of columns",
+    "JOIN (SELECT patient FROM labs GROUP BY patient) q ON pid = q.patient": "aggregates labs",
 }
 
 
@@ -245,8 +246,8 @@ REFUSED_SUB_QUERIES = {
     "SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid LIMIT 3": "no meaning",
     "SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid ORDER BY n": "no meaning",
     "SELECT DISTINCT pid, COUNT(*) AS n FROM visits GROUP BY pid": "no meaning",
-    "SELECT pid, COUNT(*) AS n FROM visits GROUP BY ALL": "no meaning",
-    "SELECT pid, COUNT(*) AS n FROM visits GROUP BY ROLLUP (pid)": "not known here",
+    "SELECT pid, COUNT(*) AS n FROM visits GROUP BY ALL": "one by one",
+    "SELECT pid, COUNT(*) AS n FROM visits GROUP BY ROLLUP (pid)": "several tables",
     "SELECT pid, n FROM (SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid) GROUP BY pid, n":
         "grouped by the unit",
     "SELECT pid, SUM(age) AS age, 1 AS n FROM visits GROUP BY pid HAVING age > 3": "another thing",
@@ -585,7 +586,7 @@ PARSED = (
 
 
 def read(tree: Any) -> Query:
-    return _query(tree, rows_from(tree, CARD, {}))[0]
+    return query_of(tree, CARD)[0]
 
 
 def noticed(tree: Any, original: Query) -> bool:

@@ -7,7 +7,8 @@ numbers.
 
 Theorem  a derived number is computed here again from the numbers in the answer, in doubles, an
          operation at a time: so it is post-processing, and nothing that was not paid for can hide
-         in it
+         in it. Logarithms, exponentials and powers are made of decimals of 60 digits, whose ln and
+         exp are correctly rounded on every machine, and rounded once more to doubles
 Differs  the interval is not derived again, only that it holds the value
 Checked  tests/release/test_derived.py
 
@@ -38,6 +39,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -52,6 +54,14 @@ if TYPE_CHECKING:  # which checks formulas
 _MANY = 10**6
 _MOST_NAMED = 3
 _MOST_PLACES = 400
+_FARTHEST = 750  # of which the exponential is a double
+_DIGITS = Context(
+    prec=60,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-(10**6),
+    Emax=10**6,
+    traps=[InvalidOperation, DivisionByZero],
+)
 
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
@@ -149,6 +159,34 @@ def _round_to(value: Any, places: int = 0) -> Any:
     return round(value, min(max(places, -_MOST_PLACES), _MOST_PLACES))
 
 
+def _ln(x: Any) -> Decimal:
+    number = float(x)
+    if not 0 < number < math.inf:
+        raise ValueError
+    return _DIGITS.ln(Decimal(number))
+
+
+def _exp(x: Decimal) -> float:
+    if x <= -_FARTHEST:
+        return 0.0
+    value = float(_DIGITS.exp(x)) if x < _FARTHEST else math.inf
+    if value == math.inf:
+        raise OverflowError
+    return value
+
+
+def _power(x: Any, y: Any) -> float:
+    base, exponent = float(x), float(y)
+    if not exponent or not base:
+        if exponent < 0:
+            raise ZeroDivisionError
+        return 0.0 if exponent else 1.0
+    if base < 0 and exponent % 1:
+        raise ValueError
+    size = _exp(_DIGITS.multiply(Decimal(exponent), _ln(abs(base))))
+    return -size if base < 0 and exponent % 2 else size
+
+
 _LENIENT: Functions = MappingProxyType({
     "and": _all_true,
     "or": _any_true,
@@ -168,6 +206,7 @@ _EXACT: Functions = MappingProxyType({
     "*": lambda *factors: reduce(operator.mul, factors),
     "-": operator.sub, "/": lambda a, b: Fraction(a) / Fraction(b), "negate": operator.neg,
     "abs": abs, "floor": math.floor, "ceil": math.ceil, "round": _round_to,
+    "ln": lambda a: float(_ln(a)), "exp": lambda a: _exp(Decimal(float(a))), "power": _power,
     "clamp": lambda value, low, high: min(max(value, low), high),
     "starts_with": str.startswith, "contains": operator.contains, "length": len,
     "year": lambda day: day.year, "month": lambda day: day.month, "day": lambda day: day.day,
@@ -175,6 +214,7 @@ _EXACT: Functions = MappingProxyType({
 _DOUBLES: Functions = MappingProxyType({
     **_EXACT,
     "/": operator.truediv, "sqrt": math.sqrt, "to_number": float, "to_integer": round,
+    "log": lambda base, a: float(_DIGITS.divide(_ln(a), _ln(base))),
     "round": lambda value, places=0.0: _round_to(value, int(places)),
 })  # fmt: skip
 EXACT = _Arithmetic(
@@ -189,9 +229,9 @@ DOUBLES = _Arithmetic(
 # functions of derived columns: the least and the greatest number of their arguments
 _FORMULAS: Mapping[str, tuple[int, int]] = MappingProxyType({
     **dict.fromkeys(("+", "*", "and", "or", "case", "least", "greatest"), (2, _MANY)),
-    **dict.fromkeys(("-", "/", "=", "<>", "<", "<=", ">", ">="), (2, 2)),
+    **dict.fromkeys(("-", "/", "=", "<>", "<", "<=", ">", ">=", "log", "power"), (2, 2)),
     **dict.fromkeys(("negate", "abs", "floor", "ceil", "sqrt", "to_number", "to_integer"), (1, 1)),
-    **dict.fromkeys(("not", "is_missing", "total"), (1, 1)),
+    **dict.fromkeys(("not", "is_missing", "total", "ln", "exp"), (1, 1)),
     "round": (1, 2),
     "clamp": (3, 3),
     "coalesce": (1, _MANY),

@@ -17,6 +17,12 @@ from lastbit.exact.binomial import (
     tail_at_most as tail_at_most,
     tail_surely_at_most as tail_surely_at_most,
 )
+from lastbit.exact.decimals import (
+    decimal_exp as decimal_exp,
+    decimal_ln as decimal_ln,
+    decimal_log as decimal_log,
+    decimal_power as decimal_power,
+)
 from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     alternating as alternating,

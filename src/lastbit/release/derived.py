@@ -29,18 +29,23 @@ Checked  tests/release/test_derived.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache, reduce
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from lastbit.exact import lower, upper
 from lastbit.kernel import Noisy
-from lastbit.release.formulas import DOUBLES, Functions, Meaning, all_true, any_true, evaluate
+from lastbit.release.enclosures import (
+    INTERVALS,
+    Enclosed,
+    Interval,
+    ends_around,
+    for_intervals,
+    point,
+)
+from lastbit.release.formulas import DOUBLES, evaluate
 from lastbit.release.intervals import Cell, Column
 from lastbit.release.joint import Coordinate, Joint, Quotient
 from lastbit.release.reach import BETA, MeasureNoise
@@ -64,12 +69,7 @@ _UNITS = ("count_units", "count_distinct")
 _FORMULAS = ("count", *_UNITS, "sum", "mean", "variance", "std")
 _OF_ONE = ("count", *_UNITS, "sum")
 _INNER = ""  # no column has this name
-_MOST_PLACES = 400
 _FAR, _NEAR = 1e100, 1e-300  # beyond all true numbers, and below all that are not 0
-
-Interval: TypeAlias = tuple[float, float]
-Enclosed: TypeAlias = Interval | bool | None
-"""Where a number lies, what a condition is, or None where neither is known."""
 
 
 def derived_columns(
@@ -193,7 +193,7 @@ class _Intervals:
                     return None
                 low, high = self.parts[top.lower()].bounds or (0, 1)
                 return evaluate(
-                    multiple, {top.lower(): _ends(min(low, 0), max(high, 0))}, INTERVALS
+                    multiple, {top.lower(): ends_around(min(low, 0), max(high, 0))}, INTERVALS
                 )
         return None
 
@@ -233,7 +233,7 @@ class _Intervals:
 
 _AROUND = frozenset(
     {"clamp", "round", "floor", "ceil", "to_integer", "to_number", "sqrt", "negate", "abs"}
-    | {"+", "-", "*", "/", "least", "greatest"}
+    | {"+", "-", "*", "/", "least", "greatest", "ln", "exp", "log", "power"}
 )
 """Functions that are applied to the ends of an interval, where their other arguments are fixed."""
 
@@ -279,191 +279,20 @@ def _calls(expression: Expression) -> Iterator[Call]:
             yield from _calls(part)
 
 
-def for_intervals(expression: Expression) -> Expression:
-    """The formula with x * x as the square of x, never below 0.
-
-    >>> for_intervals(Call("*", (ColumnName("n"), ColumnName("n")))).function
-    'square'
-    """
-    match expression:
-        case Call("*", (one, other)) if one == other:
-            return Call("square", (for_intervals(one),))
-        case Call(function, arguments):
-            return Call(function, tuple(map(for_intervals, arguments)))
-    return expression
-
-
-def _ends(low: Fraction | int, high: Fraction | int) -> Interval:
-    """The doubles next to these, outwards."""
-    if isinstance(low, int) and isinstance(high, int):  # compared with a double exactly
-        start, end = float(low), float(high)
-        start = math.nextafter(start, -math.inf) if start > low else start
-        return start, math.nextafter(end, math.inf) if end < high else end
-    return lower(Fraction(low)), upper(Fraction(high))
-
-
-@lru_cache(maxsize=1024)
-def _point(number: Fraction | int) -> Interval:
-    return _ends(number, number)
-
-
 def _possible(part: Aggregate) -> Interval:
     """What an aggregate can be, whatever the rows are."""
     low, high = (0, 0) if part.bounds is None else part.bounds
     half = (high - low) / 2
     match part.function:
         case "mean":
-            return _point(low)[0], _point(high)[1]
+            return point(low)[0], point(high)[1]
         case "variance":
-            return 0.0, _point(Fraction(half**2))[1]
+            return 0.0, point(Fraction(half**2))[1]
         case "std":
-            return 0.0, _point(Fraction(half))[1]
+            return 0.0, point(Fraction(half))[1]
     return (0.0 if low >= 0 else -_FAR), _FAR
-
-
-def _from_zero(interval: Interval) -> Interval:
-    return max(interval[0], 0.0), max(interval[1], 0.0)
 
 
 def _clip(interval: Interval, within: Interval) -> Interval:
     low, high = (min(max(end, within[0]), within[1]) for end in interval)
     return low, high
-
-
-def _widen(low: float, high: float) -> Interval:
-    """One unit in the last place further: each end was rounded once, to nearest."""
-    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-
-
-def _sum(a: Interval, b: Interval) -> Interval:
-    return _widen(a[0] + b[0], a[1] + b[1])
-
-
-def _difference(a: Interval, b: Interval) -> Interval:
-    return _widen(a[0] - b[1], a[1] - b[0])
-
-
-def _product(a: Interval, b: Interval) -> Interval:
-    ends = [x * y for x in a for y in b]
-    return _with_sign(_widen(min(ends), max(ends)), a, b)
-
-
-def _with_sign(ends: Interval, a: Interval, b: Interval) -> Interval:
-    """A product or quotient of two that are not below 0 is not, whatever the rounding."""
-    low, high = ends
-    if (a[0] >= 0 and b[0] >= 0) or (a[1] <= 0 and b[1] <= 0):
-        return max(low, 0.0), high
-    if (a[0] >= 0 and b[1] <= 0) or (a[1] <= 0 and b[0] >= 0):
-        return low, min(high, 0.0)
-    return ends
-
-
-def _square(a: Interval) -> Interval:
-    near, far = _absolute(a)
-    low, high = _widen(near * near, far * far)
-    return max(low, 0.0), high
-
-
-def _quotient(a: Interval, b: Interval) -> Interval:
-    """The quotient; b does not hold 0."""
-    ends = [x / y for x in a for y in b]
-    return _with_sign(_widen(min(ends), max(ends)), a, b)
-
-
-def _root(a: Interval) -> Interval:
-    low, high = _widen(math.sqrt(a[0]), math.sqrt(a[1]))
-    return max(low, 0.0), high
-
-
-def _chosen_branch(*values: Enclosed) -> Enclosed:
-    """The branch of a CASE, where every condition before it is decided."""
-    for test, value in zip(values[0::2], values[1::2], strict=False):
-        if test is True:
-            return value
-        if test is not False:
-            return None
-    return values[-1] if len(values) % 2 else None
-
-
-def _between(value: Enclosed, low: Enclosed, high: Enclosed) -> Enclosed:
-    """CLAMP, also where nothing is known of what is clamped."""
-    if not isinstance(low, tuple) or not isinstance(high, tuple):
-        return None
-    if value is None:
-        return low[0], max(low[0], high[1])
-    assert isinstance(value, tuple)
-    return min(max(value[0], low[0]), high[0]), min(max(value[1], low[1]), high[1])
-
-
-def _absolute(a: Interval) -> Interval:
-    near = 0.0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
-    return near, max(abs(a[0]), abs(a[1]))
-
-
-def _rounding(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    return lambda a: (float(function(a[0])), float(function(a[1])))
-
-
-def _round(a: Interval, places: Interval = (0.0, 0.0)) -> Interval | None:
-    if places[0] != places[1]:
-        return None
-    digits = int(min(max(places[0], -_MOST_PLACES), _MOST_PLACES))
-    low, high = round(a[0], digits), round(a[1], digits)
-    return _widen(low, high) if places[0] > 0 else (low, high)
-
-
-def _hull(pick: Callable[[Iterable[float]], float]) -> Callable[..., Interval]:
-    """The least or the greatest of some numbers."""
-    return lambda *given: (pick(low for low, _ in given), pick(high for _, high in given))
-
-
-def _is_equal(a: Interval, b: Interval) -> bool | None:
-    return False if a[1] < b[0] or a[0] > b[1] else None
-
-
-def _is_less(a: Interval, b: Interval) -> bool | None:
-    return True if a[1] < b[0] else False if a[0] >= b[1] else None
-
-
-def _opposite(value: Enclosed) -> bool | None:
-    return not value if isinstance(value, bool) else None
-
-
-_FUNCTIONS: Functions = MappingProxyType(
-    {
-        "and": all_true,
-        "or": any_true,
-        "not": _opposite,
-        "case": _chosen_branch,
-        "clamp": _between,
-        "is_missing": lambda _: None,
-        "+": lambda *terms: reduce(_sum, terms),
-        "*": lambda *factors: reduce(_product, factors),
-        "-": _difference,
-        "/": lambda a, b: None if b[0] <= 0 <= b[1] else _quotient(a, b),
-        "square": _square,
-        "negate": lambda a: (-a[1], -a[0]),
-        "abs": _absolute,
-        "sqrt": lambda a: None if a[1] < 0 else _root(_from_zero(a)),
-        "floor": _rounding(math.floor),
-        "ceil": _rounding(math.ceil),
-        "to_integer": _round,
-        "round": _round,
-        "to_number": lambda a: (a[0], a[1]),
-        "least": _hull(min),
-        "greatest": _hull(max),
-        # which one is missing is not known
-        "coalesce": lambda *given: (_hull(min)(*given)[0], _hull(max)(*given)[1]),
-        "=": _is_equal,
-        "<>": lambda a, b: _opposite(_is_equal(a, b)),
-        "<": _is_less,
-        ">=": lambda a, b: _opposite(_is_less(a, b)),
-        ">": lambda a, b: _is_less(b, a),
-        "<=": lambda a, b: _opposite(_is_less(b, a)),
-    }
-)
-INTERVALS = Meaning(
-    number=lambda value: value if isinstance(value, bool | tuple | None) else _point(value),
-    functions=_FUNCTIONS,
-    result=lambda ends: None if isinstance(ends, tuple) and any(map(math.isnan, ends)) else ends,
-)

@@ -15,7 +15,7 @@ One interpreter reads them; a `Meaning` says what numbers and functions are:
 |---|---|---|
 | `EXACT` | as released; quotients are fractions | HAVING |
 | `DOUBLES` | doubles, each operation rounded once | derived columns |
-| `derived.INTERVALS` | where the true ones lie | the intervals of derived columns |
+| `enclosures.INTERVALS` | where the true ones lie | the intervals of derived columns |
 
 Checked  tests/release/test_having.py, tests/release/test_derived.py
 """
@@ -33,6 +33,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from lastbit.exact import decimal_exp, decimal_ln, decimal_log, decimal_power
 from lastbit.tables import DATE_VALUES, Call, ColumnName, Constant, Expression, OrderBy, Query
 
 _LONGEST_NUMBER = 400
@@ -253,14 +254,15 @@ _FUNCTIONS: Functions = MappingProxyType(
         "-": operator.sub,
         "negate": operator.neg,
         "%": math.fmod,
-        "power": math.pow,
+        "power": lambda a, b: decimal_power(float(a), float(b)),
         "abs": abs,
         "floor": math.floor,
         "ceil": math.ceil,
         "round": _round_to,
         "sqrt": math.sqrt,
-        "ln": math.log,
-        "exp": math.exp,
+        "ln": lambda a: decimal_ln(float(a)),
+        "exp": lambda a: decimal_exp(float(a)),
+        "log": lambda base, a: decimal_log(float(base), float(a)),
         "bin": _bin,
         "length": len,
         "lower": str.lower,

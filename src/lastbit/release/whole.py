@@ -20,7 +20,7 @@ Law      for a number with the noise interval [low, high]; h = max(high, 0); bou
                            on (`with_ends`); else a to b, as its rank moves by up to 1 - s
          least, greatest   low to high: rows that count for less are looked at all the same
          distinct values   low to unknown
-         formula           interval arithmetic over the whole intervals of its parts (`derived.py`),
+         formula           interval arithmetic over the whole intervals of its parts,
                            widened by 1 + ln(k)/ln(20) beforehand where there are k of them
          What no profile bounds is unknown (null): the upper end of counts, both ends of means
 Theorem  the number of the whole table lies in it if that of the limited table lies in the noise
@@ -65,7 +65,7 @@ from lastbit.errors import QueryRefused
 from lastbit.exact import lower, upper
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.derived import INTERVALS, for_intervals
+from lastbit.release.enclosures import INTERVALS, for_intervals
 from lastbit.release.formulas import evaluate
 from lastbit.release.profile import (
     Profile,

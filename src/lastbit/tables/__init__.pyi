@@ -171,6 +171,7 @@ from lastbit.tables.query.expression import (
     value_to_json as value_to_json,
     value_type as value_type,
 )
+from lastbit.tables.query.key_values import known_values as known_values
 from lastbit.tables.query.known_keys import (
     bounded_key as bounded_key,
     clamped_day as clamped_day,
@@ -191,7 +192,6 @@ from lastbit.tables.query.scan import (
 from lastbit.tables.query.sub_query import counted_card as counted_card
 from lastbit.tables.query.types import (
     DATE_VALUES as DATE_VALUES,
-    known_values as known_values,
 )
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,

@@ -20,13 +20,14 @@ from datetime import date
 from fractions import Fraction
 
 from lastbit.tables.plan.written import WrittenPlan
+from lastbit.tables.query.computed import Bounds
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Expression
 from lastbit.tables.query.known_keys import clamped_day, within_where
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.types import Bounds, is_exhausted, may_be_missing, sure_range
+from lastbit.tables.query.types import is_exhausted, may_be_missing, sure_range
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
 _WEIGHED = frozenset({"rows", "values", "squares", "above", "below", "bins"})

@@ -29,10 +29,11 @@ from lastbit.tables.query.writing import to_json
 
 DERIVING = frozenset(
     {"+", "-", "*", "/", "negate", "abs", "floor", "ceil", "round", "sqrt", "clamp"}
+    | {"ln", "exp", "log", "power"}
     | {"least", "greatest", "coalesce", "case", "to_number", "to_integer", "total"}
     | {"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_missing"}
 )
-"""What may be done with released numbers; `total` is the sum of a column over all rows."""
+"""What may be done with released numbers: `log` takes its base first, `total` sums all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

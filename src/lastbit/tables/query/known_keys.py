@@ -32,7 +32,8 @@ from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
-from lastbit.tables.query.types import card_types, key_of, known_values, protected_column, type_of
+from lastbit.tables.query.key_values import key_of, known_values
+from lastbit.tables.query.types import card_types, protected_column, type_of
 
 Test = Expression | None
 Tests = tuple[Test, ...]

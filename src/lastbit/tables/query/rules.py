@@ -47,8 +47,8 @@ FUNCTIONS: Known = MappingProxyType(
 )
 """Each function with the least and the greatest number of its arguments (None: any)."""
 
-FORMULAS: Known = MappingProxyType({**FUNCTIONS, "total": (1, 1)})
-"""The same for formulas over released columns: `total` is the sum of one over all rows."""
+FORMULAS: Known = MappingProxyType({**FUNCTIONS, "log": (2, 2), "total": (1, 1)})
+"""The same for formulas over released columns: log(base, x), and `total`, the sum over all rows."""
 
 
 def call(function: str, *arguments: Expression) -> Call:

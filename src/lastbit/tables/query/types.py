@@ -9,13 +9,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.limits import refused
+from lastbit.tables.limits import LONGEST_TEXT, refused
+from lastbit.tables.query.computed import (
+    Bounds,
+    about_bounds,
+    computed_bounds,
+    quotient_bounds,
+    rest_bounds,
+    rounded_bounds,
+)
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
@@ -37,7 +44,7 @@ _RESULTS: Mapping[str, ColumnType] = MappingProxyType(
         **dict.fromkeys((*_COMPARISONS, "and", "or", "not", "is_missing"), "boolean"),
         **dict.fromkeys(("like", "ilike", "starts_with", "contains", "to_boolean"), "boolean"),
         **dict.fromkeys(("/", "sqrt", "ln", "exp", "power", "round", "to_number"), "number"),
-        "total": "number",  # of a released column over the answer: never of a row
+        **dict.fromkeys(("total", "log"), "number"),  # of released columns: never of a row
         **dict.fromkeys(("length", "to_integer", "days_between"), "integer"),
         **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), "integer"),
         **dict.fromkeys(("minute", "second", "week", "day_of_year"), "integer"),
@@ -52,7 +59,8 @@ _RESULTS: Mapping[str, ColumnType] = MappingProxyType(
 _WANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("+", "-", "*", "/", "%", "negate", "abs", "floor", "ceil"), _NUMBERS),
-        **dict.fromkeys(("sqrt", "ln", "exp", "power", "round", "clamp", "bin"), _NUMBERS),
+        **dict.fromkeys(("sqrt", "ln", "exp", "log", "power", "round"), _NUMBERS),
+        **dict.fromkeys(("clamp", "bin"), _NUMBERS),
         **dict.fromkeys(("and", "or", "not"), ("boolean",)),
         **dict.fromkeys(("like", "ilike", "starts_with", "contains"), ("text",)),
         **dict.fromkeys(("lower", "upper", "trim", "length", "concat"), ("text",)),
@@ -117,7 +125,7 @@ def type_of(expression: Expression, lookup: Lookup) -> ColumnType | None:
 
 
 def dated(expression: Expression, lookup: Lookup) -> Expression:
-    """The expression with texts that are compared with dates read as dates.
+    """The expression with texts that are compared with dates read as dates, and a // b by types.
 
     >>> asked = Call("=", (ColumnName("d"), Constant("2026-01-31")))
     >>> dated(asked, lambda column: "date").arguments[1]
@@ -136,7 +144,17 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
                     else part
                     for part in arguments
                 ]
+    if expression.function == "//":
+        return _quotient(arguments[0], arguments[1], lookup)
     return Call(expression.function, tuple(arguments))
+
+
+def _quotient(first: Expression, second: Expression, lookup: Lookup) -> Expression:
+    """A // b: without its fraction where both are whole, else a / b, as DuckDB has it."""
+    if {type_of(first, lookup), type_of(second, lookup)} <= {"integer", None}:
+        rest = Call("%", (first, second))
+        return Call("to_integer", (Call("/", (Call("-", (first, rest)), second)),))
+    return Call("/", (first, second))
 
 
 _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
@@ -221,14 +239,16 @@ _CASTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-_PARTS = (
+DATE_PARTS = (
     *(("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6)),
     *(("minute", 0, 59), ("second", 0, 59), ("week", 1, 53), ("day_of_year", 1, 366)),
     ("iso_weekday", 1, 7),
 )
+"""Parts of dates and times, with their least and their greatest value."""
 _LARGEST = Fraction(10**300)
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with", "contains")
-_TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
+TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
+"""Functions that are true or false."""
 
 DATE_VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -251,8 +271,6 @@ DATE_VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """All that a code of strftime may write, where that is few."""
-
-Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +303,7 @@ def known_of(expression: Expression, card: DataCard) -> Known:
             known = known_of(inner, card) if isinstance(inner, ColumnName) else None
             return Known(
                 expression=inner,
-                bounds=_ordered(low, high),
+                bounds=rising_ends(low, high),
                 step=None if known is None else known.step,
                 nullable=known is None or known.nullable,
             )
@@ -305,7 +323,7 @@ def _limits(expression: Call) -> Bounds | None:
     if inner is None:
         return None
     both = (inner[1], outer[1]) if expression.function == "least" else (outer[1], inner[1])
-    return _ordered(*both)
+    return rising_ends(*both)
 
 
 def _with_constant(expression: Call) -> tuple[Expression, Value] | None:
@@ -319,14 +337,16 @@ def _range(expression: Expression, card: DataCard) -> Bounds | None:
     """Bounds that the expression has by itself: constants of a CASE, parts of a date, 0 and 1."""
     match expression:
         case Call("case" | "coalesce" | "least" | "greatest" | "round" | "to_integer"):
-            return _proper(_reach(expression, card))
-        case Call("+" | "-" | "*" | "/" | "negate" | "abs" | "floor" | "ceil"):
-            return _proper(_reach(expression, card))
+            return _proper(reach_of(expression, card))
+        case Call("+" | "-" | "*" | "/" | "%" | "negate" | "abs" | "floor" | "ceil"):
+            return _proper(reach_of(expression, card))
+        case Call("sqrt" | "ln" | "exp" | "power" | "length" | "bin"):
+            return _proper(reach_of(expression, card))
         case Call("to_integer" | "to_number", (inner,)):
             truth = type_of(inner, card_types(card)) == "boolean"
             return (Fraction(0), Fraction(1)) if truth else None
         case Call(function):
-            for part, first, last in _PARTS:
+            for part, first, last in DATE_PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
     return None
@@ -340,7 +360,7 @@ def _proper(bounds: Bounds | None) -> Bounds | None:
     return (min(value, Fraction(0)), max(value, Fraction(0))) if value else None
 
 
-def _reach(expression: Expression, card: DataCard) -> Bounds | None:
+def reach_of(expression: Expression, card: DataCard) -> Bounds | None:
     """Where the values of an expression lie, if those of its columns are within their bounds.
 
     They need not be: whatever is aggregated is clamped to the bounds that are found here. So these
@@ -352,70 +372,66 @@ def _reach(expression: Expression, card: DataCard) -> Bounds | None:
         case ColumnName(_, None):
             return known_of(expression, card).bounds
         case Call("clamp", (_, Constant(low), Constant(high))):
-            return _ordered(low, high)
+            return rising_ends(low, high)
         case Call("case"):
-            return _hull(list(_results(expression)), card)
+            return _hull(list(case_results(expression)), card)
         case Call("coalesce", arguments):
             return _hull(list(arguments), card)
         case Call("to_integer" | "to_number", (inner,)):
             if type_of(inner, card_types(card)) == "boolean":
                 return Fraction(0), Fraction(1)
-            return _rounded_reach(_reach(inner, card))
+            if (parts := whole_quotient(expression)) is not None:
+                return quotient_bounds(*(reach_of(part, card) for part in parts))
+            return rounded_bounds(reach_of(inner, card))
+        case Call("length", (text,)):
+            return Fraction(0), Fraction(_most_letters(text, card))
+        case Call("bin", (_, *edges)):
+            lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
+            known = len(lower) == len(edges) - 1 and all(map(_number, lower))
+            return (Fraction(lower[0]), Fraction(lower[-1])) if known else None  # type: ignore[arg-type]
         case Call(function, arguments):
-            for part, first, last in _PARTS:
+            for part, first, last in DATE_PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
-            return _computed_reach(function, [_reach(part, card) for part in arguments])
+            found = [reach_of(part, card) for part in arguments]
+            if function == "%" and found[0] is not None and found[1] is not None:
+                whole = type_of(expression, card_types(card)) == "integer"
+                return rest_bounds(found[0], found[1], whole=whole)
+            return about_bounds(function, found)
+    return None
+
+
+def _most_letters(text: Expression, card: DataCard) -> int:
+    """How many letters a text has at most: longer ones than LONGEST_TEXT are missing."""
+    match text:
+        case Constant(str(value)):
+            return len(value)
+        case Call("substring", (_, _, Constant(int(most)))):
+            return min(max(most, 0), LONGEST_TEXT)
+        case ColumnName():
+            column = protected_column(card, text)
+            if column is not None and column.keys:
+                return max(len(str(key)) for key in column.keys)
+    return LONGEST_TEXT
+
+
+def whole_quotient(expression: Expression) -> tuple[Expression, Expression] | None:
+    """The a and b of a // b, which `dated` made of it; None for anything else."""
+    match expression:
+        case Call("to_integer", (Call("/", (Call("-", (first, Call("%", both))), second)),)):
+            return (first, second) if both == (first, second) else None
     return None
 
 
 def _hull(branches: list[Expression], card: DataCard) -> Bounds | None:
     known = [part for part in branches if part != Constant(None)]
-    found = [_reach(part, card) for part in known]
+    found = [reach_of(part, card) for part in known]
     ends = [end for pair in found if pair is not None for end in pair]
     return (min(ends), max(ends)) if ends and None not in found else None
 
 
-def _rounded_reach(bounds: Bounds | None) -> Bounds | None:
-    return None if bounds is None else (Fraction(floor(bounds[0])), Fraction(ceil(bounds[1])))
-
-
-def _computed_reach(function: str, given: list[Bounds | None]) -> Bounds | None:
-    if not given or None in given:
-        return None
-    parts = [pair for pair in given if pair is not None]
-    found = parts[0]
-    match function:
-        case "+" | "*" | "-" | "/":
-            for low, high in parts[1:]:
-                if function in ("+", "-"):
-                    ends = (low, high) if function == "+" else (-high, -low)
-                    found = found[0] + ends[0], found[1] + ends[1]
-                    continue
-                if function == "/" and low <= 0 <= high:
-                    return None
-                ends = (low, high) if function == "*" else (1 / high, 1 / low)
-                products = [a * b for a in found for b in ends]
-                found = min(products), max(products)
-            return found
-        case "negate":
-            return -found[1], -found[0]
-        case "abs":
-            far = max(abs(found[0]), abs(found[1]))
-            near = Fraction(0) if found[0] <= 0 <= found[1] else min(abs(found[0]), abs(found[1]))
-            return near, far
-        case "floor" | "ceil":
-            return tuple(Fraction((floor if function == "floor" else ceil)(end)) for end in found)  # type: ignore[return-value]
-        case "round" if len(parts) == 1:
-            return _rounded_reach(found)
-        case "least":
-            return min(low for low, _ in parts), min(high for _, high in parts)
-        case "greatest":
-            return max(low for low, _ in parts), max(high for _, high in parts)
-    return None
-
-
-def _ordered(low: Value, high: Value) -> Bounds:
+def rising_ends(low: Value, high: Value) -> Bounds:
+    """The ends of a clamp, if they are two numbers that rise."""
     if not _number(low) or not _number(high):
         raise refused("clamp", "needs two numbers", "write clamp(x, 0, 100)")
     bounds = Fraction(low), Fraction(high)  # type: ignore[arg-type]
@@ -434,116 +450,13 @@ def _number(value: Value) -> bool:
     return isinstance(value, int | Fraction) and not isinstance(value, bool)
 
 
-def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
-    """The values that a key can have, where the card or the expression says so; else None.
-
-    Rows with another value, a missing one included, then belong to no group. Whole numbers between
-    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
-    """
-    match expression:
-        case ColumnName():
-            column = protected_column(card, expression)
-            if column is not None and column.type == "boolean" and column.keys is None:
-                return (False, True)
-            if column is None or column.keys is not None:
-                return None if column is None else column.keys
-            if column.type == "integer" and not column.bounds_chosen:
-                bounds = column.number_bounds
-                return None if bounds is None else _whole_numbers(*bounds)
-            return None
-        case Call("clamp", (inner, Constant(low), Constant(high))):
-            made = isinstance(inner, Call) and inner.function == "to_integer"
-            steps = (known_values(inner, card) if made else None) or ()
-            if {low, high} <= set(steps):
-                return steps[steps.index(low) : steps.index(high) + 1]
-            whole = type_of(inner, card_types(card)) == "integer"
-            return _whole_numbers(*_ordered(low, high)) if whole else None
-        case Call("case"):
-            branches = _results(expression)
-            values = [part.value for part in branches if isinstance(part, Constant)]
-            return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
-        case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
-            return DATE_VALUES.get(written[1]) if written[0] == "%" else None
-        case Call("to_integer", (inner,)) if is_whole(inner):
-            return _multiples(inner, card)
-        case Call("bin", (_, *edges)):
-            lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
-            return tuple(lower) if len(lower) == len(edges) - 1 else None
-        case Call(function, _):
-            if function in _TRUTHS:
-                return (False, True)
-            for part, first, last in _PARTS:
-                if part == function:
-                    return tuple(range(first, last + 1))
-    return None
-
-
-def key_of(expression: Expression, card: DataCard) -> Expression:
-    """What rows are grouped by: whole if it is made so; beyond its bounds, as the nearer one.
-
-    Bounds are those of a whole number, and of x in FLOOR(x / 250) * 250. Keys that the card lists
-    are a list: rows with another value belong to no group.
-    """
-    column = protected_column(card, expression) if isinstance(expression, ColumnName) else None
-    kind = type_of(expression, card_types(card))
-    if kind == "number" and is_whole(expression):
-        expression = Call("to_integer", (expression,))
-    made = isinstance(expression, Call) and expression.function == "to_integer"
-    if made or (column is not None and column.keys is None and kind == "integer"):
-        values = known_values(expression, card) or ()
-        if len(values) > 1:
-            return Call("clamp", (expression, Constant(values[0]), Constant(values[-1])))
-    return expression
-
-
-_MOST_MULTIPLES = 1_000
-
-
-def is_whole(expression: Expression) -> bool:
-    """Whether a number is whole by the way it is made, as FLOOR(x / 250) * 250 is."""
-    match expression:
-        case Call("floor" | "ceil" | "to_integer", _) | Call("round", (_,)):
-            return True
-        case Call("+" | "-" | "*" | "negate", arguments):
-            return all(map(is_whole, arguments))
-        case Constant(value):
-            return type(value) is int
-    return False
-
-
-def _multiples(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
-    """The values of FLOOR(x / 250) * 250, where x has bounds and they are not too many."""
-    match expression:
-        case Call("*", (Call("floor"), Constant(int(width)))):
-            pass
-        case Call("*", (Constant(int(width)), Call("floor"))):
-            pass
-        case Call("floor"):
-            width = 1
-        case _:
-            return None
-    reach = _reach(expression, card)
-    if reach is None or width < 1 or (reach[1] - reach[0]) / width >= _MOST_MULTIPLES:
-        return None
-    return tuple(range(int(reach[0]), int(reach[1]) + 1, width))
-
-
-_FEW_NUMBERS = 256
-
-
-def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
-    """All whole numbers between the bounds, if they are few."""
-    first, last = ceil(low), floor(high)
-    return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
-
-
 def is_exhausted(expression: Expression) -> bool:
     """Whether it says by itself which keys it has, as truths, bins and a CASE of constants do."""
     if not isinstance(expression, Call):
         return False
     if expression.function == "case":
-        return all(isinstance(part, Constant) for part in _results(expression))
-    return expression.function in ("bin", *_TRUTHS)
+        return all(isinstance(part, Constant) for part in case_results(expression))
+    return expression.function in ("bin", *TRUTHS)
 
 
 def sure_range(expression: Expression) -> Bounds | None:
@@ -552,22 +465,22 @@ def sure_range(expression: Expression) -> Bounds | None:
         case Constant(value) if _number(value):
             return Fraction(value), Fraction(value)  # type: ignore[arg-type]
         case Call("clamp", (_, Constant(low), Constant(high))):
-            return _ordered(low, high)
-        case Call("to_integer" | "to_number", (Call(function),)) if function in _TRUTHS:
+            return rising_ends(low, high)
+        case Call("to_integer" | "to_number", (Call(function),)) if function in TRUTHS:
             return Fraction(0), Fraction(1)
         case Call("*", (first, second)) if first == second:
             ends = sure_range(Call("abs", (first,)))
             return None if ends is None else (ends[0] ** 2, ends[1] ** 2)
         case Call("case" | "coalesce", arguments):
-            branches = _results(expression) if expression.function == "case" else arguments
+            branches = case_results(expression) if expression.function == "case" else arguments
             ranges = [sure_range(part) for part in branches if part != Constant(None)]
             known = [end for pair in ranges if pair is not None for end in pair]
             return (min(known), max(known)) if known and None not in ranges else None
         case Call(function, arguments):
-            for name, least, most in _PARTS:
+            for name, least, most in DATE_PARTS:
                 if name == function:
                     return Fraction(least), Fraction(most)
-            return _computed_reach(function, [sure_range(part) for part in arguments])
+            return computed_bounds(function, [sure_range(part) for part in arguments])
     return None
 
 
@@ -583,12 +496,12 @@ def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) 
         case Call("coalesce" | "least" | "greatest", arguments):
             return all(may_be_missing(part, never) for part in arguments)
         case Call("case"):
-            return any(may_be_missing(part, never) for part in _results(expression))
+            return any(may_be_missing(part, never) for part in case_results(expression))
         case Call(_, arguments):
             return any(may_be_missing(part, never) for part in arguments)
 
 
-def _results(case: Call) -> tuple[Expression, ...]:
+def case_results(case: Call) -> tuple[Expression, ...]:
     """What a CASE can be: its results, and what stands after ELSE, or else nothing."""
     pairs = len(case.arguments) // 2 * 2
     return (*case.arguments[1:pairs:2], *(case.arguments[pairs:] or (Constant(None),)))

@@ -32,7 +32,7 @@ from lastbit.tables.query.expression import (
 )
 from lastbit.tables.query.query import Aggregate
 from lastbit.tables.query.rules import call
-from lastbit.tables.query.types import card_types, known_of, type_of, typed
+from lastbit.tables.query.types import card_types, known_of, type_of, typed, whole_quotient
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     bounded,
@@ -64,6 +64,8 @@ class Parts:
         self.used = set(names)
         self.aggregates: list[Aggregate] = []
         self.derived: list[Derived] = []
+        self.formulas: list[str] = []
+        """The names of derived columns that will be there."""
 
     def column(self, asked: Aggregate, plain: str | None = None) -> ColumnName:
         """The column that releases this aggregate; `plain` is its name if it is new."""
@@ -97,7 +99,7 @@ class Parts:
 
     def typed(self, expression: Expression) -> Expression:
         """The expression, if it is a number."""
-        found = typed(expression, self.type_of)
+        found = _quotients_by_rounding(typed(expression, self.type_of))
         if type_of(found, self.type_of) not in ("integer", "number"):
             raise refused(
                 "an expression over aggregates", "is not a number", "compare them in HAVING instead"
@@ -121,9 +123,11 @@ class Parts:
             return self.statistic(_KINDS[kind], first, second)
         if kind == "Window":
             return self._total(node)
+        if kind == "Log":
+            return self._logarithm(node)
         if kind == "Column":
             for known in self._named(node):
-                return ColumnName(known)
+                return self._released(known)
             remedy = "aggregate it; a key stands by itself"
             raise refused(str(node.name), "stands beside aggregates row by row", remedy)
         return self.rows.resolve(node)
@@ -133,15 +137,27 @@ class Parts:
         return any(self._named(part) for part in node.walk() if kind_of(part) == "Column")
 
     def _named(self, node: Any) -> list[str]:
-        """The aggregate whose alias this is, unless it is a column of the table."""
+        """The aggregate or formula whose alias this is, unless it is a column of the table."""
         what, table = taken(node, "this", "table")
         if table is not None or kind_of(what) != "Identifier" or any(self.rows.meant(what, None)):
             return []
-        return [
-            part.name
-            for part in self.aggregates
-            if part.function != "histogram" and names(what, part.name)
-        ]
+        single = [part.name for part in self.aggregates if part.function != "histogram"]
+        return [name for name in (*single, *self.formulas) if names(what, name)]
+
+    def _released(self, name: str) -> Expression:
+        """A released column by its name; a formula is written out."""
+        for one in self.derived:
+            if one.name == name:
+                return one.expression
+        if name in self.formulas:
+            raise refused(name, "is named before it is computed", "select it further to the left")
+        return ColumnName(name)
+
+    def _logarithm(self, node: Any) -> Expression:
+        """LOG(x), which is to base 10, LOG2(x) or LOG(base, x)."""
+        parts = [part for part in taken(node, "this", "expression") if part is not None]
+        base, value = [Constant(10), *(translated(part, self._resolve) for part in parts)][-2:]
+        return Call("log", (base, value))
 
     def _total(self, node: Any) -> Expression:
         """SUM(aggregate) OVER (): over all rows of the answer."""
@@ -251,6 +267,17 @@ class _Pair:
         both = self.moment(self.x, self.y)
         spread = call("*", self.moment(self.x, self.x), self.moment(self.y, self.y))
         return call("clamp", call("/", call("*", both, both), spread), Constant(0), Constant(1))
+
+
+def _quotients_by_rounding(expression: Expression) -> Expression:
+    """The same with a // b of counts as a / b cut off towards 0: released numbers have no rest."""
+    if not isinstance(expression, Call):
+        return expression
+    if (parts := whole_quotient(expression)) is not None:
+        exact = call("/", *map(_quotients_by_rounding, parts))
+        above = call(">=", exact, Constant(0))
+        return call("case", above, call("floor", exact), call("ceil", exact))
+    return Call(expression.function, tuple(map(_quotients_by_rounding, expression.arguments)))
 
 
 def first_column(expression: Expression) -> str:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import Constant, Expression
+from lastbit.tables.query.expression import Call, Constant, Expression
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import day_or_time
 from lastbit.tables.sql.parse import kind_of, number_of, taken
@@ -319,10 +319,9 @@ def _bucket(node: Any, resolve: Resolve) -> Expression:
 
 
 def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
-    """A // b of whole numbers, without its fraction."""
+    """A // b: its types say what it means (`types.dated`), and it is no function of a question."""
     first, second = (translated(n, resolve) for n in taken(node, "this", "expression"))
-    rest = call("%", first, second)
-    return call("to_integer", call("/", call("-", first, rest), second))
+    return Call("//", (first, second))
 
 
 def _difference(node: Any, resolve: Resolve) -> Expression:

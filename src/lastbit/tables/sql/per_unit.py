@@ -85,6 +85,28 @@ def unit_column(
     )
 
 
+def is_by_unit(rows: Rows, listed: list[Any], named: list[tuple[str | None, Any]]) -> bool:
+    """Whether one of the items of GROUP BY is the unit: by its name, a place or an alias."""
+    if rows.base.unit is None:
+        return False
+    unit = resolve_unit(rows.base)
+    for node in listed:
+        place = place_of(node)
+        if place is not None and 1 <= place <= len(named):
+            node = named[place - 1][1]  # noqa: PLW2901
+        if kind_of(node) != "Column" or kind_of(node.this) != "Identifier":
+            continue
+        what, table = taken(node, "this", "table")
+        meant = list(rows.meant(what, table))
+        for name, value in named:
+            plain = kind_of(value) == "Column" and kind_of(value.this) == "Identifier"
+            if not meant and table is None and plain and name is not None and names(what, name):
+                meant = list(rows.meant(*taken(value, "this", "table")))
+        if unit in meant:
+            return True
+    return False
+
+
 class UnitColumns:
     """Gathers keys and columns of a sub-query as its SELECT and HAVING mention them."""
 

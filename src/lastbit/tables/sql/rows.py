@@ -22,13 +22,30 @@ from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
-from lastbit.tables.sql.aggregates import condition, is_aggregate
+from lastbit.tables.sql.aggregates import is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
 from lastbit.tables.sql.words import written
 
 OtherTable = PublicTable | PrivateTable
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRows:
+    """Rows of another table of the card, to be joined: the columns that a sub-query gives them."""
+
+    table: OtherTable
+    called: str | None
+    columns: Mapping[str, Expression]
+    where: tuple[Expression, ...] = ()
+
+
+def other_rows(table: OtherTable) -> OtherRows:
+    """The other table as it is."""
+    return OtherRows(
+        table, table.name, {name: ColumnName(name, table.name) for name in table.columns}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +60,8 @@ class SelectedRows:
     base: DataCard
     called: str | None
     columns: Mapping[str, Expression]
-    public: Mapping[str, OtherTable]
-    merged: frozenset[ColumnName] = frozenset()
+    public: Mapping[str, OtherRows]
+    merged: frozenset[Expression] = frozenset()
     where: tuple[Expression, ...] = ()
     joins: tuple[Join, ...] = ()
     per_unit: PerUnit | None = None
@@ -63,6 +80,9 @@ class SelectedRows:
                 problem = "stands inside an expression over one row"
                 remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(written(node), problem, remedy)
+            if kind_of(node) == "Log":
+                problem = "is known of released numbers, and not of a row"
+                raise refused("LOG", problem, "write LN(x) / LN(10)")
             raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
@@ -85,7 +105,7 @@ class SelectedRows:
     def named(self, name: str) -> Expression:
         """The column of this name, in any case."""
         found = [e for column, e in self.columns.items() if column.lower() == name.lower()]
-        found += [self._one_unit(c) for c in self._public() if c.name.lower() == name.lower()]
+        found += [e for column, e in self._public() if column.lower() == name.lower()]
         if len(found) == 1:
             return found[0]
         raise self._unknown(name, many=bool(found))
@@ -93,8 +113,8 @@ class SelectedRows:
     def outputs(self) -> dict[str, Expression]:
         """What SELECT * means: every column once."""
         found = dict(self.columns)
-        for column in self._public():
-            add_column(found, column.name, self._one_unit(column))
+        for name, expression in self._public():
+            add_column(found, name, expression)
         return found
 
     def meant(self, what: Any, table: Any) -> Iterable[Expression]:
@@ -102,21 +122,25 @@ class SelectedRows:
         if table is None or (self.called is not None and names(table, self.called)):
             yield from (e for column, e in self.columns.items() if names(what, column))
         if table is None:
-            yield from (self._one_unit(c) for c in self._public() if names(what, c.name))
+            yield from (e for column, e in self._public() if names(what, column))
             return
-        for called, public in self.public.items():
+        for called, other in self.public.items():
             if names(table, called):
-                found = (ColumnName(c, public.name) for c in public.columns if names(what, c))
-                yield from map(self._one_unit, found)
+                found = (e for column, e in other.columns.items() if names(what, column))
+                yield from map(self.of_one_unit, found)
 
-    def _public(self) -> Iterable[ColumnName]:
-        for public in self.public.values():
-            for column in public.columns:
-                if ColumnName(column, public.name) not in self.merged:
-                    yield ColumnName(column, public.name)
+    def _public(self) -> Iterator[tuple[str, Expression]]:
+        for other in self.public.values():
+            for column, expression in other.columns.items():
+                if expression not in self.merged:
+                    yield column, self.of_one_unit(expression)
 
-    def _one_unit(self, column: ColumnName) -> ColumnName:
+    def of_one_unit(self, column: Expression) -> Expression:
         """The unit of a private table is, once it is joined, that of the table."""
+        if isinstance(column, Call):
+            return Call(column.function, tuple(map(self.of_one_unit, column.arguments)))
+        if not isinstance(column, ColumnName):
+            return column
         private = self.base.private.get(column.table or "")
         joined = any(join.table == column.table for join in self.joins)
         if private is None or not joined or private.unit.lower() != column.name.lower():
@@ -126,7 +150,7 @@ class SelectedRows:
     def _unknown(self, name: str, *others: str, many: bool) -> Exception:
         if many:
             return refused(name, "is in two tables", "write table.column")
-        known = [*self.columns, *(column.name for column in self._public())]
+        known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
         meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
@@ -169,33 +193,41 @@ def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> Selecte
 
     Columns of one name become one, as with USING.
     """
-    table = _public_table(rows, name)
-    pairs = [(rows.named(own), _column(table, other)) for own, other in on.items()]
+    other = other_rows(other_table(rows.base, name))
+    pairs = [(rows.named(own), _column(other, theirs)) for own, theirs in on.items()]
     theirs = [column for _, column in pairs]
     same = [c for own, c in zip(on, theirs, strict=True) if own.lower() == c.name.lower()]
-    return _with_join(rows, name, table, pairs, same)
+    return _with_join(rows, replace(other, called=name), pairs, same)
 
 
-def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -> SelectedRows:
-    """The rows joined as a JOIN says; `defined` are the names that WITH took."""
-    target, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
+def joined(rows: SelectedRows, join: Any, other: OtherRows) -> SelectedRows:
+    """The rows joined with those of another table as a JOIN says."""
+    on, using = equal_columns(join)
+    _check_once(rows, other)
+    if using:
+        theirs = [_column(other, name_of(one)) for one in using]
+        pairs = [(rows.named(name_of(one)), c) for one, c in zip(using, theirs, strict=True)]
+        return _with_join(rows, other, pairs, theirs)
+    return joined_on(rows, [on], other)
+
+
+def joined_on(rows: SelectedRows, tests: list[Any], other: OtherRows) -> SelectedRows:
+    """The rows joined where all these equalities hold."""
+    inner = replace(rows, public={**rows.public, other.called or "": other})
+    pairs = [pair for test in tests for pair in _pairs(inner, other.table, test)]
+    return _with_join(rows, other, pairs, [])
+
+
+def equal_columns(join: Any) -> tuple[Any, Any]:
+    """What ON or USING of a plain JOIN says."""
+    _, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
     if side or str(kind or "INNER").upper() == "OUTER":
         problem = "is an outer join: it keeps rows that meet no row of the other table"
         remedy = "write JOIN, which leaves such rows out"
         raise refused(f"{side} JOIN".strip().upper(), problem, remedy)
     if str(kind or "INNER").upper() != "INNER" or not (on or using):
         raise refused("JOIN", "is not a plain join on equal columns", EQUAL_COLUMNS)
-    identifier, alias = table_named(target, "JOIN", "join with another table of the card")
-    if name_of(identifier).lower() in defined:
-        raise refused("JOIN", "is with rows of units", "join with another table of the card")
-    table = _public_table(rows, name_of(identifier), identifier)
-    called = name_of(identifier) if alias is None else name_of(taken(alias, "this")[0])
-    if using:
-        theirs = [_column(table, name_of(one)) for one in using]
-        pairs = [(rows.named(name_of(one)), c) for one, c in zip(using, theirs, strict=True)]
-        return _with_join(rows, called, table, pairs, theirs)
-    inner = replace(rows, public={**rows.public, called: table})
-    return _with_join(rows, called, table, _pairs(inner, table, on), [])
+    return on, using
 
 
 def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
@@ -209,57 +241,77 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
 _BY_UNIT = "SELECT ... FROM (SELECT unit, COUNT(*) AS n FROM ... GROUP BY unit)"
 
 
-def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> OtherTable:
-    tables: list[OtherTable] = [*rows.base.public.values(), *rows.base.private.values()]
-    for table in tables:
-        same = table.name.lower() == name.lower()
-        if names(identifier, table.name) if identifier is not None else same:
-            break
-    else:
-        if name.lower() == rows.base.name.lower():
-            problem = "is the table itself, and would bring rows of other units together"
-            raise refused(f"JOIN {name}", problem, "ask of its rows alone, or by unit: " + _BY_UNIT)
-        problem = "is not a public table of the card, nor a private one"
-        remedy = "declare it under [public], if everybody may see it, or under [private]"
-        raise refused(f"JOIN {name}", problem, remedy)
-    if any(old.table == table.name for old in rows.joins):
-        raise refused(f"JOIN {name}", "is joined twice", "join it once")
-    return table
+def itself(name: str) -> Exception:
+    """A refusal to join the table with its own rows."""
+    problem = "is the table itself, and would bring rows of other units together"
+    return refused(f"JOIN {name}", problem, "ask of its rows alone, or by unit: " + _BY_UNIT)
 
 
-def _column(table: OtherTable, name: str) -> ColumnName:
-    for column in table.columns:
-        if column.lower() == name.lower():
-            return ColumnName(column, table.name)
-    known = ", ".join(table.columns)
-    raise refused(name, f"is not a column of {table.name}", f"use one of {known}")
+def known_table(card: DataCard, identifier: Any) -> OtherTable | None:
+    """The other table of the card that this name means, if there is one."""
+    return next((table for table in _others(card) if names(identifier, table.name)), None)
+
+
+def _others(card: DataCard) -> list[OtherTable]:
+    return [*card.public.values(), *card.private.values()]
+
+
+def other_table(card: DataCard, name: str) -> OtherTable:
+    """The other table of this name, in any case."""
+    for table in _others(card):
+        if table.name.lower() == name.lower():
+            return table
+    if name.lower() == card.name.lower():
+        raise itself(name)
+    problem = "is not a public table of the card, nor a private one"
+    remedy = "declare it under [public], if everybody may see it, or under [private]"
+    raise refused(f"JOIN {name}", problem, remedy)
+
+
+def _column(other: OtherRows, name: str) -> ColumnName:
+    for column, expression in other.columns.items():
+        if column.lower() == name.lower() and isinstance(expression, ColumnName):
+            return expression
+    known = ", ".join(n for n, e in other.columns.items() if isinstance(e, ColumnName))
+    raise refused(name, f"is not a column of {other.table.name}", f"use one of {known}")
 
 
 def _with_join(
     rows: SelectedRows,
-    called: str,
-    table: OtherTable,
+    other: OtherRows,
     pairs: list[tuple[Expression, ColumnName]],
     merged: Iterable[ColumnName],
 ) -> SelectedRows:
+    _check_once(rows, other)
+    table, called = other.table, other.called
     taken_names = [rows.called, *rows.public]
+    if called is None:
+        called = next(
+            n for n in (f"_{i}" for i in range(len(taken_names) + 1)) if n not in taken_names
+        )
     if called.lower() in (name.lower() for name in taken_names if name is not None):
         raise refused(f"JOIN {called}", "has the name of another table", "rename it with AS")
     if not pairs:
         raise refused(f"JOIN {table.name}", "has no equal columns", "name some")
     lookup = card_types(rows.card)
-    for own, other in pairs:
-        type_of(call("=", own, other), lookup)
+    for own, theirs in pairs:
+        type_of(call("=", own, theirs), lookup)
     join: Join = PublicJoin(table=table.name, on=tuple(pairs))
     if isinstance(table, PrivateTable):
         join = UnitJoin(table=table.name, on=tuple(pairs))
         check_unit_join(join, rows.card)
-    return replace(
+    found = replace(
         rows,
-        public={**rows.public, called: table},
+        public={**rows.public, called: other},
         merged=rows.merged | frozenset(merged),
         joins=(*rows.joins, join),
     )
+    return replace(found, where=(*rows.where, *map(found.of_one_unit, other.where)))
+
+
+def _check_once(rows: SelectedRows, other: OtherRows) -> None:
+    if any(old.table == other.table.name for old in rows.joins):
+        raise refused(f"JOIN {other.table.name}", "is joined twice", "join it once")
 
 
 def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Expression, ColumnName]]:
@@ -281,24 +333,6 @@ def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Express
     return found
 
 
-def rows_from(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
-    """The rows that this SELECT looks at; `defined` are those of WITH, by name."""
-    arguments = select.args
-    if arguments.get("with_") is not None:
-        defined = _definitions(arguments["with_"], card, defined)
-    if arguments.get("from_") is None:
-        raise refused("query", "has no FROM", f"write FROM {card.name}")
-    (source,) = taken(arguments["from_"], "this")
-    rows = _relation(source, card, defined)
-    for join in arguments.get("joins") or []:
-        rows = joined(rows, join, defined)
-    if arguments.get("where") is not None:
-        (test,) = taken(arguments["where"], "this")
-        only = condition(translated(test, rows.resolve), rows.card, "WHERE")
-        rows = replace(rows, where=(*rows.where, only))
-    return rows
-
-
 def item_of(item: Any) -> tuple[str | None, Any]:
     """An item of SELECT: its name, if it has one, and what it is."""
     if kind_of(item) == "Alias":
@@ -309,56 +343,21 @@ def item_of(item: Any) -> tuple[str | None, Any]:
     return None, item
 
 
-def _definitions(
-    tree: Any, card: DataCard, defined: Mapping[str, SelectedRows]
-) -> dict[str, SelectedRows]:
-    """The sub-queries of WITH, each seeing those before it; used or not, each is looked at."""
-    (expressions,) = taken(tree, "expressions")
-    found = dict(defined)
-    own: set[str] = set()
-    for definition in expressions:
-        inner, alias = taken(definition, "this", "alias", ignored=("materialized",))
-        (identifier,) = taken(alias, "this")
-        name = name_of(identifier).lower()
-        if name in own:
-            raise refused(f"WITH {name}", "is defined twice", "give each its own name")
-        own.add(name)
-        found[name] = replace(_selected(inner, card, found), called=name_of(identifier))
-    return found
-
-
-def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
-    if kind_of(source) == "Subquery":
-        inner, alias = taken(source, "this", "alias")
-        rows = _selected(inner, card, defined)
-    else:
-        identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
-        name = name_of(identifier)
-        rows = defined.get(name.lower()) or rows_of(card)
-        if name.lower() not in defined and not names(identifier, card.name):
-            others = {one.lower() for one in (*card.public, *card.private)}
-            if not card.unnamed or name.lower() in others:
-                raise refused(f"FROM {name}", "is not this card's table", _tables(card))
-            rows = replace(rows, called=name)
-    return rows if alias is None else replace(rows, called=name_of(taken(alias, "this")[0]))
-
-
-def _tables(card: DataCard) -> str:
+def tables_of(card: DataCard) -> str:
     """Which tables there are, as a remedy."""
     others = ", ".join(map(quoted, (*card.public, *card.private)))
     return f"write FROM {quoted(card.name)}" + (f"; to JOIN there are {others}" if others else "")
 
 
-def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
+def row_by_row(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
-    while kind_of(select) == "Subquery":
-        (select,) = taken(select, "this")
-    if kind_of(select) != "Select":
-        raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
-    if select.args.get("group") is not None:
-        return _per_unit(select, rows_from(select, card, defined))
-    items, *_ = taken(select, "expressions", "from_", "joins", "where", "with_")
-    rows = rows_from(select, card, defined)
+    (items,) = taken(select, "expressions", ignored=("from_", "joins", "where", "with_"))
+    columns = columns_of(items, rows)
+    return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
+
+
+def columns_of(items: list[Any], rows: SelectedRows) -> dict[str, Expression]:
+    """The columns that a sub-query selects; each is written out wherever it is named."""
     columns: dict[str, Expression] = {}
     for item in items:
         if kind_of(item) == "Star":
@@ -366,20 +365,16 @@ def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
             for name, expression in rows.outputs().items():
                 add_column(columns, name, expression)
             continue
-        if any(is_aggregate(node) for node in item.walk()):
-            raise refused(
-                "a sub-query with aggregates", "would mix rows of many units", _by_unit(card)
-            )
         given, value = item_of(item)
         if given is None:
             raise refused("a column of a sub-query", "has no name", "name it with AS")
         # written out wherever it is named, and counted there
         expression = typed(translated(value, rows.resolve), card_types(rows.card))
         add_column(columns, given, expression)
-    return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
+    return columns
 
 
-def _per_unit(select: Any, rows: SelectedRows) -> SelectedRows:
+def grouped_by_unit(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query grouped by the unit: its rows, under the names that it gives their columns."""
     parts = ("expressions", "group", "having")
     items, group, having = taken(select, *parts, ignored=("from_", "joins", "where", "with_"))
@@ -390,7 +385,7 @@ def _per_unit(select: Any, rows: SelectedRows) -> SelectedRows:
             raise refused("a column of a sub-query", "has no name", "name it with AS")
         named.append((given, value))
     (listed,) = taken(group, "expressions")
-    made = UnitColumns(rows, listed or [], named, _by_unit(rows.base))
+    made = UnitColumns(rows, listed or [], named, by_unit(rows.base))
     columns: dict[str, Expression] = {}
     for name, value in named:
         add_column(columns, name, made.selected(name, value))
@@ -410,7 +405,7 @@ def rows_per_unit(
     return replace(found, columns=own if columns is None else columns)
 
 
-def _by_unit(card: DataCard) -> str:
+def by_unit(card: DataCard) -> str:
     """What to do about a sub-query that mixes units."""
     if card.unit is None:
         return "ask it by itself"

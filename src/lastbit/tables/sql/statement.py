@@ -47,9 +47,9 @@ from lastbit.tables.sql.grouping import (
     item_names,
     view_by,
 )
+from lastbit.tables.sql.groups import limit_of
 from lastbit.tables.sql.parse import (
     expression_tree,
-    integer_of,
     kind_of,
     names,
     place_of,
@@ -57,7 +57,8 @@ from lastbit.tables.sql.parse import (
     taken,
     too_deep,
 )
-from lastbit.tables.sql.rows import SelectedRows, rows_from
+from lastbit.tables.sql.rows import SelectedRows
+from lastbit.tables.sql.sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,9 @@ class Released:
         place = place_of(node)
         if (made := self._sorted_by_computed(node, place)) is not None:
             return OrderBy(name=made, descending=bool(descending))
-        if place is None and self.parts is not None and _is_formula(node):
+        while kind_of(node) == "Paren":
+            (node,) = taken(node, "this")
+        if place is None and self._is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
@@ -153,6 +156,12 @@ class Released:
                 return known
         return self.parts.named(expression)
 
+    def _is_formula(self, node: Any) -> bool:
+        """Whether it is made of released columns, and none by itself."""
+        if self.parts is None or kind_of(node) == "Column" or is_aggregate(node):
+            return False
+        return has_aggregate(node) or self.parts.names_released(node)
+
     def _found(self, node: Any) -> Output:
         """The column of the answer that this node means: by its name, or by what it is."""
         if kind_of(node) == "Column":
@@ -175,7 +184,7 @@ class Released:
             if self.parts is not None:
                 name = self.parts.column(asked).name
                 return next(part for part in self.parts.aggregates if part.name == name)
-        elif self.parts is not None and has_aggregate(node):
+        elif self._is_formula(node):
             return self._formula(node)
         raise self._unknown()
 
@@ -193,10 +202,6 @@ class Released:
 
 
 Output: TypeAlias = GroupKey | Aggregate | Derived
-
-
-def _is_formula(node: Any) -> bool:
-    return kind_of(node) != "Column" and not is_aggregate(node) and has_aggregate(node)
 
 
 Read = TypeVar("Read")
@@ -222,13 +227,14 @@ def view_of(text: str, card: DataCard) -> View | None:
 
 
 def _read(text: str, card: DataCard) -> tuple[Query, View | None]:
-    def read() -> tuple[Query, View | None]:
-        select = statement_tree(text)
-        return _query(select, rows_from(select, card, {}))
-
-    both = _within_the_stack(read)
+    both = _within_the_stack(lambda: query_of(statement_tree(text), card))
     check_statement(text)  # last: refusals that know what is meant say more
     return both
+
+
+def query_of(select: Any, card: DataCard) -> tuple[Query, View | None]:
+    """The query that the parser's tree of a SELECT asks, and what it shows of the answer."""
+    return Sources(card, _query, item_names).question(select)
 
 
 def expression_of(text: str, rows: SelectedRows) -> Expression:
@@ -289,6 +295,9 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
             columns += [part.name for part in found]
             continue
         columns.append(name)
+    for name, node in named:
+        if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
+            parts.formulas.append(name)
     of_keys = [
         (name, node)
         for name, node in named
@@ -299,9 +308,7 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
     for name, node in named:
         if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
-    most = None if limit is None else integer_of(taken(limit, "expression")[0])
-    if limit is not None and (most is None or most < 0):
-        raise refused("LIMIT", "is not a whole number", "write, say, LIMIT 10")
+    most = limit_of(limit)
     alone = bool(by.keys) and not parts.aggregates
     counts = [_count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
     whole = Query(
