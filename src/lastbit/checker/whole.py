@@ -350,9 +350,10 @@ def _histogram(quoted: Any) -> _Histogram | None:
         nearest=Fraction(3, 2 * one) if laplace else Fraction(0),
         own=quoted["of"] == "question",
     )
-    farther = [c for a, c in zip(_EDGES, counts, strict=True) if most is not None and a > most]
+    last = _EDGES[-1] - 1 if most is None else most  # beyond it bins have no end, or no unit
+    farther = [c for a, c in zip(_EDGES, counts, strict=True) if a > last]
     surely = not any(map(histogram.is_clear, farther))
-    require(surely, "a bin beyond at_most stands out of the noise")
+    require(surely, "a bin beyond at_most, or without end, stands out of the noise")
     return histogram
 
 

@@ -97,12 +97,15 @@ _THINS = 0.5
 
 At a half, each octave has as many rows as the one before.
 """
-_STEEPER, _SEEN = 2.0, 0.5
+_STEEPER, _SEEN, _LEAST, _BELIEVED, _OPEN = 2.0, 0.5, 0.5, 5.0, 6.0
 """Deviations of the noise on an octave that are added to the last one that stands out, as tails are
-seldom steeper than they look, and to those beyond.
+seldom steeper than they look, and to those beyond; how much steeper a tail becomes in an octave at
+most; above how many deviations an octave beyond, or the open bin, is no noise.
 
-Tried on power laws, lognormal, mixed and real tables at scales of 5 to 20: more of the first or
-of the second widens intervals of real tables; with less, power laws lose more than is said.
+Tried on eleven power laws, lognormal and real tables at scales of 2, 10 and 20: what is lost was
+above what is said in 5 % of releases in the median of tables, and in three quarters of a power law
+of exponent 1.5. With `_LEAST` = 0 that was 15 %, at a quarter of the width for tables that end
+abruptly; with 1 it was 0 to 3 % at four times the width.
 """
 
 
@@ -308,7 +311,11 @@ class RowsPerUnit:
         cut = clear
         while cut < len(self._every) and self._reach(cut + 1, last) <= _AFFORDED * rows:
             cut += 1
-        return cut
+        if self.at_most is None:
+            return cut
+        # nobody is beyond the last bin: where that is the nearer bound, nothing is estimated
+        every, estimated = len(self._every), self._hidden(last, self._every[cut - 1][1])
+        return every if self._reach(every, last) <= estimated + self._reach(cut, last) else cut
 
     @property
     def limit(self) -> int:
@@ -348,28 +355,36 @@ class RowsPerUnit:
         return greatest + self._reach(self._cut, most)
 
     def hidden(self, most: int) -> float:
-        """About how many rows are lost of units beyond `farthest`, whom noise may hide.
+        """About how many rows are lost of units beyond `farthest`, whom noise may hide."""
+        return self._hidden(most, self.farthest) if self.assumed else 0.0
 
-        From octave to octave beyond the clear bins units thin out as they did before, and faster
-        where fewer are counted.
+    def _hidden(self, most: int, farthest: int) -> float:
+        """From octave to octave beyond the clear bins units thin out as they did before.
+
+        They do so faster where fewer are counted; an octave that is clear of noise by itself is
+        believed. Within an octave they thin out too.
         """
-        if not self.assumed:
-            return 0.0
         start, spread = self._every[self._clear - 1][1] + 1, math.sqrt(2 * self.noise.spread)
         units = float(max(self._units(start / 2, start), 1))
         before = max(self._units(start / 4, start / 2), 1)
         rate, lost = min(_THINS, (units + _STEEPER * spread) / before), 0.0
         while start < CANDIDATES[-1]:
-            seen = max(self._units(start, 2 * start), 0) + _SEEN * spread
-            rate = min(rate, seen / units)
-            units *= rate
+            counted = self._units(start, 2 * start)
+            seen = max(counted, 0) + _SEEN * spread
+            rate, units = max(min(rate, seen / units), _LEAST * rate), min(units * rate, seen)
+            units = max(units, counted if counted > _BELIEVED * spread else 0)
             bins = [(a, b) for a, b in self._every if start <= a < 2 * start]
-            parts = [rate ** (n / 2) for n in range(len(bins))]  # they thin out within it too
+            parts = [rate ** (n / 2) for n in range(len(bins))]
             for part, (a, b) in zip(parts, bins, strict=True):
-                if a > self.farthest:
+                if a > farthest:
                     lost += units * part / sum(parts) * max((a + b) / 2 - most, 0)
             start *= 2
         return lost
+
+    @property
+    def is_open(self) -> bool:
+        """Whether units are likely to have more rows than any bin that ends."""
+        return self.counts[-1] > _OPEN * math.sqrt(self.noise.spread)
 
     def _units(self, start: float, end: float) -> int:
         """How many units were counted in the bins that begin there."""

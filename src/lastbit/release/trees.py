@@ -105,14 +105,12 @@ def ranked(
     high = np.maximum.accumulate(sums, axis=1)
     low = np.minimum.accumulate(sums[:, ::-1], axis=1)[:, ::-1]
     reached = (high + low)[:, 1:] >= 2 * np.maximum(target, 0)
-    possible = (sums - target)[:, 1:] >= -bound[1:]
-    possible &= (sums - target)[:, :-1] <= bound[:-1]
-    if reach is None:
-        possible = np.ones(possible.shape, np.bool_)
-    for hits, held in zip(reached, possible, strict=True):
+    not_before = (sums - target)[:, 1:] >= -bound[1:]
+    not_after = (sums - target)[:, :-1] <= bound[:-1]
+    for hits, above, below in zip(reached, not_before, not_after, strict=True):
         value = int(hits.argmax()) if hits.any() else bins - 1
-        places = np.flatnonzero(held)
-        first, last = (int(places[0]), int(places[-1])) if places.size else (value, value)
+        first = int(above.argmax()) if reach is not None and above.any() else 0
+        last = int(np.flatnonzero(below)[-1]) if reach is not None and below.any() else bins - 1
         yield value, min(first, value), max(last, value)
 
 

@@ -181,12 +181,13 @@ def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss
     if profile.rows is not None and profile.rows_answer is not None and (own or not query.joins):
         # at_most is of the table's rows, which a join may repeat
         numbers = profile.rows if query.joins else profile.rows.capped(card.at_most)
-        rows = _loss(profile.rows_answer, numbers, card.max_rows, own=own, single=single)
+        if not numbers.is_open:
+            rows = _loss(profile.rows_answer, numbers, card.max_rows, own=own, single=single)
     if groups_in_play(plan) and not query.joins:
         keys = tuple(key.expression for key in query.keys)
         known, asked = profile.groups.get(keys), groups_query(keys, card).to_json()
         for answer in profile.answers:
-            if known is not None and answer.record["asked"]["query"] == asked:
+            if known is not None and not known.is_open and answer.record["asked"]["query"] == asked:
                 numbers = known.capped(card.at_most)  # no more groups than rows
                 groups = _loss(answer, numbers, card.max_groups or 1, own=False, single=False)
     return rows, groups

@@ -41,8 +41,9 @@ P[abs(S) > t] <= 1/20 for
 
 Theorem 5 (intervals). Let a quantile v of level q lie in bin j: the weight of the first j bins is
 at most q N, that of the first j+1 at least q N. So in all but 1/20 of releases F_j - q F_all <= t_j
-and F_(j+1) - q F_all >= -t_(j+1): each fails on its own side in 1/40, as S is symmetric. All bins
-for which both hold, and those between them, hold v
+and F_(j+1) - q F_all >= -t_(j+1): each fails on its own side in 1/40, as S is symmetric. So v is
+not before the first bin for which the second holds, nor behind the last for which the first does;
+and each end may be that of another level, the lower one of a lower level, the upper of a higher
 
 Theorem 6 (shares). Let m = F/N be the true share of the first p bins. All m of [0, 1] with F_p - m
 F_all <= t(m), where t(m) is that of Theorem 4 for the level m, hold it in all but 1/40 of releases,
