@@ -37,7 +37,7 @@ from lastbit.tables.sql.aggregates import (
     condition,
     is_aggregate,
 )
-from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
+from lastbit.tables.sql.derived import Parts, has_aggregate, released_type
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.grammar import check_expression, check_statement
 from lastbit.tables.sql.grouping import (
@@ -116,7 +116,7 @@ class Released:
         if isinstance(output, Derived):
             return "number"
         if isinstance(output, Aggregate):
-            return "integer" if output.function in COUNTS else "number"
+            return released_type(output, self.rows.card)
         kind = type_of(output.expression, card_types(self.rows.card))
         return "text" if kind is None else kind
 
