@@ -82,10 +82,12 @@ SELECT region, ROUND(AVG(cost), 1) AS a, ABS(10 - AVG(age)) AS b FROM visits GRO
 SELECT GREATEST(AVG(age), 50) AS a, LEAST(AVG(age), 20, COUNT(*)) AS b FROM visits
 SELECT COALESCE(SUM(cost) / NULLIF(COUNT(*), 0), 0) AS a, NULLIF(COUNT(*), 1500) AS b FROM visits
 SELECT region, COUNT(*) // 7 AS a, -COUNT(*) // 7 AS b, AVG(cost) // 7 AS c FROM visits GROUP BY 1
+SELECT SUM(age) // COUNT(*) AS a, SUM(cost) // 7 AS b, -SUM(age) // 700 AS c FROM visits
 SELECT region, CASE WHEN COUNT(*) > 600 THEN 1 ELSE 0 END AS a FROM visits GROUP BY region
 SELECT region, EXP(LN(AVG(cost))) AS a, COUNT(*) AS n, n * 2 AS d, d + 1 AS e FROM visits GROUP BY 1
 """.strip().splitlines()
 ORDERED = """
+SELECT region, SUM(age) // COUNT(*) AS a FROM visits GROUP BY 1 HAVING SUM(age) // 7 > 99 ORDER BY 1
 SELECT region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY ABS(n - 700), region
 SELECT region, ward, COUNT(*) AS n, SUM(age) AS m FROM visits GROUP BY 1, 2 ORDER BY m / n
 SELECT region, ward, AVG(cost) AS c FROM visits GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 4

@@ -14,11 +14,13 @@ from lastbit.errors import QueryRefused
 from lastbit.tables.query.computed import (
     about_bounds,
     computed_bounds,
+    extreme_bounds,
     quotient_bounds,
     rest_bounds,
 )
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate
+from lastbit.tables.query.types import sure_range
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import COLUMNS, card_with, column
 
@@ -47,7 +49,10 @@ def mean(text: str) -> Aggregate:
         ("round(low / 3, 1)", "0.3", "33.4"), ("round(age, -1)", 0, 120),
         ("age // 10", 0, 12), ("neg // 10", -2, 2), ("low // 10", "0.1", 10),
         ("age // 7.5", 0, 16), ("length(region)", 0, 5), ("length(ward)", 0, 4096),
-        ("length(substring(ward, 1, 3))", 0, 3), ("bin(free, 0, 18, 65)", 0, 18),
+        ("length(substring(ward, 1, 3))", 0, 3), ("length(substring(ward, 4, -2)) + 1", 1, 3),
+        ("least(neg, age)", -25, 120), ("least(age, 9)", 0, 9), ("greatest(age, neg)", -25, 120),
+        ("greatest(neg, 9)", 9, 25), ("least(coalesce(neg, 0), age)", -25, 25),
+        ("bin(free, 0, 18, 65)", 0, 18),
         ("ln(clamp(free, 1, 50)) / ln(10)", 0, "1.69897000434"),
     ],
 )  # fmt: skip
@@ -174,3 +179,20 @@ def test_rows_beyond_the_bounds_are_in_the_nearest_group() -> None:
     assert isinstance(key.expression, Call)
     assert key.expression.function == "clamp"
     assert key.expression.arguments[1:] == (Constant(-2), Constant(2))
+
+
+def test_what_is_missing_is_left_out_of_the_least() -> None:
+    """LEAST(NULL, 20) is 20, whatever bounds the missing part has."""
+    parts = [(Fraction(0), Fraction(9)), (Fraction(4), Fraction(20))]
+    ends = "SELECT least(NULL, 20), greatest(NULL, 4), least(NULL, 4), greatest(9, NULL)"
+    assert ENGINE.execute(ends).fetchall() == [(20, 4, 4, 9)]
+    assert extreme_bounds("least", parts, [False, False]) == (0, 20)
+    assert extreme_bounds("least", parts, [True, False]) == (0, 9)
+    assert extreme_bounds("greatest", [(-high, -low) for low, high in parts], [False] * 2) == (
+        -20,
+        0,
+    )
+    assert extreme_bounds("least", [parts[0], None], [True, False]) is None
+    few, many = (Call("clamp", (ColumnName("a"), Constant(0), Constant(n))) for n in (9, 20))
+    assert sure_range(Call("least", (few, many))) == (0, 20)
+    assert sure_range(Call("least", (Constant(9), many))) == (0, 9)

@@ -30,6 +30,12 @@ def half_to(name: str) -> Expression:
     return Call("power", (ColumnName(name), Constant(Fraction(1, 2))))
 
 
+def cut_off(first: Expression, second: Expression) -> Expression:
+    exact = Call("/", (first, second))
+    ends = Call("floor", (exact,)), Call("ceil", (exact,))
+    return Call("case", (Call(">=", (exact, Constant(0))), *ends))
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -42,18 +48,9 @@ def half_to(name: str) -> Expression:
         ("POWER(n, 0.5)", half_to("n")),
         ("n ^ 0.5", half_to("n")),
         ("POW(SUM(age), 0.5)", half_to("m")),
-        ("m // n", Call("/", (M, N))),
-        (
-            "n // 2",
-            Call(
-                "case",
-                (
-                    Call(">=", (Call("/", (N, Constant(2))), Constant(0))),
-                    Call("floor", (Call("/", (N, Constant(2))),)),
-                    Call("ceil", (Call("/", (N, Constant(2))),)),
-                ),
-            ),
-        ),
+        ("m // n", cut_off(M, N)),  # of whole numbers: before its noise the sum is one
+        ("n // 2", cut_off(N, Constant(2))),
+        ("m // 2.5", Call("/", (M, Constant(Fraction(5, 2))))),
         ("GREATEST(n, m, 3)", Call("greatest", (N, M, Constant(3)))),
         ("IFNULL(n / m, 0)", Call("coalesce", (Call("/", (N, M)), Constant(0)))),
     ],

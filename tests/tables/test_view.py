@@ -230,3 +230,25 @@ def test_hostile_keys_are_data():
     keys = ["'; DROP TABLE l0; --", "$c0", "\x00", "a\x00b", "\\", "%", "NULL", "x" * 4096]
     assert view.shown([(key,) for key in keys]) == [(key.upper(),) for key in keys]
     assert view.shown([]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT -age AS age, COUNT(*) AS n FROM visits GROUP BY visits.age HAVING age > 1",
+        "SELECT ward AS region, COUNT(*) AS n FROM visits GROUP BY 1, visits.region "
+        "HAVING region <> 'north'",
+        "SELECT COUNT(*) AS ward FROM visits GROUP BY visits.ward HAVING ward > 3",
+    ],
+)
+def test_a_name_in_having_that_is_a_key_and_something_else_is_refused(text):
+    """There DuckDB means the column that is grouped by, and in ORDER BY what SELECT calls so."""
+    with pytest.raises(QueryRefused, match="what is selected under its name is another thing"):
+        parsed(text, CARD)
+
+
+def test_a_name_in_having_that_is_no_key_is_that_of_select():
+    for condition in ("ward = 'north'", "visits.region = 'north'", "COUNT(*) > 3"):
+        text = "SELECT region AS ward, COUNT(*) AS age FROM visits GROUP BY region HAVING "
+        assert parsed(text + condition, CARD).having is not None
+    assert parsed(text + "age > 3 ORDER BY ward", CARD).having is not None

@@ -53,10 +53,6 @@ def computed_bounds(function: str, given: Given) -> Bounds | None:
             return Fraction(ceil(found[0])), Fraction(ceil(found[1]))
         case "round" if len(parts) == 1:
             return rounded_bounds(found)
-        case "least":
-            return min(low for low, _ in parts), min(high for _, high in parts)
-        case "greatest":
-            return max(low for low, _ in parts), max(high for _, high in parts)
         case "sqrt":
             return (
                 None if found[1] < 0 else (_root(max(found[0], Fraction(0)))[0], _root(found[1])[1])
@@ -93,6 +89,24 @@ def about_bounds(function: str, given: Given) -> Bounds | None:
     except (ArithmeticError, ValueError):  # no such number, or none that a double can be
         return None
     return computed_bounds(function, given)
+
+
+def extreme_bounds(function: str, given: Given, there: Sequence[bool]) -> Bounds | None:
+    """Of LEAST or GREATEST, which leave out what is missing; `there` are parts that never are.
+
+    >>> spans = [(Fraction(0), Fraction(7)), (Fraction(4), Fraction(9))]
+    >>> extreme_bounds("least", spans, [False, True]), extreme_bounds("least", spans, [True, False])
+    ((Fraction(0, 1), Fraction(9, 1)), (Fraction(0, 1), Fraction(7, 1)))
+    """
+    parts = [pair for pair in given if pair is not None]
+    if not parts or len(parts) < len(given):
+        return None
+    sure = [pair for pair, known in zip(parts, there, strict=True) if known]
+    if function == "least":  # no more than any part that is there, or than the greatest of all
+        high = min((high for _, high in sure), default=max(high for _, high in parts))
+        return min(low for low, _ in parts), high
+    low = max((low for low, _ in sure), default=min(low for low, _ in parts))
+    return low, max(high for _, high in parts)
 
 
 def rounded_bounds(bounds: Bounds | None) -> Bounds | None:

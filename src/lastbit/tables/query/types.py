@@ -19,6 +19,7 @@ from lastbit.tables.query.computed import (
     Bounds,
     about_bounds,
     computed_bounds,
+    extreme_bounds,
     quotient_bounds,
     rest_bounds,
     rounded_bounds,
@@ -394,6 +395,9 @@ def reach_of(expression: Expression, card: DataCard) -> Bounds | None:
                 if part == function:
                     return Fraction(first), Fraction(last)
             found = [reach_of(part, card) for part in arguments]
+            if function in ("least", "greatest"):
+                there = [_is_there(part, card) for part in arguments]
+                return extreme_bounds(function, found, there)
             if function == "%" and found[0] is not None and found[1] is not None:
                 whole = type_of(expression, card_types(card)) == "integer"
                 return rest_bounds(found[0], found[1], whole=whole)
@@ -407,7 +411,7 @@ def _most_letters(text: Expression, card: DataCard) -> int:
         case Constant(str(value)):
             return len(value)
         case Call("substring", (_, _, Constant(int(most)))):
-            return min(max(most, 0), LONGEST_TEXT)
+            return min(abs(most), LONGEST_TEXT)  # below 0 it takes letters before the start
         case ColumnName():
             column = protected_column(card, text)
             if column is not None and column.keys:
@@ -480,8 +484,26 @@ def sure_range(expression: Expression) -> Bounds | None:
             for name, least, most in DATE_PARTS:
                 if name == function:
                     return Fraction(least), Fraction(most)
-            return computed_bounds(function, [sure_range(part) for part in arguments])
+            found = [sure_range(part) for part in arguments]
+            if function in ("least", "greatest"):
+                return extreme_bounds(function, found, [_is_there(part) for part in arguments])
+            return computed_bounds(function, found)
     return None
+
+
+def _is_there(expression: Expression, card: DataCard | None = None) -> bool:
+    """Whether it surely has a value: it is a constant, or a column that always has one."""
+    match expression:
+        case Constant(value):
+            return value is not None
+        case ColumnName() if card is not None:
+            column = protected_column(card, expression)
+            return column is not None and not column.nullable
+        case Call("clamp", (inner, *_)):
+            return _is_there(inner, card)
+        case Call("coalesce" | "least" | "greatest", arguments):
+            return any(_is_there(part, card) for part in arguments)
+    return False
 
 
 def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) -> bool:

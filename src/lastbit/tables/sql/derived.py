@@ -47,6 +47,7 @@ from lastbit.tables.sql.words import written
 
 COUNTS = ("count", "count_units", "count_distinct")
 _ADDED = (*COUNTS, "sum")
+_WHOLE = ("sum", "min", "max")
 
 Bounds = tuple[Fraction, Fraction]
 
@@ -54,6 +55,14 @@ Bounds = tuple[Fraction, Fraction]
 def has_aggregate(node: Any) -> bool:
     """Whether an aggregate, or a statistic made of some, stands anywhere in it."""
     return any(is_aggregate(part) or kind_of(part) in _KINDS for part in node.walk())
+
+
+def released_type(part: Aggregate, card: DataCard) -> ColumnType:
+    """Whether it is whole without its noise, as DuckDB's is: that decides what a // b means."""
+    if part.function in COUNTS:
+        return "integer"
+    whole = part.expression and type_of(part.expression, card_types(card)) == "integer"
+    return "integer" if whole and part.function in _WHOLE else "number"
 
 
 class Parts:
@@ -108,8 +117,8 @@ class Parts:
 
     def type_of(self, column: ColumnName) -> ColumnType:
         """The type of a released column."""
-        functions = {part.name: part.function for part in self.aggregates}
-        return "integer" if functions.get(column.name) in COUNTS else "number"
+        found = (part for part in self.aggregates if part.name == column.name)
+        return next((released_type(part, self.rows.card) for part in found), "number")
 
     def _resolve(self, node: Any) -> Expression:
         kind = kind_of(node)

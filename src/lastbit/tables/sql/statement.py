@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
+from sqlglot import exp
+
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
@@ -35,7 +37,7 @@ from lastbit.tables.sql.aggregates import (
     condition,
     is_aggregate,
 )
-from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
+from lastbit.tables.sql.derived import Parts, has_aggregate, released_type
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.grammar import check_expression, check_statement
 from lastbit.tables.sql.grouping import (
@@ -76,6 +78,7 @@ class Released:
 
     def condition(self, node: Any) -> Expression:
         """A condition over the columns of the answer."""
+        self._check_names(node)
         found = self._over_columns(node)
         if type_of(found, self._type) not in ("boolean", None):
             raise refused("HAVING", "is neither true nor false", "write a comparison")
@@ -113,7 +116,7 @@ class Released:
         if isinstance(output, Derived):
             return "number"
         if isinstance(output, Aggregate):
-            return "integer" if output.function in COUNTS else "number"
+            return released_type(output, self.rows.card)
         kind = type_of(output.expression, card_types(self.rows.card))
         return "text" if kind is None else kind
 
@@ -123,6 +126,24 @@ class Released:
             return self.computed[named] if named else ColumnName(self._one(self._found(part)))
 
         return typed(translated(node, resolve), self._type)
+
+    def _check_names(self, node: Any) -> None:
+        """That no name in HAVING is a column grouped by, and in SELECT another thing.
+
+        DuckDB then means the column, as ORDER BY does not. Steps in Python know names alone.
+        """
+        for part in node.find_all(exp.Column) if self.parts is not None else ():
+            what, table = taken(part, "this", "table")
+            meant = [
+                bounded_key(e, self.rows.card, *self.rows.where)
+                for e in self.rows.meant(what, table)
+            ]
+            keys = [key.name for key in self.query.keys if [key.expression] == meant]
+            named = [name for name in self.selected if table is None and names(what, name)]
+            if keys and named and keys != named:
+                problem = "is a column, and what is selected under its name is another thing"
+                remedy = "select that under a name of its own"
+                raise refused(f"HAVING {named[0]}", problem, remedy)
 
     def _sorted_by_computed(self, node: Any, place: int | None) -> str | None:
         """The column made of keys that an item of ORDER BY is, or names."""
