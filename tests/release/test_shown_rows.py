@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from lastbit.checker import formulas as checker, problem_of, remarks_on
+from lastbit.checker import Rejected, formulas as checker, problem_of, remarks_on
 from lastbit.release.answer import consistent
 from lastbit.release.formulas import EXACT, evaluate
 from lastbit.release.release import released
@@ -282,3 +282,13 @@ def test_every_function_is_computed_or_named() -> None:
     assert "strftime" in odd and len(HERE) >= 25
     for function in odd:
         assert checker._not_computed(["and", [function, {"column": "n"}]]) == [function]
+
+
+def test_numbers_of_absurd_length_are_rejected_at_once() -> None:
+    """A forged formula of a thousand factors, or of fractions without a common part, is no work."""
+    long = {"type": "integer", "value": 10**4000}
+    parts = [{"type": "number", "value": f"1/{10**200 + n}"} for n in range(1500)]
+    for expression in (["*", *[long] * 1000], ["+", *parts]):
+        checker.check_formula(expression, set())
+        with pytest.raises(Rejected, match="too long"):
+            checker.evaluate(expression, {}, checker.EXACT)

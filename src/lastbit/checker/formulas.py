@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # which checks formulas
 _MANY = 10**6
 _MOST_NAMED = 3
 _MOST_PLACES = 400
+_MOST_BITS = 1 << 16  # honest numbers have some hundred; forged ones must not take for ever
 _FARTHEST = 750  # of which the exponential is a double
 _DIGITS = Context(
     prec=60,
@@ -131,6 +132,14 @@ def _finite(value: Any) -> Any:
     return float(value) + 0.0 if math.isfinite(value) else None
 
 
+def _short(value: Any) -> Any:
+    """The value; a number of so many digits that no honest formula has it is rejected."""
+    if isinstance(value, int | Fraction):
+        bits = value.numerator.bit_length() + value.denominator.bit_length()
+        require(bits <= _MOST_BITS, "a number of a formula is too long")
+    return value
+
+
 def _all_true(*values: Any) -> bool | None:
     return False if False in values else None if None in values else True
 
@@ -202,8 +211,8 @@ _EXACT: Functions = MappingProxyType({
     **_LENIENT,
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge, "not": operator.not_,
-    "+": lambda *terms: reduce(operator.add, terms),
-    "*": lambda *factors: reduce(operator.mul, factors),
+    "+": lambda *terms: reduce(lambda a, b: _short(a + b), terms),
+    "*": lambda *factors: reduce(lambda a, b: _short(a * b), factors),
     "-": operator.sub, "/": lambda a, b: Fraction(a) / Fraction(b), "negate": operator.neg,
     "abs": abs, "floor": math.floor, "ceil": math.ceil, "round": _round_to,
     "ln": lambda a: float(_ln(a)), "exp": lambda a: _exp(Decimal(float(a))), "power": _power,
@@ -218,7 +227,10 @@ _DOUBLES: Functions = MappingProxyType({
     "round": lambda value, places=0.0: _round_to(value, int(places)),
 })  # fmt: skip
 EXACT = _Arithmetic(
-    constant=_constant, column=lambda x: x, functions=_EXACT, result=lambda value: value
+    constant=_constant,
+    column=lambda x: x,
+    functions=_EXACT,
+    result=_short,
 )
 DOUBLES = _Arithmetic(
     constant=_double,
