@@ -186,13 +186,15 @@ def test_what_is_missing_is_left_out_of_the_least() -> None:
     parts = [(Fraction(0), Fraction(9)), (Fraction(4), Fraction(20))]
     ends = "SELECT least(NULL, 20), greatest(NULL, 4), least(NULL, 4), greatest(9, NULL)"
     assert ENGINE.execute(ends).fetchall() == [(20, 4, 4, 9)]
-    assert extreme_bounds("least", parts, [False, False]) == (0, 20)
-    assert extreme_bounds("least", parts, [True, False]) == (0, 9)
-    assert extreme_bounds("greatest", [(-high, -low) for low, high in parts], [False] * 2) == (
-        -20,
-        0,
-    )
+    assert extreme_bounds("least", parts, [False, False]) == span(0, 20)
+    assert extreme_bounds("least", parts, [True, False]) == span(0, 9)
+    mirrored = [(-high, -low) for low, high in parts]
+    assert extreme_bounds("greatest", mirrored, [False] * 2) == span(-20, 0)
     assert extreme_bounds("least", [parts[0], None], [True, False]) is None
     few, many = (Call("clamp", (ColumnName("a"), Constant(0), Constant(n))) for n in (9, 20))
-    assert sure_range(Call("least", (few, many))) == (0, 20)
-    assert sure_range(Call("least", (Constant(9), many))) == (0, 9)
+    assert sure_range(Call("least", (few, many))) == span(0, 20)
+    assert sure_range(Call("least", (Constant(9), many))) == span(0, 9)
+
+
+def span(low: int, high: int) -> tuple[Fraction, Fraction]:
+    return Fraction(low), Fraction(high)
