@@ -123,7 +123,7 @@ def test_the_statement_is_printed_for_review(folder):
 def test_json_of_a_plan_has_the_price_of_the_profile_too():
     Path("visits.toml").write_text(CARD.replace("max_rows = 3\n", ""), "utf-8")
     found = read("query", "visits.toml", BY_REGION, "--epsilon", "1", "--dry-run")
-    assert found["plan"]["cost"]["epsilon"] == "19/20" and found["profile"]["epsilon"] == "1/20"
+    assert found["plan"]["cost"]["epsilon"] == "9/10" and found["profile"]["epsilon"] == "1/10"
     assert found["account"]["next"]["cost"]["epsilon"] == "1"
 
 

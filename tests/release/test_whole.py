@@ -506,6 +506,8 @@ def narrower_ends(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
                 value = cell[noise]
             elif name == "rate":  # of formulas the ends are not derived again
                 continue
+            elif name == "people" and end == "whole_high":  # it has chance besides
+                value = cell[noise] - 1
             elif isinstance(cell[end], int):
                 value = cell[end] + step
             else:
@@ -521,12 +523,13 @@ def bolder_columns(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
                 left = [other for other in said[part] if other != code]
                 yield f"{name}: {code} dropped", forged(record, [*path, part], left)
         if said["share"] is not None:
-            low = min(said["share"]["low"] * 1.001, 1.0)
-            share = {"value": max(low, said["share"]["value"]), "low": low, "high": 1.0}
-            yield f"{name}: share raised", forged(record, [*path, "share"], share)
-            yield f"{name}: fewer lost", forged(record, [*path, "lost"], said["lost"] * 0.999)
+            if said["lost"]:  # if none is lost, as can be proved, all the rest is an estimate
+                share = {"value": 1.0, "low": 1.0, "high": 1.0}
+                yield f"{name}: share raised", forged(record, [*path, "share"], share)
+                yield f"{name}: fewer lost", forged(record, [*path, "lost"], said["lost"] * 0.999)
+            yield f"{name}: less than none", forged(record, [*path, "hidden"], -1.0)
         if said["beyond"] is not None:
-            for beyond in (said["beyond"] - 1, 1, None):
+            for beyond in (10**9, 1, None):
                 yield f"{name}: beyond {beyond}", forged(record, [*path, "beyond"], beyond)
         if said["of"] is not None:
             yield f"{name}: of", forged(record, [*path, "of"], None)

@@ -30,7 +30,7 @@ def test_plans_by_profiles_on_record(tmp_path):
     data = ledger.accepted_data("patients", "visits")
     question = Question(sql=MEAN, epsilon="1")
     guessed = plan_of(question, card)
-    assert guessed.card.max_rows == 10 and guessed.cost.epsilon == Fraction(19, 20)
+    assert guessed.card.max_rows == 10 and guessed.cost.epsilon == Fraction(4, 5)
     with pytest.raises(InvalidParameter, match="profile on the card --column cost, or ask"):
         payable_plan(question, card, ledger, data)
     units = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"

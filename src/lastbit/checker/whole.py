@@ -12,6 +12,7 @@ quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follo
                   M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
 
+What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
 An interval is rejected if it is narrower than these numbers make it, or says less of what is
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
 noise.
