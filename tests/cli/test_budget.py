@@ -211,7 +211,7 @@ def test_open_reservations_are_shown_plainly(tmp_path):
     assert "reserved ε 0.125: SELECT q9" in log
     ledger.settle(paid, {"rows": []})
     assert "not answered" not in lastbit("budget", str(ledger.path)).output
-    assert "answered, paid before" in lastbit("ledger", "log", str(ledger.path)).output
+    assert "answered; an earlier entry paid" in lastbit("ledger", "log", str(ledger.path)).output
     assert lastbit("ledger", "verify", str(ledger.path)).exit_code == 0
 
 

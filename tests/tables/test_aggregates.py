@@ -84,7 +84,7 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.histogram("age", [3]), "rising"),
         (lambda: lb.histogram("age", 5), "list"),  # type: ignore[arg-type]
         (lambda: lb.histogram("age", "0, 5"), "list"),
-        (lambda: "mean", "nothing that can be asked"),
+        (lambda: "mean", "is no aggregate"),
     ],
 )
 def test_refusals(wanted, message):

@@ -67,8 +67,8 @@ LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "
 HAPPENED: Mapping[str, str] = MappingProxyType(
     {
         "opened": "opened",
-        "drawn": "numbers drawn, paid before",
-        "settled": "answered, paid before",
+        "drawn": "numbers drawn; an earlier entry paid",
+        "settled": "answered; an earlier entry paid",
         "voided": "void since a backup was restored; stays charged",
     }
 )

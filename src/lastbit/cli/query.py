@@ -110,7 +110,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--simultaneous", "Intervals of counts and sums that hold all together.")
-@flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
+@flag("--kept", "Also estimate the share of rows counted, for 5 % of the price besides.")
 @flag("--no-intervals", "Quantiles without noise intervals: all of the price buys their values.")
 @token_option
 @json_option

@@ -123,10 +123,13 @@ def with_limits(
     columns, card = open_columns(question), question.card
     if not open_questions(question):
         return question, ()
-    groups = _best_groups(question, profile, price)
+    draft = question.draft  # read once: SQL is parsed each time
+    groups = _best_groups(question, draft, profile, price)
     sizes = None if profile.rows is None else _Sizes(profile.rows)
     tried = [card.max_rows] if sizes is None or not card.max_rows_open else sizes.candidates
-    choices = [_choice(question, profile, price, columns, sizes, most, groups) for most in tried]
+    choices = [
+        _choice(question, draft, profile, price, columns, sizes, most, groups) for most in tried
+    ]
     best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
     chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
     return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
@@ -211,9 +214,11 @@ class _Sizes:
         return (min(highs) - counted + noise) / 2
 
 
-def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any]) -> int | None:
+def _best_groups(
+    question: Question, draft: Question, profile: Profile, price: Mapping[str, Any]
+) -> int | None:
     """The max_groups for which counts of units are least off; None: all groups."""
-    query, card = question.draft.query, question.card
+    query, card = draft.query, question.card
     keys = _keys_to_count(query, card)
     if keys is None:
         return card.max_groups
@@ -227,7 +232,8 @@ def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any])
     units = [part.name for part in query.aggregates if part.function == "count_units"]
     errors = []
     for most in own:
-        halves = _halves(question.draft, price, card.max_rows, most)
+        limited = _with_numbers(draft, card.max_rows, most)
+        halves = _halves(limited.query, limited.card, price)
         off = sum(float(halves[name]) for name in units) / len(units)
         errors.append(sizes.whole_half(most, off * (known or _SOME_GROUPS) / sizes.total))
     return own[errors.index(min(errors))]
@@ -235,6 +241,7 @@ def _best_groups(question: Question, profile: Profile, price: Mapping[str, Any])
 
 def _choice(
     question: Question,
+    draft: Question,
     profile: Profile,
     price: Mapping[str, Any],
     columns: Sequence[str],
@@ -242,9 +249,9 @@ def _choice(
     most: int,
     groups: int | None,
 ) -> _Choice:
-    draft = question.draft
-    halves = _halves(draft, price, most, groups)
-    query = _with_numbers(draft, most, groups).query
+    limited = _with_numbers(draft, most, groups)
+    query = limited.query
+    halves = _halves(query, limited.card, price)
     total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
     missing = 0.0 if sizes is None else sizes.missing(most)
     counted = 1.0 if sizes is None else sizes.counted(most)
@@ -294,16 +301,17 @@ def _rows_there(profile: Profile, columns: Sequence[str], card: DataCard) -> flo
     return max(float(max(units, default=0)), float(card.rows or 0), 1.0)
 
 
-def _halves(
-    draft: Question, price: Mapping[str, Any], most: int, groups: int | None
-) -> Mapping[str, Fraction]:
+def _halves(query: Query, card: DataCard, price: Mapping[str, Any]) -> Mapping[str, Fraction]:
     """The ± of each column: of quantiles that of a count, of means that of the sum."""
-    question = _with_numbers(draft, most, groups)
-    parts = tuple(map(_as_sum_or_count, question.query.aggregates))
-    asked = replace(
-        question.query, aggregates=parts, derived=(), shown=None, having=None, order=(), limit=None
-    )
-    return errors_of(planned(asked, question.card, **price))
+    parts = tuple(map(_as_sum_or_count, query.aggregates))
+    bare: dict[str, Any] = {
+        "derived": (),
+        "shown": None,
+        "having": None,
+        "order": (),
+        "limit": None,
+    }
+    return errors_of(planned(replace(query, aggregates=parts, **bare), card, **price))
 
 
 def _as_sum_or_count(part: Aggregate) -> Aggregate:

@@ -287,7 +287,7 @@ class Question:
         self._check_open("agg")
         if unnamed:
             raise QueryRefused(
-                "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
+                "agg", problem="needs a name for each aggregate", remedy="write .agg(n=lb.count())"
             )
         every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
         after = self

@@ -150,7 +150,7 @@ def timing(slot: float | None, *, strict: bool) -> str:
         return "How long an answer takes is being measured on made-up rows: ask in a minute or so."
     times = [seconds_words(k * slot) for k in ((1,) if strict else (1, 2, 4))]
     after = times[0] if len(times) == 1 else f"{', '.join(times[:-1])} or {times[-1]}"
-    return f"The answer appears {after} after its turn begins, whatever the data are, or never."
+    return f"Answers appear after a fixed {after}, so that timing reveals nothing."
 
 
 # ---------------------------------------------------------------- tables and allowances
