@@ -221,7 +221,7 @@ def test_steps_leave_the_table_as_it_was():
         (lambda t: t.group_by(3), "no names"),
         (lambda t: t.group_by("region").agg(region=lb.count()), "one name"),
         (lambda t: t.agg(n=lb.count()).agg(N=lb.count()), "one name"),
-        (lambda t: t.agg(n=5), "nothing that can be asked"),
+        (lambda t: t.agg(n=5), "is no aggregate"),
         (lambda t: t.agg(n=lb.cdf("free", [30])), "no bounds"),
         (lambda t: t.agg(n=lb.count()).having("age > 3"), "not released"),
         (lambda t: t.agg(n=lb.count()).having("n"), "true nor false"),
