@@ -102,10 +102,10 @@ _STEEPER, _SEEN, _LEAST, _BELIEVED, _OPEN = 2.0, 0.5, 0.5, 5.0, 6.0
 seldom steeper than they look, and to those beyond; how much steeper a tail becomes in an octave at
 most; above how many deviations an octave beyond, or the open bin, is no noise.
 
-Tried on eleven power laws, lognormal and real tables at scales of 2, 10 and 20: what is lost was
-above what is said in 5 % of releases in the median of tables, and in three quarters of a power law
-of exponent 1.5. With `_LEAST` = 0 that was 15 %, at a quarter of the width for tables that end
-abruptly; with 1 it was 0 to 3 % at four times the width.
+Tried on eleven tables, forty releases each: five real ones, power laws, lognormal and geometric.
+At a scale of 10 more was lost than is said in 0 to 5 % of releases of eight of them, in 28 to 30 %
+of two and in 72 % of a power law of exponent 1.5. `_LEAST` = 0 halves what is added of tables that
+end abruptly, and `_LEAST` = 1 makes it four times as much, for misses of 0 to 10 %.
 """
 
 
