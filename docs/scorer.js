@@ -2,6 +2,7 @@
 var Scorer = {
   score: ([docname, title, anchor, description, score]) => {
     if (/^docs\/(start|how-to|choosing|glossary)/.test(docname)) return 3 * score;
+    if (/^docs\/theory\/polar/.test(docname) && /polars/i.test(location.search)) return score / 9;
     if (/^docs\/reference\/errors/.test(docname)) return 2 * score;
     if (/^docs\/decisions|^[A-Z]|^(tests|bench)\//.test(docname)) return score / 4;
     return score;
