@@ -1,4 +1,4 @@
-"""SUM, AVG, VARIANCE and STDDEV of distinct values: DuckDB's numbers, with intervals and a price."""
+"""SUM, AVG, VARIANCE and STDDEV of distinct values: DuckDB's numbers, with intervals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def test_random_values_as_in_duckdb(extent: Extent) -> None:
 
 
 def test_intervals_and_formulas() -> None:
-    rows = {"who": [*range(600)], "g": [n % 3 for n in range(600)], "x": [n % 50 for n in range(600)]}
+    every = range(600)
+    rows = {"who": [*every], "g": [n % 3 for n in every], "x": [n % 50 for n in every]}
     asked = table(rows, 0, 63)  # type: ignore[arg-type]
     (row,) = asked.sql("SELECT SUM(DISTINCT x) AS s, 2 * AVG(DISTINCT x) AS a FROM t").release(
         epsilon=100

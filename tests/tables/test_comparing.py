@@ -88,7 +88,8 @@ def test_lists_and_ranges_too(text: str, engine: Any) -> None:
     "text",
     [
         "i = 'x'", "i = ''", "i = '3.6'", "i = '1e1'", "i = '٣'", "b = 'yes'", "b = 'on'", "s = 3",
-        "s = i", "i = s", "b = s", "s = TRUE", "i + '3' = 6", "f = TRUE", "b < 0.5", "f = b", "i IN ('1', 'x')", "f < 'nan'",
+        "s = i", "i = s", "b = s", "s = TRUE", "i + '3' = 6", "f = TRUE", "b < 0.5", "f = b",
+        "i IN ('1', 'x')", "f < 'nan'",
     ],
 )  # fmt: skip
 def test_what_could_mean_something_else_is_refused(text: str) -> None:

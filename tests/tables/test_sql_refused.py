@@ -43,9 +43,6 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits WHERE now() > 1": "COUNT, SUM, AVG",
     "SELECT region, COUNT(*) FROM visits": "row by row",
     "SELECT region, ward, COUNT(*) FROM visits GROUP BY region": "row by row",
-    "SELECT DISTINCT region FROM visits": "^SELECT region has values that .*add COUNT",
-    "SELECT region FROM visits GROUP BY region": "whatever the rows are",
-    "SELECT region, ok FROM visits GROUP BY ALL": "whatever the rows are",
     "SELECT DISTINCT region, COUNT(*) AS n FROM visits": "^region is selected row by row",
     "SELECT DISTINCT ward FROM visits ORDER BY COUNT(*)": "write GROUP BY instead",
     "SELECT DISTINCT ward FROM visits HAVING COUNT(*) > 3": "write GROUP BY instead",
@@ -63,7 +60,6 @@ REFUSED = {
     "SELECT upper(ward) AS u, COUNT(*) AS u FROM visits GROUP BY ward": "one name",
     "SELECT upper(ward) AS u, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY u, SUM(age)":
         "select it, and sort by its name",
-    "SELECT upper(ward) AS Ward, COUNT(*) AS n FROM visits GROUP BY ward": "another thing",
     "SELECT DISTINCT ON (region) COUNT(*) FROM visits": "GROUP BY the columns",
     "SELECT AVG(free) FROM visits": "column free .* clamp",
     "SELECT SUM(many + 1) FROM visits": "no bounds",

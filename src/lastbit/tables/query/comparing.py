@@ -1,7 +1,7 @@
 """Constants of another type than what they are compared with: educ = '8', married = 1, sex = TRUE.
 
 Law      as in DuckDB: a text in quotes is read as the number or truth value that it is compared
-         with; TRUE and FALSE beside whole numbers are 1 and 0. A text that is none is refused, where
+         with; TRUE and FALSE beside whole numbers are 1 and 0. A text that is none is refused;
          DuckDB would stop
 Differs  a text must write a number in digits: '8' and '8.0', not '3.6' for a whole number, which
          DuckDB rounds. Columns of texts are never read as numbers: that could fail at a row

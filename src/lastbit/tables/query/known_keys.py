@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -133,7 +134,7 @@ def _constants_named(test: Expression, key: Expression) -> list[Value] | None:
         case Call("or", parts):
             every = [_constants_named(part, key) for part in parts]
             named = [one for one in every if one is not None]
-            return sum(named, []) if len(named) == len(every) else None
+            return [*chain(*named)] if len(named) == len(every) else None
         case Call("and", parts):
             named = [one for part in parts if (one := _constants_named(part, key)) is not None]
             return min(named, key=len) if named else None
@@ -227,7 +228,7 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     for name, clamp in _clamps(key, card).items():
         if name not in within and (told or clamped_day(clamp) is not None):
             clamps |= {name: clamp, clamp: clamp}  # one that the question has stays as it is
-    return _replaced(made if clamped and not told and within != set(spans) else key, clamps)
+    return replace_parts(made if clamped and not told and within != set(spans) else key, clamps)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
@@ -320,7 +321,7 @@ def _points(place: int, span: Span) -> str:
 
 def _plain(expression: Expression, card: DataCard) -> Expression:
     """The expression as it was before `bounded_key`."""
-    return _replaced(expression, {new: old for old, new in _clamps(expression, card).items()})
+    return replace_parts(expression, {new: old for old, new in _clamps(expression, card).items()})
 
 
 def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expression]:
@@ -335,10 +336,11 @@ def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expressi
     return clamped
 
 
-def _replaced(expression: Expression, others: Mapping[Expression, Expression]) -> Expression:
+def replace_parts(expression: Expression, others: Mapping[Expression, Expression]) -> Expression:
+    """The expression with the largest of its parts that stand in `others` replaced."""
     if expression in others or not isinstance(expression, Call):
         return others.get(expression, expression)
-    parts = tuple(_replaced(part, others) for part in expression.arguments)
+    parts = tuple(replace_parts(part, others) for part in expression.arguments)
     return Call(expression.function, parts)
 
 

@@ -88,9 +88,7 @@ class _Digits:
 
 def _total(values: _Digits) -> Expression:
     shifted = values.sum(1)
-    return (
-        call("+", call("*", Constant(values.low), values.n), shifted) if values.low else shifted
-    )
+    return call("+", call("*", Constant(values.low), values.n), shifted) if values.low else shifted
 
 
 def _mean(values: _Digits) -> Expression:
@@ -134,4 +132,3 @@ def _digits(expression: Expression, parts: Counts, name: str) -> _Digits:
     value = call("clamp", known.expression, Constant(low), Constant(high))
     column = next((one.name for one in columns_in(expression)), "constant")
     return _Digits(parts, value, low, high, f"distinct_{column}")
-
