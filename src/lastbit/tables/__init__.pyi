@@ -119,7 +119,12 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
+from lastbit.tables.plan.plan import (
+    Plan as Plan,
+    planned as planned,
+    unit_name as unit_name,
+    unit_names as unit_names,
+)
 from lastbit.tables.plan.price import asked_price as asked_price
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
