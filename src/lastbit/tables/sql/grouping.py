@@ -234,7 +234,8 @@ def view_by(
     if {one.name.lower() for one in by.shown} & {name.lower() for name in numbers}:
         problem = "gives two columns of the answer one name"
         raise InvalidParameter("query", problem=problem, remedy="name them with AS")
-    shown = {one.name for one in (*by.shown, *sorts, *query.keys)} | set(numbers)
+    shown = {one.name for one in (*by.shown, *sorts)} | {key.name for key in query.keys}
+    shown |= set(numbers)
     for one in order:
         if one.name not in shown:
             problem = "looks at what is not selected, beside a column made of keys"

@@ -221,9 +221,10 @@ class _Outer(Parts):
         self, query: Query, order: tuple[OrderBy, ...], most: int | None, alone: bool
     ) -> View:
         types = {self.final[name]: kind for name, kind in self.groups.released}
-        seen = {one.name for one in (*self.shown_keys, *self.sorts, *query.keys)}
+        seen = {one.name for one in (*self.shown_keys, *self.sorts)} | set(self.selected)
+        seen |= {key.name for key in query.keys}
         for one in order:
-            if one.name not in seen | set(self.selected):
+            if one.name not in seen:
                 problem = "looks at what is not selected, beside a column made of keys"
                 raise refused("ORDER BY", problem, "select it, and sort by its name")
         view = View(

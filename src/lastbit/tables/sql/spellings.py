@@ -88,10 +88,11 @@ def open_brackets(tree: Any) -> None:
         if not isinstance(inner, exp.Table | exp.Subquery) or set(_given(node)) - {"this", "alias"}:
             continue
         joins = inner.args.get("joins") or []
-        source, select = node.parent, node.parent.parent if node.parent is not None else None
+        source = node.parent
         if node.args.get("alias") is None and isinstance(source, exp.From):
             inner.set("joins", None)
             node.replace(inner)
+            select: Any = source.parent
             select.set("joins", [*joins, *(select.args.get("joins") or [])] or None)
         elif isinstance(inner, exp.Table) or joins:
             inner.set("joins", None)

@@ -100,10 +100,10 @@ class Released:
         if place is None and self._is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None and self.own and kind_of(node) != "Column" and not is_aggregate(node):
-            made = self._over_columns(node)
-            if not isinstance(made, ColumnName):
+            key = self._over_columns(node)
+            if not isinstance(key, ColumnName):
                 raise self._unknown()
-            return OrderBy(name=made.name, descending=bool(descending))
+            return OrderBy(name=key.name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
         if not 1 <= place <= len(self.selected):
@@ -183,10 +183,10 @@ class Released:
         names_of_keys = {ColumnName(key.name) for key in self.query.keys}
         if made in names_of_keys or not {*columns_in(made)} <= names_of_keys:
             return None
-        name = next((name for name, one in self.computed.items() if one == made), None)
-        if name is None and not any(True for _ in columns_in(made)):
+        if not any(True for _ in columns_in(made)):
             raise refused("ORDER BY", "is the same in every row", "leave it out")
-        return self._sort(made) if name is None else name
+        known = (known for known, one in self.computed.items() if one == made)
+        return next(known, None) or self._sort(made)
 
     def _sort(self, made: Expression) -> str:
         """The name of what is made of keys to sort by."""
