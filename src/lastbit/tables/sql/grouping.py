@@ -131,8 +131,8 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
     if kind in ("number", "timestamp") and not starts_of_times(expression):
         raise refused(
             f"GROUP BY {name}",
-            f"is of type {kind}, and nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
+            f"is of type {kind}: nearly every row would be a group of its own",
+            "group by bin(x, 0, 10, 20) with whole edges, CAST(x AS BIGINT), year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
     values = public_keys(expression, card, *where)
