@@ -55,8 +55,8 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 def docs(words: tuple[str, ...], port: int, opening: bool) -> None:
     """Read the documentation in a browser, without a network.
 
-    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
-    that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
+    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address.
+    PAGE is a page (choosing, theory/laplace), or words to search for.
     """
     site = Site(site_folder())
     try:

@@ -82,8 +82,8 @@ _REMEDIES = MappingProxyType(
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
-        "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
-        "a folder, a DataFrame, or a relation of DuckDB",
+        "neither a file nor a frame": "pass a card, a .csv, .parquet or .duckdb file, a folder, a "
+        "DataFrame, or a relation of DuckDB",
     }
 )
 
