@@ -135,8 +135,8 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
     if kind in ("number", "timestamp") and not starts_of_times(expression):
         raise refused(
             f"GROUP BY {name}",
-            f"is of type {kind}, and nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
+            f"is of type {kind}: nearly every row would be a group of its own",
+            "group by bin(x, 0, 10, 20) with whole edges, CAST(x AS BIGINT), year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
     values = public_keys(expression, card, *where)
@@ -273,8 +273,9 @@ def check_one_grouping(group: Any) -> None:
         if kind_of(node) in _SEVERAL_GROUPINGS:
             problem = "asks for several tables at once"
             remedy = (
-                "ask for each by itself; for counts, lastbit query --marginals region,ward, or "
-                '.marginals(["region", "ward"]) in Python, gives all of one and two columns'
+                "ask for each by itself; counts come from lastbit query --marginals region,ward, "
+                "or "
+                '.marginals("region", "ward") in Python'
             )
             raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 

@@ -98,7 +98,7 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
         dialect = DuckDB()
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].text.upper() not in _FIRST:
-            raise refused(what, "is no SELECT", remedy)
+            raise refused(what, "is not a SELECT", remedy)
         if len(tokens) > limits.MOST_TOKENS:
             problem = f"has more than {limits.MOST_TOKENS} words"
             raise refused(what, problem, "ask several questions")

@@ -161,19 +161,21 @@ class SelectedRows:
         known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
-        meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        named = {one.lower(): f'"{one[:60]}"' for one in (name, *others)}
+        missing = [*named.values()]
+        listed = ", ".join(map(quoted, known[:_MOST_COLUMNS]))
+        listed += ", ..." if len(known) > _MOST_COLUMNS else ""
+        meant = f"Columns: {listed}. A text is written in single quotes."
+        if self.base.file is not None:  # else its columns are those of the source
+            meant += " Declare others on the card."
         if name.lower() in lowered:  # in another table than the one that stands before it
-            meant = "join the table that has it first, or name another table; there are"
-        listed = ", ".join(map(quoted, known))
-        missing = {one.lower(): one for one in (name, *others)}
-        several = len(missing) > 1
-        read = self.base.file is not None  # else its columns are those of the source
-        declared = "; others must be declared on the card first" if read else ""
-        return refused(
-            ", ".join(missing.values()),
-            f"{'are not columns' if several else 'is not a column'} known here",
-            f"{meant} {listed}; a text stands in '...'{declared}",
-        )
+            meant = f"Join the table that has it first, or name another table. {meant}"
+        elif near:
+            others_too = f" {meant}" if len(missing) > 1 else ""
+            meant = f'Did you mean "{lowered[near[0]]}"?{others_too}'
+        what = ", ".join(missing[:_MOST_NAMES])
+        several = "s" if len(missing) > 1 else ""
+        return refused(name, f"No column{several} {what}.", meant)
 
 
 def rows_of(card: DataCard) -> SelectedRows:
@@ -246,6 +248,7 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
+_MOST_NAMES, _MOST_COLUMNS = 8, 24  # that a refusal lists
 _BY_UNIT = "SELECT ... FROM (SELECT unit, COUNT(*) AS n FROM ... GROUP BY unit)"
 
 

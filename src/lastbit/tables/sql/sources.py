@@ -79,7 +79,7 @@ class Sources:
         while kind_of(select) == "Subquery":
             (select,) = taken(select, "this")
         if kind_of(select) != "Select":
-            raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
+            raise refused("a sub-query", "is not a SELECT", "write SELECT ... FROM ...")
         defined = self._definitions(select, defined)
         first = self._from(select, defined)
         if isinstance(first, Groups):
