@@ -256,8 +256,10 @@ def check(text: str, *, whole: bool = True) -> Page:
         for name in ("for", "form", "aria-labelledby", "aria-describedby", "data-copy"):
             if name in attributes and whole:
                 assert attributes[name] in ids, attributes
-    scripts = page.all("script")
-    assert [one.get("src", "").split("?")[0] for one in scripts] == ["/static/serve.js"] * whole
+    scripts = [one.get("src", "").split("?")[0] for one in page.all("script")]
+    editors = [one for one in page.all("textarea") if one.get("id") == "sql"]
+    editor = ["/static/editor.js"] * len(editors)
+    assert scripts == (["/static/serve.js", *editor] if whole else [])
     assert page.all("img") == []
     labelled = {one["for"] for one in page.all("label")}
     for field in page.all("input", "select", "textarea"):

@@ -6,12 +6,16 @@ import signal
 
 import pytest
 
-from lastbit.errors import QueryRefused
+from lastbit.checker import problem_of
+from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.kernel import question_of_program
+from lastbit.ledger import Ledger
+from lastbit.release import Table, checked, question_of_plan
 from lastbit.serve.planner import Turns
 from lastbit.serve.planning import plan_of, previewed
 from lastbit.serve.questions import Question, Refusal
-from lastbit.tables import read_card
-from tests.serve.desks import ANA, BY_REGION, COUNT, running, written
+from lastbit.tables import read_card, rows_of
+from tests.serve.desks import ANA, BY_REGION, COUNT, STELLA, running, written
 
 LONGEST = 16_000
 
@@ -124,3 +128,29 @@ def test_what_is_made_of_keys_is_refused_and_what_is_left_out_is_not(tmp_path):
     made = "SELECT upper(region) AS u, COUNT(*) AS n FROM visits GROUP BY region"
     with pytest.raises(QueryRefused, match=r"u is made of a key, .*select the key itself"):
         plan_of(Question(sql=made, epsilon="1"), card)
+
+
+def test_tables_of_two_columns_are_paid_once_and_free_afterwards(tmp_path):
+    """Asked here, they are the library's: what it has on record is free here, and the reverse."""
+    question = Question(sql="MARGINALS region, cost > 50 AS dear FROM visits;", epsilon="1/2")
+    with running(written(tmp_path)) as desk:
+        seen = desk.do(desk.desk.preview("visits", question, ANA))
+        assert (seen.cost["epsilon"], seen.recorded, seen.prices) == ("1/2", None, ())
+        assert len(seen.columns) == 4
+        made = desk.do(desk.desk.made_up("visits", question, ANA))
+        assert len(made["rows"]) == 8
+        job = desk.finished(desk.do(desk.desk.submit("visits", question, ANA)))
+        assert job.state == "answered" and job.cost is not None
+        assert desk.do(desk.desk.preview("visits", question, ANA)).recorded == job.entry
+        again = desk.finished(desk.do(desk.desk.submit("visits", question, ANA)))
+        assert (again.entry, again.cost) == (job.entry, None)
+        record = desk.desk.answer(job.entry, STELLA)
+    card = read_card(tmp_path / "visits.toml")
+    asked = Table(rows=rows_of(card)).marginals({"region": "region", "dear": "cost > 50"})
+    plan = asked.plan(epsilon="1/2")
+    data = Ledger.existing(str(card.ledger)).accepted_data("patients", "visits")
+    assert record["question"] == question_of_plan(plan, data)
+    assert record["question"] == question_of_program(checked(plan), data)
+    assert problem_of(record) is None
+    with pytest.raises(InvalidParameter, match="within finds no price for tables"):
+        plan_of(Question(sql=question.sql, within="9"), card)

@@ -12,15 +12,17 @@ Checked  tests/serve/test_planning.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.exact import exact_text
 from lastbit.ledger import Ledger
 from lastbit.release import (
+    MarginalsQuestion,
     Table,
     open_questions,
     plan_on_record,
@@ -29,9 +31,19 @@ from lastbit.release import (
     question_of_plan,
 )
 from lastbit.report import plan_words
-from lastbit.serve.questions import Question
-from lastbit.tables import ColumnName, DataCard, Plan, read_card, rows_of
+from lastbit.serve.questions import MARGINALS, Question
+from lastbit.tables import (
+    ColumnName,
+    DataCard,
+    MarginalsPlan,
+    Plan,
+    marginals_query,
+    read_card,
+    rows_of,
+)
 
+AnyPlan: TypeAlias = Plan | MarginalsPlan
+_MARGINALS = re.compile(rf"\s*{MARGINALS}\b(.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
 _LEAST_SHARE = 10_000
 
 
@@ -40,18 +52,22 @@ def card_at(path: Path) -> DataCard:
     return replace(read_card(path), accepted_data=True)
 
 
-def plan_of(question: Question, card: DataCard) -> Plan:
+def plan_of(question: Question, card: DataCard) -> AnyPlan:
     """The plan of a question about this table; limits that are left out are guessed."""
     asked, within = _asked(question)
+    if (tables := tables_asked(question.sql, card)) is not None:
+        return _tables_plan(tables, asked, within)
     unbought = replace(card, ledger=None)  # by no profile: of made-up rows there is none
     return prepare_plan(_on_table(question, unbought), asked, within).plan
 
 
 def plan_to_pay(
     question: Question, card: DataCard, books: Ledger, data: str, paid: Collection[str | None]
-) -> Plan:
+) -> AnyPlan:
     """The plan by profiles on record: the one that is paid for already, if one is."""
     asked, within = _asked(question)
+    if (tables := tables_asked(question.sql, card)) is not None:
+        return _tables_plan(tables, asked, within)
     table = _on_table(question, card)
     found = plan_on_record(table, asked, within, books, data, paid=paid)
     if found is None:
@@ -85,9 +101,40 @@ def _on_table(question: Question, card: DataCard) -> Table:
     return asked
 
 
+def tables_asked(sql: str, card: DataCard) -> MarginalsQuestion | None:
+    """The tables of every one and two of some columns, where MARGINALS asks for them.
+
+    `MARGINALS a, b FROM t WHERE c` counts what `SELECT COUNT(*), a, b FROM t WHERE c GROUP BY ALL`
+    does, and is read as that: whatever else that would do is refused.
+    """
+    rest = _MARGINALS.fullmatch(sql)
+    if rest is None:
+        return None
+    asked = Table(rows=rows_of(card)).sql(f"SELECT COUNT(*), {rest[1]}\nGROUP BY ALL")
+    query, view = asked.query, asked.view
+    (first, *more) = query.aggregates
+    plain = not more and (first.function, first.expression) == ("count", None)
+    chosen = query.having is not None or query.limit is not None or query.order or query.derived
+    if not plain or chosen or query.per_unit is not None or (view is not None and view.computed):
+        problem = "counts the rows of the table by columns, and does nothing else"
+        raise QueryRefused(MARGINALS, problem=problem, remedy="write columns, FROM and WHERE alone")
+    if card.max_rows_open:
+        problem = "is left to a profile, by which such tables are not planned"
+        raise InvalidParameter("max_rows", problem=problem, remedy="let a steward declare it")
+    counted = marginals_query(asked.card, query.keys, where=query.where, joins=query.joins)
+    return MarginalsQuestion(query=counted, card=asked.card)
+
+
+def _tables_plan(tables: MarginalsQuestion, asked: dict[str, Any], within: Any) -> MarginalsPlan:
+    if within is not None:
+        problem = "finds no price for tables of every two columns"
+        raise InvalidParameter("within", problem=problem, remedy="say what you pay instead")
+    return tables.plan(**asked)
+
+
 def payable_plan(
     question: Question, card: DataCard, books: Ledger | None = None, data: str | None = None
-) -> Plan:
+) -> AnyPlan:
     """The plan; refused if its price is so small that a budget would buy questions without end."""
     if books is None or data is None:
         plan = plan_of(question, card)
@@ -114,6 +161,9 @@ def previewed(
     plan = payable_plan(question, card, books, data)
     words = plan_words(plan)
     weights: Any = question.weights
+    prices: list[tuple[str, ...]] = []
+    if isinstance(plan, Plan):
+        prices = price_rows(plan.query, plan.card, delta=question.delta, weights=weights)
     return {
         "title": words.title,
         "cost": plan.cost.to_json(),
@@ -121,6 +171,6 @@ def previewed(
         "guarantee": plan.guarantee,
         "facts": words.facts,
         "columns": words.table,
-        "prices": price_rows(plan.query, plan.card, delta=question.delta, weights=weights),
+        "prices": prices,
         "question": None if data is None else question_of_plan(plan, data),
     }

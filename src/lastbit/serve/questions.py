@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 State: TypeAlias = Literal["waiting", "running", "answered", "no answer", "refused"]
+MARGINALS = "MARGINALS"
+"""The word that a question for tables of every two columns begins with."""
 FINISHED: tuple[State, ...] = ("answered", "no answer", "refused")
 
 

@@ -45,7 +45,7 @@ from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Message, Parent, limited, seconds_left
 from lastbit.serve.planning import card_at, payable_plan, plan_of, plan_to_pay, previewed
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, fingerprint, sealed
+from lastbit.tables import DataCard, Plan, fingerprint, sealed
 
 PLANNING_MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
@@ -163,6 +163,7 @@ def measure(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
         table = in_own_format(made_up(card, rows=request["rows"], folder=folder), card)
         for example in examples_of(card):
             plan = plan_of(example.question, table)
+            assert isinstance(plan, Plan)
             begin = time.perf_counter()
             fingerprint(table)
             released(plan.query, plan.card, plan)
