@@ -313,6 +313,8 @@ class Served:
     examples: tuple[Example, ...]
     slots: Slots | None
     """None: they are still to be measured, and no question is taken."""
+    is_given: bool = False
+    """Whether a steward has said how long they are."""
     _found: dict[str, bool] = field(default_factory=dict, repr=False)
 
     @property
@@ -327,6 +329,11 @@ class Served:
     def slot(self) -> float | None:
         """Seconds of a slot, once they are known."""
         return None if self.slots is None else self.slots.seconds
+
+    @property
+    def is_unsized(self) -> bool:
+        """Whether its slots are measured on more rows than it may have: the card does not say."""
+        return self.card.rows is None and not self.is_given
 
     def account(self) -> Account:
         found = self.reading.account(self.account_name)
@@ -373,6 +380,7 @@ class Catalogue:
                 reading=self.reading,
                 examples=examples_of(card),
                 slots=self._known_slots(card),
+                is_given=settings.slot is not None,
             )
             for path, card in cards.items()
         }

@@ -24,11 +24,14 @@ from lastbit.ledger import Ledger
 from lastbit.release import (
     MarginalsQuestion,
     Table,
+    WorkloadPlan,
     open_questions,
     plan_on_record,
     prepare_plan,
     price_rows,
     question_of_plan,
+    statements_in,
+    workload,
 )
 from lastbit.report import plan_words
 from lastbit.serve.questions import MARGINALS, Question
@@ -44,7 +47,7 @@ from lastbit.tables import (
 
 AnyPlan: TypeAlias = Plan | MarginalsPlan
 _MARGINALS = re.compile(rf"\s*{MARGINALS}\b(.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
-_LEAST_SHARE = 10_000
+_LEAST_SHARE, _MOST_STATEMENTS = 10_000, 10
 
 
 def card_at(path: Path) -> DataCard:
@@ -54,21 +57,21 @@ def card_at(path: Path) -> DataCard:
 
 def plan_of(question: Question, card: DataCard) -> AnyPlan:
     """The plan of a question about this table; limits that are left out are guessed."""
+    if (plan := _plan_of_many(question, card)) is not None:
+        return plan
     asked, within = _asked(question)
-    if (tables := tables_asked(question.sql, card)) is not None:
-        return _tables_plan(tables, asked, within)
     unbought = replace(card, ledger=None)  # by no profile: of made-up rows there is none
-    return prepare_plan(_on_table(question, unbought), asked, within).plan
+    return prepare_plan(_on_table(question.sql, unbought), asked, within).plan
 
 
 def plan_to_pay(
     question: Question, card: DataCard, books: Ledger, data: str, paid: Collection[str | None]
 ) -> AnyPlan:
     """The plan by profiles on record: the one that is paid for already, if one is."""
+    if (plan := _plan_of_many(question, card)) is not None:
+        return plan
     asked, within = _asked(question)
-    if (tables := tables_asked(question.sql, card)) is not None:
-        return _tables_plan(tables, asked, within)
-    table = _on_table(question, card)
+    table = _on_table(question.sql, card)
     found = plan_on_record(table, asked, within, books, data, paid=paid)
     if found is None:
         problem = "are left out by this question and the card, and no profile of the data is there"
@@ -88,12 +91,12 @@ def _asked(question: Question) -> tuple[dict[str, Any], Any]:
     return {name: getattr(question, name) for name in names}, question.within
 
 
-def _on_table(question: Question, card: DataCard) -> Table:
+def _on_table(sql: str, card: DataCard) -> Table:
     """The question; refused where SELECT makes something of keys, as pages show what is recorded.
 
     Columns that SELECT leaves out are shown too: they are released and paid for.
     """
-    asked = Table(rows=rows_of(card)).sql(question.sql)
+    asked = Table(rows=rows_of(card)).sql(sql)
     if asked.view is not None and asked.view.computed:
         name = asked.view.computed[0]
         problem = "is made of a key, and a server shows keys as they are recorded"
@@ -125,11 +128,51 @@ def tables_asked(sql: str, card: DataCard) -> MarginalsQuestion | None:
     return MarginalsQuestion(query=counted, card=asked.card)
 
 
-def _tables_plan(tables: MarginalsQuestion, asked: dict[str, Any], within: Any) -> MarginalsPlan:
-    if within is not None:
-        problem = "finds no price for tables of every two columns"
-        raise InvalidParameter("within", problem=problem, remedy="say what you pay instead")
-    return tables.plan(**asked)
+def purchases(question: Question, card: DataCard) -> WorkloadPlan | None:
+    """What is bought for several statements at one price; None if there is one."""
+    if ";" not in question.sql.rstrip("; \t\n"):
+        return None
+    texts = statements_in(question.sql)
+    if len(texts) < 2:
+        return None
+    if len(texts) > _MOST_STATEMENTS:
+        problem = f"has more than {_MOST_STATEMENTS} statements"
+        raise InvalidParameter("the question", problem=problem, remedy="ask for fewer at once")
+    asked = [_on_table(text, card) for text in texts]
+    if question.within is not None or question.weights is not None:
+        what = "weights" if question.within is None else "within"
+        problem = "is for one question, and there are several"
+        raise InvalidParameter(what, problem=problem, remedy="leave it out, and say what you pay")
+    if any(open_questions(one) for one in asked):
+        problem = "are left out, and are chosen for one question at a time"
+        raise InvalidParameter("limits", problem=problem, remedy="ask them one by one")
+    price = {name: getattr(question, name) for name in ("epsilon", "delta", "rho")}
+    return workload(asked).plan(**price)
+
+
+def _plan_of_many(question: Question, card: DataCard) -> AnyPlan | None:
+    """The plan of tables of two columns, or of one purchase of several; None of a single SELECT."""
+    if (tables := tables_asked(question.sql, card)) is not None:
+        asked, within = _asked(question)
+        if within is not None:
+            problem = "finds no price for tables of every two columns"
+            raise InvalidParameter("within", problem=problem, remedy="say what you pay instead")
+        return tables.plan(**asked)
+    if (bought := purchases(question, card)) is None:
+        return None
+    if question.part is None:
+        problem, remedy = "is several statements", "send one, or ask them in the browser"
+        raise InvalidParameter("the question", problem=problem, remedy=remedy)
+    return bought.plans[question.part]
+
+
+def words_of(question: Question, card: DataCard) -> str:
+    """The SQL that an answer is recorded with: of several statements those that it is for."""
+    bought = None if question.part is None else purchases(question, card)
+    if bought is None or question.part is None:
+        return question.sql
+    texts = statements_in(question.sql)
+    return ";\n".join(texts[place] for place in bought.serves[question.part])
 
 
 def payable_plan(
@@ -141,9 +184,14 @@ def payable_plan(
     else:
         paid = {entry.question for entry in books.entries(card.account_name)}
         plan = plan_to_pay(question, card, books, data, paid)
+    _check_price(plan, card)
+    return plan
+
+
+def _check_price(plan: AnyPlan, card: DataCard) -> None:
     budget = card.budget
     if budget is None:
-        return plan
+        return
     whole = {"epsilon": budget.epsilon, "rho": budget.rho or budget.epsilon**2 / 100}
     for name, most in whole.items():
         least = most / _LEAST_SHARE
@@ -151,13 +199,14 @@ def payable_plan(
             problem = f"is less than a {_LEAST_SHARE:,}th of the budget of {card.account_name}"
             remedy = f"ask for {name} = {exact_text(least, 16)} or more"
             raise InvalidParameter("price", problem=problem, remedy=remedy)
-    return plan
 
 
 def previewed(
     question: Question, card: DataCard, data: str | None, books: Ledger | None = None
 ) -> dict[str, Any]:
     """What is said of a plan, but for what the ledger says."""
+    if (bought := purchases(question, card)) is not None:
+        return _previewed_together(bought, card, data)
     plan = payable_plan(question, card, books, data)
     words = plan_words(plan)
     weights: Any = question.weights
@@ -173,4 +222,31 @@ def previewed(
         "columns": words.table,
         "prices": prices,
         "question": None if data is None else question_of_plan(plan, data),
+    }
+
+
+def _previewed_together(bought: WorkloadPlan, card: DataCard, data: str | None) -> dict[str, Any]:
+    """The same of several plans; what is on record of them is not to be paid again."""
+    words = [plan_words(plan) for plan in bought.plans]
+    numbered = list(enumerate(words, start=1))
+    for plan in bought.plans:
+        _check_price(plan, card)
+    several = sum(len(places) for places in bought.serves)
+    shared = f", bought as {len(words)}" if len(words) < several else ""
+    return {
+        "title": f"{several} questions{shared}",
+        "cost": bought.cost.to_json(),
+        "gaussian": all(plan.gaussian_noise for plan in bought.plans),
+        "guarantee": "Each answer has a price, a promise and a certificate of its own.",
+        "facts": [(f"answer {number}", f"{one.title}: {one.price}") for number, one in numbered],
+        "columns": [
+            words[0].table[0],
+            *((f"{n}. {row[0]}", *row[1:]) for n, one in numbered for row in one.table[1:]),
+        ],
+        "prices": [],
+        "question": None,
+        "parts": [
+            (None if data is None else question_of_plan(plan, data), plan.cost.to_json())
+            for plan in bought.plans
+        ],
     }

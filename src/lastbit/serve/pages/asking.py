@@ -91,13 +91,14 @@ async def asked(call: Call) -> Response:
     """Pays for the question of the preview, and shows where the answer will be."""
     served, form = await to_thread(call.table), call.form()
     key = form.get("key") or None
-    job, problem, status = await _tried(
-        call, lambda question: call.desk.submit(served.name, question, call.who, key=key)
+    jobs, problem, status = await _tried(
+        call, lambda question: call.desk.submit_all(served.name, question, call.who, key=key)
     )
-    if job is None:
+    if jobs is None:
         return _editor(call, served, form, problem, status)
-    await to_thread(call.note, "asked", served.name)
-    return see(path_to("jobs", job.id))
+    for _ in jobs:
+        await to_thread(call.note, "asked", served.name)
+    return see(path_to("jobs", jobs[0].id) if len(jobs) == 1 else "/answers")
 
 
 async def _tried(
