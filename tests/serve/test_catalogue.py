@@ -72,7 +72,7 @@ def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path):
         rows.rename(tmp_path / "visits.parquet")
         assert desk.ledger.spent("patients").epsilon == 0
         assert desk.answer().state == "answered"
-    assert served.slot in {slot_for(slowest / 4) for slowest in range(60)}
+    assert served.slot in {slot_for(tenth / 20) for tenth in range(400)}
     assert not (served.slots.strict or served.is_unsized)
     kept = store.connection().execute("SELECT * FROM slots").fetchall()
     assert [tuple(row) for row in kept] == [("visits", served.slot, "made-up rows: 2000 parquet")]
