@@ -17,10 +17,13 @@ An interval is rejected if it is narrower than these numbers make it, or says le
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
 noise.
 
+Records of before `rows_alike` lack it, and have the wider intervals of `_mixed`.
+
 Differs  that the histogram is the one that the ledger has for these data, and of the question's own
          rows where it says so, is not seen here (`lastbit ledger verify` shows the entry that is
-         named). Of a share only its lower end is worked out; of formulas that their whole interval
-         holds the other one, is unknown where one of their parts is, and assumes what they assume
+         named). Of a share only its lower end is worked out. The whole interval of a formula holds
+         the other one, is unknown where one of its parts is, and assumes what they assume; only
+         those of quotients of two columns are worked out again
 Checked  tests/release/test_whole.py
 """
 
@@ -40,7 +43,9 @@ from .shown import ShownQuestion
 _EDGES = (*sorted({n << k >> h for k in range(16) for n, h in ((1, 0), (3, 1))}), 1 << 16)
 _BINS = tuple((a, b - 1) for a, b in pairwise(_EDGES))
 _NAME = "halves of octaves to 2**16"
-_ASSUMED = frozenset({"nobody_beyond", "group_like_table", "values_alike", "within_bounds"})
+_ASSUMED = frozenset(
+    {"nobody_beyond", "group_like_table", "values_alike", "rows_alike", "within_bounds"}
+)
 _COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
 _PROFILE = frozenset({"question", "entry", "of", "counts", "edges", "noise", "at_most"})
 _LOST, _COUNTED = Fraction(11, 1000) / len(_EDGES), Fraction(3, 1000) / len(_EDGES)
@@ -77,6 +82,7 @@ class _Derivation:
         self.said, self.plan = whole["columns"], plan
         self.parts = {part.name: part for part in question.aggregates}
         self.formulas = {name: _columns_in(formula) for name, formula in question.derived}
+        self.products = {name: _product_of(formula) for name, formula in question.derived}
         inner, joins, keys = query.get("per_unit"), query["joins"], query["keys"]
         single = inner is not None and not inner["keys"] and not joins  # each unit has one row
         self.by_row = plan["unit"] is not None and not single
@@ -151,8 +157,11 @@ class _Derivation:
         if name in self.formulas:
             parts = (others[one] for one in self.formulas[name])
             unknown = any(None in (one["whole_low"], one["whole_high"]) for one in parts)
-            unknown &= bool({"max_values", *_ROWS} & set(self.limits(name)))
-            require(not unknown or ends == (None, None), "a formula knows more than its parts")
+            lossy = bool({"max_values", *_ROWS} & set(self.limits(name)))
+            wide = not (unknown and lossy) or ends == (None, None)
+            require(wide, "a formula knows more than its parts")
+            if lossy and not unknown and low is not None and high is not None:
+                _check_wider(ends, self._ratio(name, (low, high), others))
         elif low is not None and high is not None:
             _check_wider(ends, self._ends(name, low, high))
 
@@ -169,7 +178,7 @@ class _Derivation:
         some |= part.function == "histogram"
         own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in said["about"]
-        unknown = said["share"] is None
+        unknown, rows_alike = said["share"] is None, "rows_alike" in said["about"]
         share, lost = (Fraction(0), Fraction(0)) if unknown else _share_and_lost(said)
         if part.function in ("count", "histogram", "count_units"):
             share = share if alike else Fraction(0)
@@ -182,17 +191,60 @@ class _Derivation:
             down = _upper_end(-low, -part.bounds[0], lost, share, unknown)
             return None if down is None else -down, up
         if part.function == "quantile":
-            return (low, high) if alike and _aims_beyond(part, share) else part.bounds
+            aims = not unknown and alike and _aims_beyond(part, share, alike=rows_alike)
+            return (low, high) if aims else part.bounds
         require(unknown or alike, "that a group is like the table is assumed, and not named")
-        return (None, None) if unknown else _mixed(part.function, (low, high), part.bounds, share)
+        if unknown:
+            return None, None
+        mixed = _mixed_alike if rows_alike else _mixed
+        return mixed(part.function, (low, high), part.bounds, share)
+
+    def _ratio(
+        self, name: str, ends: tuple[Fraction, Fraction], others: Mapping[str, Json]
+    ) -> tuple[Fraction | None, Fraction | None]:
+        """Of a quotient of two columns the narrowest interval; of others that of the noise."""
+        low, high = ends
+        factor, powers = self.products[name] or (Fraction(0), {})
+        if sorted(powers.values()) != [-1, 1]:
+            return low, high
+        above, below = sorted(powers, key=powers.__getitem__, reverse=True)
+        parts, about = [self.parts[one] for one in (above, below)], self.said[name]["about"]
+        of_values = parts[1].function == "sum"
+        some = not of_values and parts[1].expression is not None and parts[1].nullable
+        alike = "rows_alike" in about and all(map(_loses_a_share, parts))
+        alike &= (self.own and not some) or "group_like_table" in about
+        if alike and (not of_values or "values_alike" in about):
+            stray = (1 - _share_and_lost(self.said[below])[0]) / 2
+            return low - stray * abs(low), high + stray * abs(high)
+        (a, b), (c, d) = (
+            [Fraction(others[one][end]) for end in ("whole_low", "whole_high")]
+            for one in (above, below)
+        )
+        if c <= 0 <= d:
+            return None, None
+        corners = [factor * x / y for x in (a, b) for y in (c, d)]
+        return min(corners), max(corners)
 
 
-def _aims_beyond(part: Any, share: Fraction) -> bool:
-    """Whether the interval of a quantile holds it wherever the values of lost rows are."""
-    if part.ends is None or not share:
+def _loses_a_share(part: Any) -> bool:
+    """Whether it counts rows, or adds values of one sign."""
+    signs = part.function == "sum" and not part.bounds[0] < 0 < part.bounds[1]
+    return signs or part.function == "count"
+
+
+def _aims_beyond(part: Any, share: Fraction, *, alike: bool) -> bool:
+    """Whether the interval of a quantile holds it wherever the values of lost rows are.
+
+    Or else whichever rows are lost, if their share of values up to any point is alike.
+    """
+    if part.ends is None:
         return False
     low, high = part.ends
-    return bool(low * share <= part.level - 1 + share and high * share >= part.level)
+    if alike:
+        stray = (1 - share) / 2
+        below, above = low + stray * min(low, 1 - low), high - stray * min(high, 1 - high)
+        return bool(below <= part.level <= above)
+    return bool(share and low * share <= part.level - 1 + share and high * share >= part.level)
 
 
 def _share_and_lost(said: Json) -> tuple[Fraction, Fraction]:
@@ -242,6 +294,46 @@ def _mixed(
     require(function == "std", "an aggregate is unknown")
     root = sqrt_bounds(min(share * high**2 + rest * wide, wide / 4))[0]
     return sqrt_bounds(share * low**2)[1], max(root, high)
+
+
+def _mixed_alike(
+    function: str,
+    ends: tuple[Fraction, Fraction],
+    bounds: tuple[Fraction, Fraction],
+    share: Fraction,
+) -> tuple[Fraction, Fraction]:
+    """The same, where the part 1 - share is like the other, as `rows_alike` says."""
+    (low, high), (least, most), stray = ends, bounds, (1 - share) / 2
+    if function in ("mean", "cdf"):
+        least, most = bounds if function == "mean" else (Fraction(0), Fraction(1))
+        near = [max(min(x - least, most - x), Fraction(0)) for x in ends]
+        return low - stray * near[0], high + stray * near[1]
+    wide = (most - least) ** 2 / 4
+    if function == "variance":
+        return (1 - stray) * low, max(min((1 + 2 * stray) * high, wide), high)
+    require(function == "std", "an aggregate is unknown")
+    root = sqrt_bounds(min((1 + 2 * stray) * high**2, wide))[0]
+    return sqrt_bounds((1 - stray) * low**2)[1], max(root, high)
+
+
+def _product_of(formula: Any) -> tuple[Fraction, dict[str, int]] | None:
+    """The factor, and the exponents of columns, of a product of constants and columns."""
+    if not isinstance(formula, list):
+        if "column" in formula:
+            return Fraction(1), {formula["column"]: 1}
+        known = formula["type"] in ("integer", "number")
+        return (ratio(str(formula["value"])), {}) if known else None
+    function, *arguments = formula
+    if function not in ("*", "/", "to_number"):
+        return None
+    factor, powers = Fraction(1), dict[str, int]()
+    for place, one in enumerate(map(_product_of, arguments)):
+        if one is None or not one[0] or powers.keys() & one[1].keys():
+            return None
+        turned = -1 if function == "/" and place else 1
+        factor *= one[0] if turned == 1 else 1 / one[0]
+        powers |= {name: turned * power for name, power in one[1].items()}
+    return factor, powers
 
 
 def _columns_in(expression: Any) -> list[str]:
