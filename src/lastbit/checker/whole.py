@@ -12,6 +12,10 @@ quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follo
                   M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
 
+Where `spread_evenly` is named, a limit M at which a bin begins, or from B on, loses at most l if for
+every k: P[sum of (m_i - M) X_i over M <= a_i, i <= k > t] <= 22/1000 p, m_i = (a_i + b_i)/2 in the
+place of b_i and a_i, p = 1/10 for up to 6 bins and 2/5 of one of the others' for more.
+
 What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
 An interval is rejected if it is narrower than these numbers make it, or says less of what is
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
@@ -44,11 +48,15 @@ _EDGES = (*sorted({n << k >> h for k in range(16) for n, h in ((1, 0), (3, 1))})
 _BINS = tuple((a, b - 1) for a, b in pairwise(_EDGES))
 _NAME = "halves of octaves to 2**16"
 _ASSUMED = frozenset(
-    {"nobody_beyond", "group_like_table", "values_alike", "rows_alike", "within_bounds"}
+    {
+        *("nobody_beyond", "group_like_table", "spread_evenly"),
+        *("values_alike", "rows_alike", "within_bounds"),
+    }
 )
 _COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
 _PROFILE = frozenset({"question", "entry", "of", "counts", "edges", "noise", "at_most"})
 _LOST, _COUNTED = Fraction(11, 1000) / len(_EDGES), Fraction(3, 1000) / len(_EDGES)
+_NEXT, _OTHERS = Fraction(22, 10_000), Fraction(22, 1000) * Fraction(2, 5) / (len(_EDGES) - 6)
 _CLEAR = Fraction(169, 4) * (1 + Fraction(1, 10**6))  # 6.5 deviations
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
@@ -147,7 +155,8 @@ class _Derivation:
             require(far is not None, "nobody knows that nobody has more rows")
             most = self.plan["max_groups" if units else "max_rows"]
             proved = lost - Fraction(said["hidden"])
-            _check_proved(histogram, most, far, proved, share)
+            even = "spread_evenly" in about
+            _check_proved(histogram, most, far, proved, share, even=even)
 
     def check_cell(self, name: str, cell: Json, others: Mapping[str, Json]) -> None:
         """A whole interval is not narrower than what follows."""
@@ -370,6 +379,22 @@ class _Histogram:
         """Whether a count stands out of the noise."""
         return count > 0 and count**2 > _CLEAR * self.variance
 
+    def check_even_lost(self, most: int, far: int, lost: Fraction) -> None:
+        """The same for a limit at which a bin begins, where units have the middles of bins."""
+        require(any(b == far for _, b in self.bins), "a profile has no bin that ends there")
+        require(most in _EDGES or most >= far, "a limit is within a bin, and middles say nothing")
+        running, weights = Fraction(0), list[Fraction]()
+        for count, (a, b) in zip(self.counts, self.bins, strict=False):
+            if b > far or a < most or b == most:
+                continue
+            weights.append(Fraction(a + b, 2) - most)
+            running += count * weights[-1]
+            part = _NEXT if len(weights) <= 6 else _OTHERS
+            beyond = lost - max(running, Fraction(0))
+            beyond -= (self.rounding + self.nearest) * sum(weights)
+            likely = beyond > 0 and self._tail(tuple(weights), beyond) <= part
+            require(likely, "more rows may be lost")
+
     def check_lost(self, most: int, far: int, lost: Fraction) -> None:
         """That at most so many rows are lost, if nobody has more than `far` rows."""
         ends = [b for _, b in self.bins if b <= far]
@@ -377,13 +402,13 @@ class _Histogram:
         running, last = 0, max(end for _, end in _BINS if end <= most)
         for place, end in enumerate(ends):
             running += self.counts[place] * max(end - most, 0)
-            weights = tuple(one - last for one in ends[: place + 1] if one > last)
+            weights = tuple(Fraction(one - last) for one in ends[: place + 1] if one > last)
             if not weights:
                 continue
             beyond = lost - max(running, 0) - (self.rounding + self.nearest) * sum(weights)
             require(beyond > 0 and self._tail(weights, beyond) <= _LOST, "more rows may be lost")
 
-    def _tail(self, weights: tuple[int, ...], far: Fraction) -> Fraction:
+    def _tail(self, weights: tuple[Fraction, ...], far: Fraction) -> Fraction:
         """Above the chance that the sum of weights times noises exceeds this."""
         if self.scale is None:
             squares = sum(weight**2 for weight in weights)
@@ -395,15 +420,17 @@ class _Histogram:
             total += factor * (high if factor > 0 else low if rate > -_FAR else 0)
         return total / 2
 
-    def least_counted(self, most: int) -> Fraction:
-        """Not above the rows that count, by the best edge."""
-        return max(Fraction(0), *(self._counted(edge) for edge in _EDGES if edge <= most))
+    def least_counted(self, most: int, *, even: bool) -> Fraction:
+        """Not above the rows that count, by the best edge; `even`: with the middles of bins."""
+        bins = [Fraction(a + b, 2) if even else Fraction(a) for a, b in self.bins]
+        return max(Fraction(0), *(self._counted(edge, bins) for edge in _EDGES if edge <= most))
 
-    def _counted(self, edge: int) -> Fraction:
+    def _counted(self, edge: int, sizes: Sequence[Fraction]) -> Fraction:
         """Counts times weights, less the reach of their noise: by Chernoff, any x being sound."""
-        weights = [min(a, edge) for a, _ in self.bins if a <= 4 * edge]
+        pairs = zip(self.bins, sizes, strict=True)
+        weights = [min(size, Fraction(edge)) for (a, _), size in pairs if a <= 4 * edge]
         largest = max(weights)
-        squares = [Fraction(weight, largest) ** 2 for weight in weights]
+        squares = [(weight / largest) ** 2 for weight in weights]
         if self.scale is None:
             inner = 2 * self.variance * sum(squares) * ln_bounds(1 / _COUNTED)[1]
             reach = largest * sqrt_bounds(inner)[1]
@@ -457,21 +484,21 @@ def _chernoff(x: float, squares: Sequence[Fraction]) -> float:
 
 @lru_cache(maxsize=256)
 def _check_proved(
-    histogram: _Histogram, most: int, far: int, lost: Fraction, share: Fraction
+    histogram: _Histogram, most: int, far: int, lost: Fraction, share: Fraction, *, even: bool
 ) -> None:
     """The derivation itself; many answers quote one profile."""
-    histogram.check_lost(most, far, lost)
-    counted = histogram.least_counted(most)
+    (histogram.check_even_lost if even else histogram.check_lost)(most, far, lost)
+    counted = histogram.least_counted(most, even=even)
     require(share * (counted + lost) <= counted, "a share is larger than the profile says")
 
 
 @lru_cache(maxsize=64)
-def _partial_fractions(weights: tuple[int, ...]) -> tuple[tuple[Fraction, int], ...]:
+def _partial_fractions(weights: tuple[Fraction, ...]) -> tuple[tuple[Fraction, Fraction], ...]:
     """The factors of exp(-t/w) in the tail of Laplace noises times weights, all different."""
     require(len(set(weights)) == len(weights), "two bins end alike")
     factors = []
     for one in weights:
-        terms = (Fraction(one * one, one * one - w * w) for w in weights if w != one)
+        terms = (one * one / (one * one - w * w) for w in weights if w != one)
         factors.append((math.prod(terms, start=Fraction(1)), one))
     return tuple(factors)
 

@@ -190,7 +190,7 @@ class _Sizes:
         bins = list(pairwise(EDGES[:-1]))
         self.sizes = [((a + b - 1) / 2, n) for (a, b), n in zip(bins, units, strict=True) if n]
         most = max(b - 1 for (_, b), n in zip(bins, units, strict=True) if n)
-        clear, most = numbers.limit - 1, max(most, numbers.farthest)
+        clear, most = min(numbers.limit, numbers.farthest), max(most, numbers.farthest)
         self.candidates = sorted({*(one for one in CANDIDATES if one < most), clear, most})
         """Limits to compare: the last one loses nothing that stands out of the noise."""
         self.total = max(self.count(most), 1.0)
@@ -205,7 +205,7 @@ class _Sizes:
 
     def missing(self, most: int) -> float:
         """The largest part of the rows that may be missing, by the profile."""
-        return 1 - self.numbers.share(most).low
+        return 1 - self.numbers.loss(most).share.low
 
     def whole_half(self, most: int | None, noise: float, greatest: float = 1.0) -> float:
         """Half the whole interval of a count, or sum, whose noise is this part of all.
@@ -214,8 +214,8 @@ class _Sizes:
         """
         if most is None:
             return noise
-        counted, share = self.counted(most), self.numbers.share(most).low
-        lost = self.numbers.most_lost(most) + self.numbers.hidden(most)
+        counted, loss = self.counted(most), self.numbers.loss(most)
+        share, lost = loss.share.low, loss.lost + self.numbers.hidden(most)
         highs = [counted + noise + lost / self.total * greatest]
         highs += [(counted + noise) / share] if share else []
         return (min(highs) - counted + noise) / 2

@@ -162,6 +162,8 @@ class _Loss:
     lost: float
     hidden: float
     """About how many rows units beyond lose besides, whom noise may hide."""
+    evenly: bool
+    """Whether units are assumed to have the middles of their bins on average."""
     beyond: int | None
     """That nobody has more is assumed; None: it is known."""
     like_table: bool
@@ -174,10 +176,11 @@ def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single:
     record = answer.record
     (part,) = (one for one in record["plan"]["parts"] if one["part"] == "noise")
     noise = {name: part[name] for name in ("mechanism", "scale", "variance") if name in part}
-    entry = record.get("entry")
+    entry, loss = record.get("entry"), numbers.loss(most)
     return _Loss(
-        share=numbers.share(most),
-        lost=numbers.most_lost(most),
+        share=loss.share,
+        lost=loss.lost,
+        evenly=loss.evenly,
         hidden=numbers.hidden(most),
         beyond=numbers.farthest if numbers.assumed else None,
         like_table=not (own and single),
@@ -356,8 +359,9 @@ class _Whole:
         for name in names:
             limits, loss, parts = self.limits[name], self.loss(name), self.names(name)
             about = self.about[name].union(*(self.about[one] for one in parts))
-            losses = (self.loss(one) for one in parts)
-            far = [one.beyond for one in losses if one is not None and one.beyond is not None]
+            losses = [one for one in map(self.loss, parts) if one is not None]
+            far = [one.beyond for one in losses if one.beyond is not None]
+            about |= {"spread_evenly"} if any(one.evenly for one in losses) else set()
             about |= {"within_bounds"} if "bounds" in limits else set()
             about |= {"nobody_beyond"} if far else set()
             means = name in self.parts and self.parts[name].function in _OF

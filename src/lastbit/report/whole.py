@@ -153,6 +153,11 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
             return "no group loses a larger share of its rows than the table"
         case "values_alike":
             return "a sum loses no larger share than its rows"
+        case "rows_alike":
+            return "means of rows left out are at most half as far off as the nearer bound"
+        case "spread_evenly":
+            of = "groups" if groups else "rows"
+            return f"{unit}s have the middle number of {of} of their range on average"
         case "within_bounds":
             return "all values lie within their bounds"
     # one that is not known here is said by its code: no interval stands without what it rests on
