@@ -223,7 +223,7 @@ class _Derivation:
         alike = "rows_alike" in about and all(map(_loses_a_share, parts))
         alike &= (self.own and not some) or "group_like_table" in about
         if alike and (not of_values or "values_alike" in about):
-            stray = (1 - _share_and_lost(self.said[below])[0]) / 2
+            stray = (1 - _share_and_lost(self.said[below])[0]) / 3
             return low - stray * abs(low), high + stray * abs(high)
         (a, b), (c, d) = (
             [Fraction(others[one][end]) for end in ("whole_low", "whole_high")]
@@ -250,7 +250,7 @@ def _aims_beyond(part: Any, share: Fraction, *, alike: bool) -> bool:
         return False
     low, high = part.ends
     if alike:
-        stray = (1 - share) / 2
+        stray = (1 - share) / 3
         below, above = low + stray * min(low, 1 - low), high - stray * min(high, 1 - high)
         return bool(below <= part.level <= above)
     return bool(share and low * share <= part.level - 1 + share and high * share >= part.level)
@@ -312,17 +312,17 @@ def _mixed_alike(
     share: Fraction,
 ) -> tuple[Fraction, Fraction]:
     """The same, where the part 1 - share is like the other, as `rows_alike` says."""
-    (low, high), (least, most), stray = ends, bounds, (1 - share) / 2
+    (low, high), (least, most), lost = ends, bounds, 1 - share
     if function in ("mean", "cdf"):
         least, most = bounds if function == "mean" else (Fraction(0), Fraction(1))
         near = [max(min(x - least, most - x), Fraction(0)) for x in ends]
-        return low - stray * near[0], high + stray * near[1]
+        return low - lost * near[0] / 3, high + lost * near[1] / 3
     wide = (most - least) ** 2 / 4
     if function == "variance":
-        return (1 - stray) * low, max(min((1 + 2 * stray) * high, wide), high)
+        return (1 - lost / 2) * low, max(min((1 + lost) * high, wide), high)
     require(function == "std", "an aggregate is unknown")
-    root = sqrt_bounds(min((1 + 2 * stray) * high**2, wide))[0]
-    return sqrt_bounds((1 - stray) * low**2)[1], max(root, high)
+    root = sqrt_bounds(min((1 + lost) * high**2, wide))[0]
+    return sqrt_bounds((1 - lost / 2) * low**2)[1], max(root, high)
 
 
 def _product_of(formula: Any) -> tuple[Fraction, dict[str, int]] | None:

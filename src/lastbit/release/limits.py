@@ -6,8 +6,8 @@ Law      of the public candidates those are taken for which the whole intervals 
          max_rows = M, of T rows the part k counts, at least the share s (`rows_per_unit.py`) and at
          most l are lost; h is the noise, in parts of T, G groups there being. The error is
              (min((k + h)/s, k + h + l z/T) - (k - h))/2    of a count (z = 1) or of a sum,
-             h/k + (1 - s) d/2                              of a mean, or quotient of two columns,
-             20 h/k + (1 - s)/2                             of a quantile,
+             h/k + (1 - s) d/3                              of a mean, or quotient of two columns,
+             20 h/k + (1 - s)/3                             of a quantile,
          z being the size of the bounds b over typ, the mean of abs(values), and d the distance of
          the mean from the nearer bound, over typ. With max_groups = g the
          same holds of counts of units, with pairs of units and groups for rows. Of a sum or mean h
@@ -45,7 +45,7 @@ from lastbit.release.profile import (
 )
 from lastbit.release.question import Question
 from lastbit.release.rows_per_unit import CANDIDATES, EDGES, RowsPerUnit
-from lastbit.release.whole import quotient_parts
+from lastbit.release.whole import ALIKE, quotient_parts
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
 Bounds = tuple[Fraction, Fraction]
@@ -54,6 +54,8 @@ _SUMMED = ("sum", "mean", "variance", "std")
 _MIXED = ("mean", "variance", "std", "cdf")
 _ADDED = ("count", "count_distinct", "sum", "histogram")
 _SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
+_PART = 3
+"""A WHERE leaves about one row in so many, where nobody knows."""
 _LARGEST = Fraction(2) ** 40
 _NEAR, _FAR = 4, 32
 _CLAMPED = 3
@@ -260,10 +262,11 @@ def _choice(
     query = limited.query
     halves = _halves(query, limited.card, price)
     total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
-    # of what is lost, means may be half of their distance to the nearer bound away (`whole.py`)
-    stray = 0.0 if sizes is None else sizes.missing(most) / 2
+    stray = 0.0 if sizes is None else sizes.missing(most) * float(ALIKE)
     counted = 1.0 if sizes is None else sizes.counted(most)
     each = (query.groups or _SOME_GROUPS) / total
+    if query.where is not None and (profile.whole_table or sizes is None):
+        each *= _PART
     bounds: dict[str, Bounds] = {}
     ratios: dict[str, float] = {}
     stretches: dict[str, _Stretch] = {}

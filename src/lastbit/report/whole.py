@@ -154,7 +154,7 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
         case "values_alike":
             return "a sum loses no larger share than its rows"
         case "rows_alike":
-            return "means of rows left out are at most half as far off as the nearer bound"
+            return "means of rows left out are off by at most a third of the way to the nearer bound"
         case "spread_evenly":
             of = "groups" if groups else "rows"
             return f"{unit}s have the middle number of {of} of their range on average"
