@@ -12,9 +12,9 @@ quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follo
                   M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
 
-Where `spread_evenly` is named, a limit M at which a bin begins, or from B on, loses at most l if for
-every k: P[sum of (m_i - M) X_i over M <= a_i, i <= k > t] <= 22/1000 p, m_i = (a_i + b_i)/2 in the
-place of b_i and a_i, p = 1/10 for up to 6 bins and 2/5 of one of the others' for more.
+Where `spread_evenly` is named, m_i = (a_i + b_i)/2 is in the place of b_i and a_i, and M begins a
+bin, or is not below B. Then the chance is 22/1000 p, p being 1/10 for sums of up to 6 bins, and for
+longer ones 2/5 over the number of the edges that are left.
 
 What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
 An interval is rejected if it is narrower than these numbers make it, or says less of what is

@@ -53,7 +53,9 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
 _MIXED = ("mean", "variance", "std", "cdf")
 _ADDED = ("count", "count_distinct", "sum", "histogram")
-_SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
+_SOME_GROUPS = 8  # of undeclared keys nobody knows how many there are
+_TYPICAL = 3
+"""Where bounds are all that is known, values are about one in so many parts of the greatest."""
 _PART = 3
 """A WHERE leaves about one row in so many, where nobody knows."""
 _LARGEST = Fraction(2) ** 40
@@ -289,7 +291,7 @@ def _choice(
         scale = 1.0
         if part.function in _SUMMED and part.bounds is not None:
             inside = [ratios[column] for column in columns if _reads(part, column)]
-            declared = float(max(map(abs, part.bounds))) / 2 or 1.0
+            declared = float(max(map(abs, part.bounds))) / _TYPICAL or 1.0
             scale = math.prod(inside) if inside else 1 / declared
         noise = float(halves[part.name]) * each * scale
         read = [stretches[column] for column in columns if _reads(part, column)]
@@ -393,8 +395,8 @@ def _best_bounds(
         far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
         clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
         size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
-        near = max(min(mean - float(low), float(high) - mean), 0.0) / typical
-        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped, near=near))
+        apart = max(min(mean - float(low), float(high) - mean), 0.0) / typical
+        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped, near=apart))
     wide = 1.0 if off else -1.0
 
     def cost(one: _Stretch) -> tuple[float, float]:

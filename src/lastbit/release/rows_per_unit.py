@@ -459,7 +459,7 @@ class RowsPerUnit:
         )
 
     def even_lost(self, most: int) -> float:
-        """The most rows that this edge loses, if units have the middles of their bins on average."""
+        """The most rows that this edge loses, if units have the middles of bins on average."""
         pairs = zip(self.counts, self._every[: self._cut], strict=False)
         beyond = [(n, (a + b) / 2 - most) for n, (a, b) in pairs if a >= most and b > most]
         if not beyond:

@@ -342,7 +342,7 @@ class _Whole:
     def _is_ratio(self, name: str) -> bool:
         """Whether a formula is the quotient of two sums or counts over the same rows."""
         names = self.names(name)
-        if self.of_rows is None or _powers(self.formulas[name]) != dict(zip(names, (1, -1))):
+        if self.of_rows is None or not _is_quotient(self.formulas[name], names):
             return False
         parts = [self.parts[one] for one in names]
         return all(part.function == "count" or _has_one_sign(part) for part in parts)
@@ -356,7 +356,8 @@ class _Whole:
         about |= {"rows_alike"} | ({"values_alike"} if below.function == "sum" else set())
         some = below.function == "count" and below.expression is not None and below.nullable
         about |= {"group_like_table"} if self.of_rows.like_table or some else set()
-        low, high, stray = Fraction(cell["low"]), Fraction(cell["high"]), _stray(self.of_rows.share.low)
+        low, high = Fraction(cell["low"]), Fraction(cell["high"])
+        stray = _stray(self.of_rows.share.low)
         return lower(low - stray * abs(low)), upper(high + stray * abs(high))
 
     def to_json(self, names: Iterable[str]) -> dict[str, Any]:
@@ -500,9 +501,13 @@ def quotient_parts(query: Query) -> frozenset[str]:
     seen, used = set(query.selected), set[str]()
     for one in query.derived:
         names = [column.name for column in columns_in(one.expression)]
-        is_ratio = _powers(one.expression) == dict(zip(names, (1, -1), strict=False))
-        (used if is_ratio and len(names) == 2 else seen).update(names)
+        (used if _is_quotient(one.expression, names) else seen).update(names)
     return frozenset(used - seen)
+
+
+def _is_quotient(formula: Expression, names: Sequence[str]) -> bool:
+    """Whether it is a multiple of the first of two columns by the second."""
+    return len(names) == 2 and _powers(formula) == {names[0]: 1, names[1]: -1}
 
 
 def _powers(formula: Expression) -> dict[str, int] | None:
