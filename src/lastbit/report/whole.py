@@ -131,7 +131,9 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         given = _assumption("nobody_beyond", one.beyond, unit, groups=groups) if assumed else ""
         yield f"{counted}, if {given}." if assumed else f"{counted}."
     if one.of is not None:
-        yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
+        most = reading.plan.max_rows
+        once = f"each {unit} is counted once."
+        yield once if most == 1 else f"each {unit} counts for at most {many(most, 'row')}."
     with_noise = [cell for cell in cells if None not in (cell["low"], cell["high"])]
     unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
     codes, rests = () if all(unknown) else one.about, "nothing was left out if"
