@@ -46,6 +46,7 @@ from lastbit.tables.card.draft import (
     table_name as table_name,
 )
 from lastbit.tables.card.fields import Problem as Problem
+from lastbit.tables.card.linked import meant_name as meant_name, name_on_card as name_on_card
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
@@ -59,6 +60,7 @@ from lastbit.tables.card.read import (
 from lastbit.tables.card.schema import (
     DataCard as DataCard,
     EngineLimits as EngineLimits,
+    LinkedTable as LinkedTable,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
@@ -230,6 +232,7 @@ __all__ = [
     "Cost",
     "DataCard",
     "Plan",
+    "LinkedTable",
     "PrivateTable",
     "PublicTable",
     "Query",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
@@ -108,6 +109,36 @@ class PrivateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedTable:
+    """A table on the way from rows to their unit, and how rows of the table before it reach it.
+
+    `on` has pairs that are equal: a column of the card, in the table before, and one of this
+    source. `columns` are those of the card that are here, each with its name in the source. Where
+    one unit has several rows with equal join columns, `max_rows` of them are met: the first by
+    their values. That limits the work that one unit can cause, not what it counts for.
+    """
+
+    name: str
+    source: Source
+    on: tuple[tuple[str, str], ...]
+    columns: Mapping[str, str]
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        what = f"table {str(self.name)[:60]} on the way to the unit"
+        if type(self.max_rows) is not int or not 1 <= self.max_rows <= MOST_MATCHES:
+            problem, remedy = f"is not a whole number from 1 to {MOST_MATCHES}", "leave it out"
+            raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
+        if not self.on:
+            remedy = 'say which columns are equal: {"order_id": "id"}'
+            raise InvalidParameter(f"{what}: on", problem="is missing", remedy=remedy)
+
+    def own_name(self, name: str) -> str:
+        """The name in the source of a column of the card."""
+        return next(own for known, own in self.columns.items() if known.lower() == name.lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """What the database may use while it answers; none of it changes an answer.
 
@@ -162,6 +193,8 @@ class DataCard:
     engine_limits: EngineLimits = EngineLimits()
     private: Mapping[str, PrivateTable] = field(default_factory=dict)
     """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
+    through: tuple[LinkedTable, ...] = ()
+    """The tables through which rows reach their unit, in this order; `compile/reached.py`."""
     rows: int | None = None
     """About how many rows the table has, as is publicly known: by this the server sizes its slots,
     and a plan says how much of a group an error is; never by the rows that are there."""
@@ -188,6 +221,7 @@ class DataCard:
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         _check_apart(self.columns)
         self._check_private()
+        self._check_way()
         self._check_engine()
         if self.unit is not None:
             _check_unit("unit: column", self.column(self.unit))
@@ -201,10 +235,38 @@ class DataCard:
         """The column of this name, in whatever case it is written."""
         return _column_named(self.columns, name)
 
+    @property
+    def protected(self) -> dict[str, Source]:
+        """Where protected rows are beside the table's own, by the names of these tables."""
+        return {one.name: one.source for one in (*self.private.values(), *self.through)}
+
+    def columns_at(self, place: int) -> dict[str, ColumnType]:
+        """The columns that are read of the table (0), or of a step (1, 2 ...), as sources name."""
+        there = {name.lower() for one in self.through for name in one.columns}
+        if place == 0:
+            return {c.name: c.type for c in self.columns.values() if c.name.lower() not in there}
+        step = self.through[place - 1]
+        found = {own: self.column(name).type for name, own in step.columns.items()}
+        return {**{other: self.column(own).type for own, other in step.on}, **found}
+
+    def way(self) -> list[dict[str, Any]]:
+        """How rows reach their unit, as plans and the books have it: every step, and by what."""
+        wanted = [*([own.lower() for own, _ in one.on] for one in self.through[1:])]
+        wanted.append([(self.unit or "").lower()])
+        return [
+            {
+                "table": one.name,
+                "on": [list(pair) for pair in one.on],
+                "max_rows": one.max_rows,
+                "columns": {a: b for a, b in sorted(one.columns.items()) if a.lower() in names},
+            }
+            for one, names in zip(self.through, wanted, strict=False)
+        ]
+
     def _check_engine(self) -> None:
         """That all tables are on one engine, since one statement reads them all."""
         others = {f"public table {name[:60]}": one.source for name, one in self.public.items()}
-        others |= {f"private table {name[:60]}": one.source for name, one in self.private.items()}
+        others |= {f"private table {name[:60]}": one for name, one in self.protected.items()}
         for what, source in others.items():
             if source.engine != self.source.engine:
                 problem = f"is on {source.engine}, and the table on {self.source.engine}"
@@ -228,6 +290,51 @@ class DataCard:
                 problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
                 remedy = "declare both columns of one type, or no unit would meet itself"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+    def _check_way(self) -> None:
+        """That each step begins at the table before, and the unit is in the last table."""
+        taken = [name.lower() for name in (self.name, *self.public, *self.private)]
+        there = [name.lower() for one in self.through for name in one.columns]
+        here = {column.name.lower() for column in self.columns.values()} - set(there)
+        if len(set(there)) < len(there):
+            problem, remedy = "have two columns of one name", "rename one, or leave it out"
+            raise InvalidParameter("through", problem=problem, remedy=remedy)
+        for one in self.through:
+            what = f"table {one.name[:60]} on the way to the unit"
+            if one.name.lower() in taken:
+                problem, remedy = "has the name of another table", "rename one of them"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+            taken.append(one.name.lower())
+            kinds: dict[str, ColumnType] = {}
+            for own, other in one.on:
+                kind = kinds[other.lower()] = self.column(own).type
+                if own.lower() not in here:
+                    problem = f"is reached by {own[:60]}, which the table before does not have"
+                    remedy = "list the steps in order, each by columns of the one before"
+                    raise InvalidParameter(what, problem=problem, remedy=remedy)
+                if kind == "number":
+                    problem = f"is reached by {own[:60]}, a number that need not be whole"
+                    remedy = "declare both columns as integer or text"
+                    raise InvalidParameter(what, problem=problem, remedy=remedy)
+            for name, other in one.columns.items():
+                if kinds.setdefault(other.lower(), self.column(name).type) != self.column(name).type:
+                    problem = f"is reached by its column {other[:60]}, which has two types"
+                    remedy = "declare both sides of the join of one type"
+                    raise InvalidParameter(what, problem=problem, remedy=remedy)
+            here = {name.lower() for name in one.columns}
+        if self.through and (self.unit is None or self.unit.lower() not in here):
+            problem = f"is not a column of {self.through[-1].name[:60]}, the last table on the way"
+            remedy = "name the column there that says whose row it is"
+            raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
+        if prod(one.max_rows for one in self.through) > MOST_MATCHES:
+            problem = f"make more than {MOST_MATCHES} of one row"
+            remedy = "lower max_rows of the tables on the way to the unit"
+            raise InvalidParameter("through", problem=problem, remedy=remedy)
+        if self.through and self.source.engine != "duckdb":
+            problem = f"is not known on {self.source.engine}"
+            remedy = "make a table there that has the unit in each row"
+            raise InvalidParameter("through", problem=problem, remedy=remedy)
 
 
 def _column_named(columns: Mapping[str, Column], name: str) -> Column:
