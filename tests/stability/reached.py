@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import duckdb
-from hypothesis import HealthCheck, assume, given, seed, settings, strategies as st
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings, strategies as st
 
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import LinkedTable, Source
@@ -20,6 +20,7 @@ from lastbit.tables.query.derived import columns_in
 from tests.kernel.unsealing import opened_rows
 from tests.stability.cases import LINE, TEXTS, Case, cases, column
 from tests.stability.engine import COLUMNS, PUBLIC, SECRET
+from tests.stability.reference import hashed
 from tests.tables.connecting import connected
 
 KINDS = ("declared", "found", "joined")
@@ -60,7 +61,9 @@ class ReachedCase:
 @cache
 def read(kind):
     """What each raw identifier is, where the card reads it as this type."""
-    values = {raw: duckdb.execute("SELECT TRY_CAST(? AS BIGINT)", [raw]).fetchone()[0] for raw in RAW}
+    values = {
+        raw: duckdb.execute("SELECT TRY_CAST(? AS BIGINT)", [raw]).fetchone()[0] for raw in RAW
+    }
     return {raw: raw for raw in RAW} if kind == "text" else values
 
 
@@ -87,14 +90,13 @@ def joined_rows(tables, query, card):
     named |= {card.unit}
     wanted = sorted(named & set(THERE))
 
-    def order(last):  # what is missing comes last
-        values = [last[1 + THERE.index(name)] for name in wanted]
-        return [(value is None, value) for value in values]
+    def order(last):
+        return [*(last[1 + THERE.index(name)] for name in wanted), key[last[0]]]
 
     def first(rows, most):
-        """Of each unit's rows with one key, these; (key, unit, order, further columns)."""
+        """Of each unit's rows with one key, these; (key, unit, what is hashed, further columns)."""
         found = {}
-        for row in sorted(rows, key=lambda row: row[2]):
+        for row in sorted(rows, key=lambda row: hashed("", *row[2])):
             found.setdefault(row[:2], []).append(row)
         return [row for same in found.values() for row in same[:most]]
 
@@ -107,7 +109,7 @@ def joined_rows(tables, query, card):
     rows = first(rows, end.max_rows)
     if before:
         met = [
-            (key[own], row[1], (*row[2], (False, row[0]), (False, key[other]), (False, key[own])), row[3])
+            (key[own], row[1], (*row[2], key[other], key[own]), row[3])
             for own, other in tables.middle
             for row in rows
             if key[own] is not None and key[other] == row[0]
@@ -203,6 +205,12 @@ def flat(table):
     return tuple(row for rows in table.values() for row in rows)
 
 
+def spelled_of(reached, dialect=DUCKDB):
+    """The statement of a case."""
+    case = reached.case
+    return statement(case.query, case.card, case.measures, secret=SECRET, dialect=dialect)
+
+
 class ReachedEngine:
     """Runs a case's statement on its tables; `changed` rewrites its text first, for mutants."""
 
@@ -219,10 +227,7 @@ class ReachedEngine:
         self.context.__exit__(None, None, None)
 
     def run(self, reached, tables, changed=None):
-        case = reached.case
-        spelled = statement(
-            case.query, case.card, case.measures, secret=SECRET, dialect=self.dialect
-        )
+        case, spelled = reached.case, spelled_of(reached, self.dialect)
         sql = spelled.sql if changed is None else changed(spelled.sql)
         every = (tables.items, tables.middle, tables.last, case.places)
         for (name, columns), rows in zip(TABLES.items(), every, strict=True):
@@ -242,7 +247,11 @@ def ten(kind, number, check):
     """Check ten cases of this number."""
 
     @seed(number)
-    @settings(max_examples=TEN, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=TEN,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
     @given(case=reached_cases(kind))
     def checked(case):
         check(case)

@@ -91,12 +91,19 @@ def check_way(plan: Json, joined: set[str]) -> None:
     later = {name.lower() for step in steps for name in step["columns"]}
     for step in steps:
         whole = set(step) == {"table", "on", "max_rows", "columns"}
-        texts = [step["table"], *step["columns"].values(), *(x for pair in step["on"] for x in pair)]
+        texts = [
+            step["table"],
+            *step["columns"].values(),
+            *(x for pair in step["on"] for x in pair),
+        ]
         named = all(isinstance(text, str) and bool(text) for text in texts)
         require(whole and named, "a step to the unit is malformed")
         require(step["table"].lower() not in taken, "a table is there twice")
         taken.add(step["table"].lower())
-        require(bool(step["on"]) and all(len(pair) == 2 for pair in step["on"]), "a step has no condition")
+        require(
+            bool(step["on"]) and all(len(pair) == 2 for pair in step["on"]),
+            "a step has no condition",
+        )
         begins = {own.lower() for own, _ in step["on"]}
         apart = not begins & later if here is None else begins == here
         require(apart, "a step to the unit begins at another table")

@@ -196,14 +196,11 @@ def _linked(
     steps: list[LinkedTable] = []
     found: dict[str, tuple[Source, ColumnType]] = {}
     for name, given in _by_name(through, "through", example).items():
-        match given:
-            case (where, {**on}) if on and all(
-                isinstance(one, str) for pair in on.items() for one in pair
-            ):
-                pass
-            case _:
-                what, problem = f"through: {name[:60]}", "is not a table, and columns that are equal"
-                raise WrongType(what, problem=problem, remedy=f"pass through={example}")
+        where, on = given if isinstance(given, tuple) and len(given) == 2 else (None, {})
+        texts = isinstance(on, Mapping) and all(isinstance(x, str) for p in on.items() for x in p)
+        if not (on and texts):
+            what, problem = f"through: {name[:60]}", "is not a table, and columns that are equal"
+            raise WrongType(what, problem=problem, remedy=f"pass through={example}")
         source, _ = _source(held(where), name)
         called = {}
         for own, kind in _types(source, declared=set()).items():
@@ -223,7 +220,9 @@ def _joined_types(
     for step in steps:
         for own, other in step.on:
             pair = [n for n in found if n.lower() == own.lower()]
-            pair += [known for known, there in step.columns.items() if there.lower() == other.lower()]
+            pair += [
+                known for known, there in step.columns.items() if there.lower() == other.lower()
+            ]
             if len(pair) == 2 and pair[1].lower() in untyped:
                 found[pair[1]] = replace(found[pair[1]], type=found[pair[0]].type)
             elif len(pair) == 2 and pair[0].lower() in untyped:
@@ -389,8 +388,8 @@ def table(
     gives tables to join with, by name, and `private` further tables of the same units, each made by
     this function; those are joined on the unit. `through` gives the tables through which rows reach
     their unit, in order, each with the columns that are equal: with {"orders": ("orders.parquet",
-    {"order_id": "id"})} the unit is "orders.customer". Names and types of other columns are taken from the
-    source; no value is looked at. A CSV file has no types: a column is text, unless it is
+    {"order_id": "id"})} the unit is "orders.customer". Names and types of other columns are taken
+    from the source; no value is looked at. A CSV file has no types: a column is text, unless it is
     aggregated as a number.
 
     With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the

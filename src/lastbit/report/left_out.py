@@ -14,6 +14,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "no_unit": "Rows without a {name} are left out.",
         "max_groups": "Each {name} counts in at most {groups} of {columns}, and in no other.",
         "no_match": "Rows that match no row of {name} are left out.",
+        "copies": "Of rows of {name} with one id and one unit, at most {most} are gone through.",
         "one_match": "Rows that match several rows of {name} are left out.",
         "joined_rows": "Of {name} at most {most} rows of one unit are joined, chosen afresh.",
         "keys": "Rows whose {name} is not one of the listed keys are left out.",

@@ -242,6 +242,9 @@ def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
     if query.per_unit is not None:
         yield f"The rows are those of the sub-query, each made of one {unit}'s own."
     yield f"{bound_words(plan.unit, plan.max_rows)} Rows without a {unit} are left out."
+    for step in plan.through:
+        named = printable(step["table"], 60)
+        yield f"Rows reach their {unit} through {named}; rows that reach nobody are left out."
     for name, table in plan.private.items():
         most = many(table.max_rows, "row")
         yield f"At most {most} of one {unit} in {printable(name, 60)} are joined."

@@ -117,11 +117,9 @@ def tables_of(
         else:
             public.append((name, opened(card.public[name].source)))
             found.append((*public[-1], dict(card.public[name].columns)))
-    first = [own for own, _ in card.through[0].on] if card.through else [card.unit]
-    names_of = [first, *([*one["columns"].values(), *dict(one["on"]).values()] for one in card.way())]
-    for here, by in zip((found[0][1], *way), names_of, strict=True):
-        for name in by:
-            check_unit(here, name)
+    for here, joined_by in zip((found[0][1], *way), card.reached_by(), strict=True):
+        for column in joined_by:
+            check_unit(here, column)
     for name, there in private.items():
         check_unit(there, card.private[name].unit)
     for protected in (found[0][1], *way, *private.values()):

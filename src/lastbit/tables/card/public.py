@@ -19,7 +19,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.column import Column
-from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.card.schema import DataCard, LinkedTable, PrivateTable, PublicTable, Source
 
 ELSEWHERE = Source(kind="parquet")
 """Of a table that is on a server: there is nothing here to read."""
@@ -54,6 +54,16 @@ def card_to_json(card: DataCard) -> dict[str, Any]:
             }
             for name, table in card.private.items()
         ],
+        **({"through": list(map(_linked, card.through))} if card.through else {}),
+    }
+
+
+def _linked(one: LinkedTable) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "on": [list(pair) for pair in one.on],
+        "columns": dict(one.columns),
+        "max_rows": one.max_rows,
     }
 
 
@@ -94,6 +104,16 @@ def card_from_json(data: Mapping[str, Any]) -> DataCard:
                 )
                 for table in data["private"]
             },
+            through=tuple(
+                LinkedTable(
+                    name=one["name"],
+                    source=ELSEWHERE,
+                    on=tuple((own, other) for own, other in one["on"]),
+                    columns=dict(one["columns"]),
+                    max_rows=one["max_rows"],
+                )
+                for one in data.get("through", ())
+            ),
         )
     except InvalidParameter:
         raise

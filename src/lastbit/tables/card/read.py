@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import floor
 from pathlib import Path
 from typing import Any, cast
@@ -408,7 +409,9 @@ class _Sections(Fields):
             texts = isinstance(on, dict) and all(type(own) is str and own for own in on.values())
             if not isinstance(on, dict) or not on or not texts:
                 remedy = 'write on = {order_id = "id"}: a column of the table before, and one here'
-                self.wrong((*path, "on"), "is missing" if on is None else "names no columns", remedy)
+                self.wrong(
+                    (*path, "on"), "is missing" if on is None else "names no columns", remedy
+                )
                 continue
             listed, place = fields.get("columns"), (*path, "columns")
             if not isinstance(listed, dict) or not listed:
@@ -425,7 +428,7 @@ class _Sections(Fields):
             if source is None or rows is None:
                 continue
             values: dict[str, Any] = {"source": source, "max_rows": rows, "columns": called}
-            one = self.attempt(path, lambda v=values, n=name, p=pairs: LinkedTable(name=n, on=p, **v))
+            one = self.attempt(path, partial(LinkedTable, name=name, on=pairs, **values))
             steps += [] if one is None else [one]
         self._told_apart(("through",), self.section("through", needed=False))
         return found, tuple(steps)

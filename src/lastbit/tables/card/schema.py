@@ -114,8 +114,8 @@ class LinkedTable:
 
     `on` has pairs that are equal: a column of the card, in the table before, and one of this
     source. `columns` are those of the card that are here, each with its name in the source. Where
-    one unit has several rows with equal join columns, `max_rows` of them are met: the first by
-    their values. That limits the work that one unit can cause, not what it counts for.
+    one unit has several rows with equal join columns, `max_rows` of them are met, chosen by a
+    hash. That limits the work that one unit can cause, not what it counts for.
     """
 
     name: str
@@ -125,7 +125,7 @@ class LinkedTable:
     max_rows: int = 1
 
     def __post_init__(self) -> None:
-        what = f"table {str(self.name)[:60]} on the way to the unit"
+        what = f"linked table {str(self.name)[:60]}"
         if type(self.max_rows) is not int or not 1 <= self.max_rows <= MOST_MATCHES:
             problem, remedy = f"is not a whole number from 1 to {MOST_MATCHES}", "leave it out"
             raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
@@ -238,7 +238,8 @@ class DataCard:
     @property
     def protected(self) -> dict[str, Source]:
         """Where protected rows are beside the table's own, by the names of these tables."""
-        return {one.name: one.source for one in (*self.private.values(), *self.through)}
+        linked = {one.name: one.source for one in self.through}
+        return {**{name: one.source for name, one in self.private.items()}, **linked}
 
     def columns_at(self, place: int) -> dict[str, ColumnType]:
         """The columns that are read of the table (0), or of a step (1, 2 ...), as sources name."""
@@ -262,6 +263,14 @@ class DataCard:
             }
             for one, names in zip(self.through, wanted, strict=False)
         ]
+
+    def reached_by(self) -> list[list[str | None]]:
+        """Of the table, and of those on the way: the columns there by which the unit is reached."""
+        if not self.through:
+            return [[self.unit]]
+        first: list[str | None] = [own for own, _ in self.through[0].on]
+        linked = [[*one["columns"].values(), *dict(one["on"]).values()] for one in self.way()]
+        return [first, *linked]
 
     def _check_engine(self) -> None:
         """That all tables are on one engine, since one statement reads them all."""
@@ -291,7 +300,6 @@ class DataCard:
                 remedy = "declare both columns of one type, or no unit would meet itself"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
 
-
     def _check_way(self) -> None:
         """That each step begins at the table before, and the unit is in the last table."""
         taken = [name.lower() for name in (self.name, *self.public, *self.private)]
@@ -301,24 +309,27 @@ class DataCard:
             problem, remedy = "have two columns of one name", "rename one, or leave it out"
             raise InvalidParameter("through", problem=problem, remedy=remedy)
         for one in self.through:
-            what = f"table {one.name[:60]} on the way to the unit"
+            what = f"linked table {one.name[:60]}"
             if one.name.lower() in taken:
                 problem, remedy = "has the name of another table", "rename one of them"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
             taken.append(one.name.lower())
             kinds: dict[str, ColumnType] = {}
             for own, other in one.on:
-                kind = kinds[other.lower()] = self.column(own).type
                 if own.lower() not in here:
                     problem = f"is reached by {own[:60]}, which the table before does not have"
-                    remedy = "list the steps in order, each by columns of the one before"
+                    remedy = "list the tables in order, each reached by columns of the one before"
                     raise InvalidParameter(what, problem=problem, remedy=remedy)
-                if kind == "number":
-                    problem = f"is reached by {own[:60]}, a number that need not be whole"
+                kind = kinds[other.lower()] = self.column(own).type
+                if kind not in ("integer", "text"):
+                    problem = f"is reached by {own[:60]}, which is of type {kind}"
                     remedy = "declare both columns as integer or text"
                     raise InvalidParameter(what, problem=problem, remedy=remedy)
             for name, other in one.columns.items():
-                if kinds.setdefault(other.lower(), self.column(name).type) != self.column(name).type:
+                if (
+                    kinds.setdefault(other.lower(), self.column(name).type)
+                    != self.column(name).type
+                ):
                     problem = f"is reached by its column {other[:60]}, which has two types"
                     remedy = "declare both sides of the join of one type"
                     raise InvalidParameter(what, problem=problem, remedy=remedy)

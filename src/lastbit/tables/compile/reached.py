@@ -1,12 +1,12 @@
 """Rows that reach their unit through other tables: items by order_id, orders by customer.
 
-Set-up. T0 is the card's table, T1 ... Tm are the steps of its `through`; the unit is a column of Tm.
+Set-up. T0 is the card's table, T1 ... Tm those of its `through`; the unit is a column of Tm.
 Rows of T(i-1) and Ti meet where the columns of a step are equal; what is missing equals nothing.
 J has a row for each chain of rows that meet, one of each table: an inner join, as bags. A row of J
 belongs to the unit of its row of Tm.
 
 Law      t is J, where of one unit's chains from Ti on with the same join columns at most max_rows
-         of the step are gone through: the first by the values of the columns that are read
+         of the step are gone through: the first by a hash of the columns that are read
 Theorem  let two databases differ in rows such that the chains of every other unit are the same.
          Then the rows of t of every other unit are the same
 Proof    from the last table back. v_m are rows of Tm, each of one unit; the first of those with one
@@ -46,7 +46,7 @@ def reached_rows(rows: CompiledRows) -> Iterator[str]:
     part, mentioned = rows.dialect.part, rows.tables[None]
     placed = {name.lower(): i for i, one in enumerate(rows.way, 1) for name in one.columns}
     sources = [rows.own, *(private_relation(one.name) for one in rows.way)]
-    listed: list[str] = []  # what chains from here on have
+    listed: list[Typed] = []  # what chains from here on have
     for place in range(len(rows.way), -1, -1):
         step = rows.way[place - 1] if place else None
         own = [one for name, one in sorted(mentioned.items()) if placed.get(name, 0) == place]
@@ -66,12 +66,14 @@ def reached_rows(rows: CompiledRows) -> Iterator[str]:
                 for number, (before, _) in enumerate(rows.way[place].on, start=1)
             ]
             chain += f" JOIN v{place + 1} ON {' AND '.join(on)}"
-        listed += [typed.sql for _, typed in columns]
+        listed += [typed for _, typed in columns]
         if step is None:
             chosen = [typed.sql for _, typed in mentioned.values()] + ["mixed"] * even
             yield part("t", f"SELECT {', '.join(chosen)} FROM {chain}", "step")
             return
-        every = ", ".join(listed)
+        every = ", ".join(typed.sql for typed in listed)
         yield part(f"v{place}_all", f"SELECT {every} FROM {chain}", "step")
         same = [f"w{place}_k{number}" for number, _ in pairs] + [str(rows.unit)]
-        yield from rows.first_rows(f"v{place}", every, same, every, step.max_rows)
+        hashed = [(typed.sql, typed.type or "text") for typed in listed]
+        order = f"{rows.dialect.keyed_hash(hashed, '')}, {every}"  # 0 and -0 are told apart
+        yield from rows.first_rows(f"v{place}", every, same, order, step.max_rows)

@@ -203,7 +203,8 @@ class CompiledRows:
                 continue
             names = self.joins[place - 1][1]
             present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-            rows = f"SELECT * FROM {nested(self._cast(columns.values(), relation(table)))} WHERE {present}"
+            cast = self._cast(columns.values(), relation(table))
+            rows = f"SELECT * FROM {nested(cast)} WHERE {present}"
             counts = f"SELECT count(*) AS n FROM {nested(rows)} GROUP BY {', '.join(names)}"
             yield f"SELECT coalesce(max(n), 0) FROM {nested(counts)}"
 
