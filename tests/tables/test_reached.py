@@ -197,7 +197,7 @@ WRONG = [
     ('column = "baskets.customer"', 'column = "baskets.nobody"', "unit.column", "nobody"),
     ('type = "text"\nkeys = ["open"', 'kind = "text"\nkeys = ["open"', "through.orders", ""),
     ("[through.baskets]", "[through.baskets]\nmax_rows = 0", "through.baskets", "leave it"),
-    ("[through.baskets]", "[through.baskets]\nmax_rows = 2000", "through", "leave it out"),
+    ("[through.baskets]", "[through.baskets]\nmax_rows = 2000", "unit", "lower it"),
     ("[through.orders]", '[through.orders]\nunit = "x"', "through.orders.unit", "not known"),
 ]
 

@@ -40,6 +40,7 @@ from lastbit.tables import (
     source_of,
     spark_kind,
     spark_snapshot,
+    with_way,
 )
 
 if TYPE_CHECKING:  # what speaks to servers is slow to load
@@ -471,4 +472,5 @@ def table(
         },
         through=steps,
     )
+    with_way(card)
     return Table(rows=rows_of(card), untyped=untyped - {(unit or "").lower()})

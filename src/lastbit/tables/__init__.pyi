@@ -46,7 +46,11 @@ from lastbit.tables.card.draft import (
     table_name as table_name,
 )
 from lastbit.tables.card.fields import Problem as Problem
-from lastbit.tables.card.linked import meant_name as meant_name, name_on_card as name_on_card
+from lastbit.tables.card.linked import (
+    meant_name as meant_name,
+    name_on_card as name_on_card,
+    with_way as with_way,
+)
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,

@@ -31,7 +31,7 @@ from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
 from lastbit.tables.card.column import TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
-from lastbit.tables.card.linked import meant_name, name_on_card
+from lastbit.tables.card.linked import meant_name, name_on_card, with_way
 from lastbit.tables.card.schema import (
     DataCard,
     EngineLimits,
@@ -105,7 +105,7 @@ class _Sections(Fields):
             "through": through,
             "rows": self._rows(table.get("rows")),
         }
-        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
+        return None if self.found else self.attempt(("unit",), lambda: with_way(DataCard(**values)))
 
     def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
         fields = self.section(name, needed=needed)

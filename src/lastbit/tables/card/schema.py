@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
@@ -124,15 +123,6 @@ class LinkedTable:
     columns: Mapping[str, str]
     max_rows: int = 1
 
-    def __post_init__(self) -> None:
-        what = f"linked table {str(self.name)[:60]}"
-        if type(self.max_rows) is not int or not 1 <= self.max_rows <= MOST_MATCHES:
-            problem, remedy = f"is not a whole number from 1 to {MOST_MATCHES}", "leave it out"
-            raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
-        if not self.on:
-            remedy = 'say which columns are equal: {"order_id": "id"}'
-            raise InvalidParameter(f"{what}: on", problem="is missing", remedy=remedy)
-
     def own_name(self, name: str) -> str:
         """The name in the source of a column of the card."""
         return next(own for known, own in self.columns.items() if known.lower() == name.lower())
@@ -221,7 +211,6 @@ class DataCard:
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         _check_apart(self.columns)
         self._check_private()
-        self._check_way()
         self._check_engine()
         if self.unit is not None:
             _check_unit("unit: column", self.column(self.unit))
@@ -299,53 +288,6 @@ class DataCard:
                 problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
                 remedy = "declare both columns of one type, or no unit would meet itself"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
-
-    def _check_way(self) -> None:
-        """That each step begins at the table before, and the unit is in the last table."""
-        taken = [name.lower() for name in (self.name, *self.public, *self.private)]
-        there = [name.lower() for one in self.through for name in one.columns]
-        here = {column.name.lower() for column in self.columns.values()} - set(there)
-        if len(set(there)) < len(there):
-            problem, remedy = "have two columns of one name", "rename one, or leave it out"
-            raise InvalidParameter("through", problem=problem, remedy=remedy)
-        for one in self.through:
-            what = f"linked table {one.name[:60]}"
-            if one.name.lower() in taken:
-                problem, remedy = "has the name of another table", "rename one of them"
-                raise InvalidParameter(what, problem=problem, remedy=remedy)
-            taken.append(one.name.lower())
-            kinds: dict[str, ColumnType] = {}
-            for own, other in one.on:
-                if own.lower() not in here:
-                    problem = f"is reached by {own[:60]}, which the table before does not have"
-                    remedy = "list the tables in order, each reached by columns of the one before"
-                    raise InvalidParameter(what, problem=problem, remedy=remedy)
-                kind = kinds[other.lower()] = self.column(own).type
-                if kind not in ("integer", "text"):
-                    problem = f"is reached by {own[:60]}, which is of type {kind}"
-                    remedy = "declare both columns as integer or text"
-                    raise InvalidParameter(what, problem=problem, remedy=remedy)
-            for name, other in one.columns.items():
-                if (
-                    kinds.setdefault(other.lower(), self.column(name).type)
-                    != self.column(name).type
-                ):
-                    problem = f"is reached by its column {other[:60]}, which has two types"
-                    remedy = "declare both sides of the join of one type"
-                    raise InvalidParameter(what, problem=problem, remedy=remedy)
-            here = {name.lower() for name in one.columns}
-        if self.through and (self.unit is None or self.unit.lower() not in here):
-            problem = f"is not a column of {self.through[-1].name[:60]}, the last table on the way"
-            remedy = "name the column there that says whose row it is"
-            raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
-        if prod(one.max_rows for one in self.through) > MOST_MATCHES:
-            problem = f"make more than {MOST_MATCHES} of one row"
-            remedy = "lower max_rows of the tables on the way to the unit"
-            raise InvalidParameter("through", problem=problem, remedy=remedy)
-        if self.through and self.source.engine != "duckdb":
-            problem = f"is not known on {self.source.engine}"
-            remedy = "make a table there that has the unit in each row"
-            raise InvalidParameter("through", problem=problem, remedy=remedy)
 
 
 def _column_named(columns: Mapping[str, Column], name: str) -> Column:
