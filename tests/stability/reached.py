@@ -18,12 +18,13 @@ from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.query.derived import columns_in
 from tests.kernel.unsealing import opened_rows
-from tests.stability.cases import LINE, TEXTS, Case, cases, column
-from tests.stability.engine import COLUMNS, PUBLIC, SECRET
+from tests.stability.cases import LINE, TEXTS, Case, cases, column, owned
+from tests.stability.engine import COLUMNS, LABS, PUBLIC, SECRET
 from tests.stability.reference import hashed
+from tests.stability.units import LAB_LINES, UNIT_KINDS, unit_cases
 from tests.tables.connecting import connected
 
-KINDS = ("declared", "found", "joined")
+KINDS = ("declared", "found", "joined", "private", "per unit", "per unit joined")
 OWN = ("cat", "num", "x", "junk")
 THERE = ("who", "name", "flag", "day")
 """The columns of the table itself, and those of the last one on the way."""
@@ -33,16 +34,21 @@ TABLES = {
     private_relation("middle"): {"id": "VARCHAR", "b": "VARCHAR"},
     private_relation("last"): {"id": "VARCHAR", **{name: COLUMNS[name] for name in THERE}},
     relation("places"): PUBLIC,
+    private_relation("labs"): LABS,
 }
 
 
 @dataclass(frozen=True, repr=False)
 class Tables:
-    """Rows of the table, of the one in the middle (if there is one) and of the last one."""
+    """Rows of the table, of the one in the middle (if there is one) and of the last one.
+
+    Also those of a second private table, which is joined on the unit.
+    """
 
     items: tuple
     middle: tuple
     last: tuple
+    labs: tuple = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +60,9 @@ class ReachedCase:
 
     def __repr__(self):
         way = self.case.card.way()
-        tables = [(one.items, one.middle, one.last) for one in (self.tables, *self.others)]
+        tables = [
+            (one.items, one.middle, one.last, one.labs) for one in (self.tables, *self.others)
+        ]
         return f"ReachedCase({self.case!r}, {way}, {tables})"
 
 
@@ -86,8 +94,10 @@ def chains(tables, card):
 def joined_rows(tables, query, card):
     """The rows of all units, with the columns of `COLUMNS`: by the rule of `compile/reached.py`."""
     key, unit = read(card.column("o").type), THERE.index(card.unit)
-    named = {one.name for e in query.expressions() for one in columns_in(e) if one.table is None}
-    named |= {card.unit}
+    inner = query.per_unit or query  # what meets the table
+    sides = [own for join in inner.joins for own, _ in join.on]
+    every = [*inner.expressions(), *sides]
+    named = {one.name for e in every for one in columns_in(e) if one.table is None} | {card.unit}
     wanted = sorted(named & set(THERE))
 
     def order(last):
@@ -129,7 +139,7 @@ def joined_rows(tables, query, card):
 @st.composite
 def reached_cards(draw, card):
     kind = draw(st.sampled_from(["integer", "integer", "text"]))
-    columns = {name: card.columns[name] for name in (*OWN, *THERE)}
+    columns = dict(card.columns)
     columns["o"] = Column(name="o", type=kind)
     there = {name: name for name in THERE}
     source, limit = Source(kind="frame"), st.sampled_from([1, 1, 2, 3])
@@ -166,24 +176,29 @@ def rows_of_unit(draw, unit):
 
 @st.composite
 def reached_cases(draw, kind):
-    case = draw(cases(kind))
+    case = draw(unit_cases(kind) if kind in UNIT_KINDS else cases(kind))
     assume(case.card.unit is not None)
     card = draw(reached_cards(case.card))
     units = [(i, TEXTS[i]) for i in range(draw(st.integers(1, 4)))] + [(None, None)]
     last = {unit: draw(rows_of_unit(unit)) for unit in units}
     items = tuple(draw(st.lists(ITEM, max_size=8)))
     middle = tuple(draw(st.lists(MIDDLE, max_size=6))) if len(card.through) == 2 else ()
-    tables = Tables(items, middle, flat(last))
+    labs = {unit: owned(unit, draw(LAB_LINES)) for unit in units} if case.card.private else {}
+    tables = Tables(items, middle, flat(last), flat(labs))
     others = []
     whole = card.neighbours.relation == "change-one"
     for unit in units:
         rest = {one: rows for one, rows in last.items() if one != unit}
+        other_labs = {one: rows for one, rows in labs.items() if one != unit}
         left = Tables(*without(tables, card, unit)) if draw(st.booleans()) else tables
         new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
-        rest |= {new: draw(rows_of_unit(new))} if whole else {}
-        others.append(replace(left, last=flat(rest)))
+        if whole:
+            rest[new] = draw(rows_of_unit(new))
+            other_labs |= {new: owned(new, draw(LAB_LINES))} if labs else {}
+        others.append(replace(left, last=flat(rest), labs=flat(other_labs)))
     rows = joined_rows(tables, case.query, card)
-    return ReachedCase(replace(case, card=card, rows=rows), tables, tuple(others))
+    one = replace(case, card=card, rows=rows, labs=tables.labs)
+    return ReachedCase(one, tables, tuple(others))
 
 
 def without(tables, card, unit):
@@ -229,7 +244,7 @@ class ReachedEngine:
     def run(self, reached, tables, changed=None):
         case, spelled = reached.case, spelled_of(reached, self.dialect)
         sql = spelled.sql if changed is None else changed(spelled.sql)
-        every = (tables.items, tables.middle, tables.last, case.places)
+        every = (tables.items, tables.middle, tables.last, case.places, tables.labs)
         for (name, columns), rows in zip(TABLES.items(), every, strict=True):
             self.connection.execute(f"DELETE FROM {identifier(name)}")
             if rows:

@@ -36,7 +36,7 @@ def judged(engine, reached):
         other = engine.run(reached, tables)
         assert list(violations(case, base, other)) == []
         rows = joined_rows(tables, case.query, case.card)
-        assert not exact(case) or not differs(case, rows, other)
+        assert not exact(case) or not differs(case, rows, other, tables.labs)
 
 
 def forced(engine, kind, number):
@@ -44,15 +44,15 @@ def forced(engine, kind, number):
         ten(kind, start, partial(judged, engine))
 
 
-# 3 kinds, 1,000 cases of 2 to 5 units that come, go or change: more than 10**4 pairs
+# 6 kinds, 700 cases of 2 to 5 units that come, go or change: more than 10**4 pairs
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_moves_it_further_than_claimed(engine, extent, kind):
-    forced(engine, kind, extent.generated(20, 1_000))
+    forced(engine, kind, extent.generated(10, 700))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounded_by_windows(windows, extent, kind):
-    forced(windows, kind, extent.generated(10, 100))
+    forced(windows, kind, extent.generated(10, 60))
 
 
 # ---------------------------------------------------------------- mutants
@@ -122,4 +122,4 @@ def test_a_mutant_is_caught(engine, mutant):
 
     with pytest.raises(Caught):
         for start in range(0, 1_000, TEN):
-            ten(KINDS[start // TEN % 3], start, check)
+            ten(KINDS[start // TEN % len(KINDS)], start, check)
