@@ -263,8 +263,12 @@ def test_group_by_place_alias_expression_and_all():
 
 def test_group_by_a_name_means_the_column_as_in_sql():
     """DuckDB groups by the column age here, and shows the truth value once for every age."""
-    with pytest.raises(QueryRefused, match="a name of its own"):
-        asked("SELECT age > 3 AS age, COUNT(*) FROM visits GROUP BY age")
+    query = asked("SELECT age > 3 AS age, COUNT(*) AS n FROM visits GROUP BY age")
+    assert [key.name for key in query.keys] == ["age_2"]
+    swapped = asked(
+        "SELECT region AS ward, ward AS region, COUNT(*) FROM visits GROUP BY 1, region"
+    )
+    assert {key.expression.name for key in swapped.keys} == {"region"}
 
 
 def test_having_and_order_see_released_columns():

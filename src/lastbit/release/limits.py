@@ -132,7 +132,7 @@ def with_limits(
     ]
     best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
     chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
-    return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
+    return chosen, tuple(_words(card, chosen.card, best.bounds, "From the profile, lastbit chose"))
 
 
 def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
@@ -141,7 +141,9 @@ def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
     steps = {name: question.card.column(name).step or one for name in open_columns(question)}
     bounds = {name: (Fraction(0), 100 * max(step, one)) for name, step in steps.items()}
     guessed = _with_numbers(question, _GUESS, _GUESS).with_bounds(bounds)
-    return guessed, tuple(_words(question.card, guessed.card, bounds, "a guess, for the errors"))
+    return guessed, tuple(
+        _words(question.card, guessed.card, bounds, "Until then, lastbit assumes")
+    )
 
 
 def _with_numbers(question: AnyQuestion, most: int, groups: int | None) -> AnyQuestion:
@@ -164,13 +166,13 @@ def _words(
     unit = unit_name(card.unit or "row")
     if open_card.max_rows_open:
         rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
-        yield f"Each {unit} counts for at most {rows}: {how}."
+        yield f"{how} at most {rows} of each {unit}."
     if card.max_groups != open_card.max_groups and not card.max_groups_assumed:
         groups = "1 group" if card.max_groups == 1 else f"{card.max_groups:,} groups"
-        yield f"Each {unit} is counted in at most {groups}: {how}."
+        yield f"{how} at most {groups} of each {unit}."
     for column, (low, high) in bounds.items():
         ends = f"{exact_text(low)} to {exact_text(high)}"
-        yield f"Values of {unit_name(column)} count as {ends}, the nearer end beyond: {how}."
+        yield f"{how} bounds of {unit_name(column)}: {ends}."
 
 
 class _Sizes:

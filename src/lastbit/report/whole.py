@@ -128,7 +128,9 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         what = f"the groups of each {unit}" if groups else "rows"
         yield f"about {near} %, at least {math.floor(low)} % of {what} counted."
     if one.of is not None:
-        yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
+        most = reading.plan.max_rows
+        once = f"each {unit} is counted once."
+        yield once if most == 1 else f"each {unit} counts for at most {many(most, 'row')}."
     with_noise = [cell for cell in cells if None not in (cell["low"], cell["high"])]
     unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
     codes, rests = () if all(unknown) else one.about, "nothing was left out if"

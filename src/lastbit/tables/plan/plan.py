@@ -76,6 +76,7 @@ _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
 _GREATEST = 1 << 250
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
+_PLURAL = re.compile("[a-z_]{0,58}[a-rt-wz]")  # not names that end in s, x or y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,3 +360,12 @@ def unit_name(name: str) -> str:
         return name
     letters = [c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name]
     return '"' + "".join(letters) + '"'
+
+
+def unit_names(name: str) -> str:
+    """Several units, by the name of their column.
+
+    >>> unit_names("patient_id"), unit_names("household"), unit_names("family")
+    ('patient_ids', 'households', 'units (family)')
+    """
+    return f"{name}s" if _PLURAL.fullmatch(name) else f"units ({unit_name(name)})"

@@ -17,6 +17,7 @@ from sqlglot import exp
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
+from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, starts_of_times
 from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
 from lastbit.tables.query.query import OrderBy, Query
@@ -64,9 +65,10 @@ def grouped(
     selected = [(name, _expression(node, rows)) for name, node in plain]
     if group is None and not distinct:
         for name, expression in selected:
-            grouped_by(name, expression, card, *rows.where)  # which may say more
-            raise refused(name, _ROW_BY_ROW, "add GROUP BY, or aggregate it")
-        return Grouped((), (), {})
+            if any(True for _ in columns_in(expression)):
+                grouped_by(name, expression, card, *rows.where)  # which may say more
+                raise refused(name, _ROW_BY_ROW, "add GROUP BY, or aggregate it")
+        return Grouped((), tuple(_shown(selected, {}, rows)), {})
     if group is None:
         wanted = selected
     else:
@@ -102,12 +104,13 @@ def grouped(
 def _shown(
     selected: Iterable[tuple[str, Expression]], own: Mapping[Expression, str], rows: SelectedRows
 ) -> Iterable[ShownKey]:
-    """Each item of SELECT that is a key, or made of keys; any other is refused."""
+    """Each item of SELECT that is a key, or made of keys and constants; any other is refused."""
     for name, expression in selected:
         if own.get(expression) == name:
             yield ShownKey(name=name, expression=ColumnName(name))
             continue
-        made = over_keys(expression, own)
+        constant = not any(True for _ in columns_in(expression))
+        made = expression if constant else over_keys(expression, own)
         if made is None:
             grouped_by(name, expression, rows.card, *rows.where)  # which may say more
             raise refused(name, _ROW_BY_ROW, "add it to GROUP BY, or aggregate it")
@@ -222,6 +225,7 @@ def view_by(
     limit: int | None,
     *,
     alone: bool,
+    sorts: tuple[ShownKey, ...],
 ) -> View:
     """What is shown of the answer; with an order, by that and not by the question's own."""
     types = {name: type_of(before, card_types(card)) for before, name in by.own.items()}
@@ -229,7 +233,7 @@ def view_by(
     if {one.name.lower() for one in by.shown} & {name.lower() for name in numbers}:
         problem = "gives two columns of the answer one name"
         raise InvalidParameter("query", problem=problem, remedy="name them with AS")
-    shown = {one.name for one in by.shown} | {key.name for key in query.keys} | set(numbers)
+    shown = {one.name for one in (*by.shown, *sorts, *query.keys)} | set(numbers)
     for one in order:
         if one.name not in shown:
             problem = "looks at what is not selected, beside a column made of keys"
@@ -240,9 +244,11 @@ def view_by(
         numbers=not alone,
         order=order,
         limit=limit,
+        sorts=sorts,
     )
-    if view.computed:  # what cannot be computed is refused before anything is paid
+    if view.computed or sorts:  # what cannot be computed is refused before anything is paid
         view.shown([(None,) * len(view.released)])
+        view.sorted([(None,) * len(view.released)])
     return view
 
 
@@ -277,15 +283,10 @@ def _group_key(
         raise refused("GROUP BY", "names an aggregate", "group by a column")
     if kind_of(node) == "Column":
         what, table = taken(node, "this", "table")
-        alias = [] if table is not None else [one for one in selected if names(what, one[0])]
-        meant = list(rows.meant(what, table))
-        if alias and not meant:
-            return alias[0][1]
-        keyed = [bounded_key(one, rows.card, *rows.where) for one in meant]
-        if alias and keyed != [bounded_key(alias[0][1], rows.card, *rows.where)]:
-            problem = "is a column, and what is selected under its name is another thing"
-            remedy = "select that under a name of its own"
-            raise refused(f"GROUP BY {alias[0][0]}", problem, remedy)
+        if table is None and not any(rows.meant(what, table)):
+            for name, expression in selected:
+                if names(what, name):
+                    return expression
     expression = _expression(node, rows)
     if isinstance(expression, Constant):
         raise refused("GROUP BY", "has a constant, the same in every row", "name a column")

@@ -24,6 +24,7 @@ from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, 
 from lastbit.tables.sql.aggregates import (
     condition,
     is_aggregate,
+    is_of_distinct,
     resolve_unit,
     without_distinct,
 )
@@ -149,6 +150,8 @@ class UnitColumns:
 
     def selected(self, name: str, value: Any) -> Expression:
         """What an item of the sub-query's SELECT means, in its keys and columns."""
+        for node in filter(is_of_distinct, value.walk()):
+            without_distinct(node.this, kind_of(node))
         if is_aggregate(value):
             return ColumnName(self._column(value, name))
         if not any(is_aggregate(node) for node in value.walk()):
