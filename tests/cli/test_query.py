@@ -275,7 +275,7 @@ def test_whatever_is_no_card_leads_to_one():
 
 def test_options_are_called_by_their_names():
     said = refused("query", "visits.toml", BY_REGION)
-    assert "--epsilon or --rho, exactly one, is needed" in said
+    assert "--epsilon is missing" in said
 
 
 def test_questions_in_python_are_told_in_the_books():

@@ -52,7 +52,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     """Read a card, hold it against its source, and show what it declares.
 
     Only names and types of the source's columns are looked at. The exit status is 0 if the card can
-    be used and 2 if not: every line that is wrong or still to be decided is listed.
+    be used, else 2. It lists every line that is wrong or still to be decided.
     """
     found = examined(file)
     marks = _marks(file) if found.card is not None else []
@@ -126,7 +126,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[s
     notes = [*_notes(card), *marks, *(printable(note, 300) for note in beside.notes)]
     if beside.unlisted:
         left_out = listed_names(beside.unlisted)
-        notes.append(f"Not on the card, so nobody may ask about them: {left_out}.")
+        notes.append(f"Not on the card, so no question can use them: {left_out}.")
     parts: list[Part] = [
         Heading(printable(card.name, 40), "can be used"),
         Facts(facts),

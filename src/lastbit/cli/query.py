@@ -147,18 +147,17 @@ def query(
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
     with its noise (±), and the whole interval where that is known. The price is for the whole
-    answer; it is written into the ledger of the card before a row is read, and the answer before it
-    is shown. The same question to the same data is answered again at no charge. What is refused
-    charges nothing; what fails or is interrupted while the data are read stays charged, and to ask
-    the same again is free.
+    answer. The ledger of the card records it before a row is read, and the answer before it is
+    shown. The same question to the same data is answered again at no charge. A refused question
+    costs nothing. One that fails or is interrupted while the data are read stays charged, and is
+    free when asked again.
 
-    With --marginals the answer is all tables of one and of two of these columns, which agree: rows
+    With --marginals the answer is all tables of one and of two of these columns. They agree: rows
     and columns of two-way tables add up to one-way tables. Their keys must be declared or public;
     numbers go into bins, band=bin(age, 0, 18, 65).
 
     With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
-    Nor is it with --made-up: the answer is of the same form and as noisy, and about rows that are
-    made up from the card.
+    Nor is it with --made-up: the answer is as noisy, and about rows made up from the card.
 
     ADDRESS is that of a table that a server has: https://stats.example.org/visits. Its answer is
     checked by lastbit's own checker, and compared with what was asked, before it is shown.

@@ -43,8 +43,8 @@ from lastbit.tables import (
 )
 
 _NOT_POSSIBLE = (
-    "the columns of this answer cannot be made, whatever the data are; nothing was charged; ask at "
-    "another price, or for fewer columns at once"
+    "no data would give the columns of this answer; nothing was charged; ask at another price, or "
+    "for fewer columns"
 )
 
 

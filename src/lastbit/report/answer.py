@@ -349,8 +349,8 @@ def promise_sentences(reading: Reading) -> list[str]:
     return [
         first,
         f"{likely}.",
-        f"Even someone who knows all else, and thought it as likely as not (50 %) that {fact}, can "
-        f"be at most {rounded_up(100 * odds / (1 + odds), 3)} % sure after reading it.",
+        f"Suppose someone knows all else, and is 50 % sure that {fact}. After reading it they are "
+        f"at most {rounded_up(100 * odds / (1 + odds), 3)} % sure.",
     ]
 
 
@@ -370,12 +370,11 @@ def likelihood_factor(epsilon: Fraction) -> str:
 MOST_ROWS = 1000
 _MOST_COLUMNS = 4
 _INTERVALS = (
-    "The noise interval (noise ±) holds the number that would have been released without noise in "
-    "95 of 100 releases, whatever the data are; its ends are rounded outwards. Each interval by "
-    "itself does so: of twenty of them, expect one to miss.",
-    "The whole interval holds the number of the whole table, with what limits on rows, on groups "
-    "and on values left out, in 92.5 of 100 releases at least. “About” marks an end that rests on "
-    "an assumption, which stands below the numbers. How the data were gathered is in neither.",
+    "The noise interval (noise ±) covers noise only: in 95 of 100 releases it holds the number "
+    "without noise. Of twenty such intervals, expect one to miss.",
+    "The whole interval also covers what limits on rows, groups and values left out. It holds the "
+    "number of the whole table in at least 92.5 of 100 releases. “About” marks an end that rests "
+    "on an assumption, which stands below the numbers. Neither covers how the data were gathered.",
 )
 
 

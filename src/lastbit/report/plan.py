@@ -309,6 +309,7 @@ _FIRST = (  # of all notes, and of those of the record those that say how to rea
     re.compile("^(Not recorded|Made-up|From the record): |lastbit (also|did not) estimate"),
     re.compile("noise ±|^Intervals hold|^The intervals of .* all together"),
     re.compile("^Groups with fewer|^A key is shown if|^Counts near that size"),
+    re.compile("two-way tables were chosen privately"),
     _AT_MOST,
 )
 BIAS = "What limits leave out is bias: the ± does not show it."
@@ -386,8 +387,8 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
         if least >= _MANY_UNITS:
             lower = "" if part.keys_per_person == 1 else "declare a smaller max_groups, "
             yield (
-                f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
-                f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
+                f"groups with fewer than about {least:,} units are withheld, perhaps all; declare "
+                f"the keys, {lower}give the keys more weight, or pay more"
             )
 
 
@@ -414,7 +415,7 @@ def _rank_hints(rows: tuple[PlanRow, ...], plan: Plan | MarginalsPlan) -> Iterat
         ways.append("leave intervals out (--no-intervals, intervals=False)")
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
-        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} %; to come "
         f"closer, {listed(ways, 'or')}"
     )
 
@@ -437,17 +438,16 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
         if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
-                f"one {unit} helps to show 1 key, since max_groups is not declared: where most are "
-                f"in several groups, declaring max_groups = {min(_FEW_GROUPS, most)} or more may "
-                "show more keys, though each must then have more units"
+                f"one {unit} helps to show 1 key, since max_groups is not declared; max_groups = "
+                f"{min(_FEW_GROUPS, most)} may show more, but raises the threshold"
             )
     if inner is not None and most > 1:
         clamp = ""
         if {"values", "squares", "above"} & set(kinds.values()):
             clamp = ", and narrow wide bounds by clamp(x, low, high)"
         yield (
-            f"one {unit} may have max_rows = {most:,} rows of the sub-query: where it has few, "
-            f"declare max_groups (1 for one row each){clamp}"
+            f"one {unit} may have max_rows = {most:,} rows of the sub-query; declare max_groups "
+            f"(1 for one row each){clamp}"
         )
 
 

@@ -107,6 +107,8 @@ def page_words(said: Said) -> str:
         problem, remedy = (words.replace(f"{{{name}}}", mention) for words in (problem, remedy))
     remedy = _AMOUNT.sub(lambda found: f"{FIELDS[found[1]][0]} =", remedy)
     remedy = re.sub(r"^pass\b", "write", remedy)
+    if problem[:1].isupper():  # a sentence of its own
+        return f"{problem} {remedy}"
     return f"{FIELDS.get(parameter, (parameter, ''))[0]} {problem}; {remedy}"
 
 

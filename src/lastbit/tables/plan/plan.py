@@ -254,11 +254,13 @@ def _check(
         remedy = "group by fewer columns, or leave keys undeclared to find them privately"
         raise refused("GROUP BY", "has more than 2**20 declared keys", remedy)
     if groups is None and not delta:
-        problem = "has undeclared keys, and to find them privately takes a delta"
+        problem = "has keys that the card does not declare"
         if budget is not None and not budget.delta:  # one that is passed would be refused
-            remedy = "declare the keys, or let the steward give the budget an epsilon and a delta"
+            remedy = "declare them, or let the steward give the budget an epsilon and a delta"
             raise refused("GROUP BY", problem, remedy)
-        raise refused("GROUP BY", problem, "pass {delta}, or declare the keys", delta="")
+        raise refused(
+            "GROUP BY", problem, "pass {delta} to find them privately, or declare them", delta=""
+        )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
         problem = "lie beyond 2**250, where answers might not be numbers"

@@ -140,7 +140,9 @@ def bounded(
         known, kind = replace(known, bounds=(Fraction(0), Fraction(1))), "integer"
         asked = known.expression
     if kind not in ("integer", "number"):
-        raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            name, f"needs numbers, not {kind or 'nothing'}", "aggregate numbers, or count"
+        )
     if function == "histogram":
         check_bounds(name, edges or ())  # the edges decide: a clamp stays in the expression
         return Aggregate(

@@ -327,7 +327,9 @@ def _centred(
     bounds = known.bounds if given is None else given
     of = type_of(known.expression, lookup)
     if of not in ("integer", "number"):
-        raise refused(kind, f"is made of {of or 'nothing'}", "give it two columns of numbers")
+        raise refused(
+            kind, f"needs numbers, not {of or 'nothing'}", "give it two columns of numbers"
+        )
     if bounds is None:
         raise unbounded(kind, kind, known.expression)
     low, high = bounds

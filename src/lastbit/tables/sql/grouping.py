@@ -20,7 +20,7 @@ from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, starts_of_times
 from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
-from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.view import ShownKey, View, over_keys
@@ -86,12 +86,13 @@ def grouped(
     own: dict[Expression, str] = {}  # what a key was before it was brought between bounds
     for name, expression in selected:
         bounded = bounded_key(expression, card, *rows.where)
-        if bounded in left or any(key.expression == bounded for key in keys):
+        known = next((key.name for key in keys if key.expression == bounded), None)
+        if known is not None:
+            own.setdefault(expression, known)  # selected again
+        elif bounded in left:
             keys.append(grouped_by(name, expression, card, *rows.where))
-            own.setdefault(left.pop(bounded, (name, expression))[1], name)
+            own.setdefault(left.pop(bounded)[1], name)
             own.setdefault(expression, name)
-    if len({key.expression for key in keys}) < len(keys):
-        raise refused("GROUP BY", "has one key under two names", "select it once")
     used = {name.lower() for name, _ in named}
     for name, expression in left.values():
         free = free_name(name, used)
@@ -134,8 +135,8 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
     if kind in ("number", "timestamp") and not starts_of_times(expression):
         raise refused(
             f"GROUP BY {name}",
-            f"is of type {kind}, and nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
+            f"is of type {kind}: nearly every row would be a group of its own",
+            "group by bin(x, 0, 10, 20) with whole edges, CAST(x AS BIGINT), year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
     values = public_keys(expression, card, *where)
@@ -233,7 +234,8 @@ def view_by(
     if {one.name.lower() for one in by.shown} & {name.lower() for name in numbers}:
         problem = "gives two columns of the answer one name"
         raise InvalidParameter("query", problem=problem, remedy="name them with AS")
-    shown = {one.name for one in (*by.shown, *sorts, *query.keys)} | set(numbers)
+    shown = {one.name for one in (*by.shown, *sorts)} | {key.name for key in query.keys}
+    shown |= set(numbers)
     for one in order:
         if one.name not in shown:
             problem = "looks at what is not selected, beside a column made of keys"
@@ -252,6 +254,14 @@ def view_by(
     return view
 
 
+def count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
+    """What is counted where keys alone are asked for: that by which they are found privately."""
+    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
+    if card.unit is None:
+        return Aggregate(name=name, function="count", nullable=False)
+    return Aggregate(name=name, function="count_units")
+
+
 _SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(
     {"Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS"}
 )
@@ -263,8 +273,9 @@ def check_one_grouping(group: Any) -> None:
         if kind_of(node) in _SEVERAL_GROUPINGS:
             problem = "asks for several tables at once"
             remedy = (
-                "ask for each by itself; for counts, lastbit query --marginals region,ward, or "
-                '.marginals(["region", "ward"]) in Python, gives all of one and two columns'
+                "ask for each by itself; counts come from lastbit query --marginals region,ward, "
+                "or "
+                '.marginals("region", "ward") in Python'
             )
             raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 

@@ -68,7 +68,9 @@ def unit_column(
         return UnitColumn(name=name, function=function, expression=asked, nullable=False)
     summed = function in ("sum", "mean")
     if kind is None or (summed and kind not in ("integer", "number")):
-        raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            name, f"needs numbers, not {kind or 'nothing'}", "aggregate numbers, or count"
+        )
     inner = known.expression if summed and bounds is None else asked
     limits = known.bounds if bounds is None else bounds
     if summed and limits is None and kind == "number":
