@@ -85,7 +85,7 @@ def main() -> None:
     """Print what is wrong, and end with 1; or how many pages hold."""
     folder = site_folder()
     if folder is None:
-        sys.exit("There is no site; run make site")
+        sys.exit("The site has not been built; run make site")
     site = Site(folder)
     wrong = sorted(problems(site))
     print(*wrong, sep="\n", end="\n" if wrong else "")

@@ -233,7 +233,7 @@ def test_a_card_that_is_whole_is_shown():
         "everybody who can read the files",
         "0 to 0.5",
         "2: north, south",
-        "nobody may ask about them: day",
+        "no question can use them: day",
     ):
         assert shown in page
     assert read("card", "check", "visits.toml") == {

@@ -52,7 +52,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     """Read a card, hold it against its source, and show what it declares.
 
     Only names and types of the source's columns are looked at. The exit status is 0 if the card can
-    be used and 2 if not: every line that is wrong or still to be decided is listed.
+    be used, else 2. It lists every line that is wrong or still to be decided.
     """
     found = examined(file)
     marks = _marks(file) if found.card is not None else []
@@ -112,6 +112,10 @@ def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[s
         ("who may ask", users or "nobody"),
         *(("engine", words) for words in _engine(card.engine_limits, folder)),
     ]
+    for one in card.through:
+        pairs = ", ".join(f"{own} = {other}" for own, other in one.on)
+        place = f"{_place(one.source, folder)}: {listed_names(list(one.columns.values()))}"
+        facts.append((f"through {printable(one.name, 20)}", f"{place}; by {printable(pairs, 60)}"))
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {listed_names(public.columns)}"
         facts.append((f"public {printable(public.name, 20)}", place))
@@ -122,7 +126,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[s
     notes = [*_notes(card), *marks, *(printable(note, 300) for note in beside.notes)]
     if beside.unlisted:
         left_out = listed_names(beside.unlisted)
-        notes.append(f"Not on the card, so nobody may ask about them: {left_out}.")
+        notes.append(f"Not on the card, so no question can use them: {left_out}.")
     parts: list[Part] = [
         Heading(printable(card.name, 40), "can be used"),
         Facts(facts),

@@ -59,9 +59,9 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 def docs(words: tuple[str, ...], port: int, opening: bool, terminal: bool) -> None:
     """Read the documentation in a browser, without a network.
 
-    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
-    that of the page named PAGE (choosing, theory/laplace), or of a search for these words. With
-    --terminal, and where no site was built, the page is shown here.
+    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address.
+    PAGE is a page (choosing, theory/laplace), or words to search for. With --terminal, and where
+    no site was built, the page is shown here.
     """
     folder = site_folder()
     if terminal or folder is None:

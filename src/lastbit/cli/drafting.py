@@ -95,13 +95,12 @@ def new(
     """Draft a card for CSV or Parquet files or folders, or a table of a DuckDB file or a server.
 
     Only names and types of columns are looked at, never a value; a CSV file has names alone. With
-    --look the steward looks at the values: types, bounds and keys are proposed, to be corrected on
-    a terminal, and what comes from the data is marked in the card. Else nothing of the data is
-    shown.
+    --look the steward looks at the values: types, bounds and keys are proposed, and corrected on a
+    terminal. The card marks what comes from the data. Else nothing of the data is shown.
 
-    What only the steward can decide is taken from the options; on a terminal the rest is asked for,
-    and what stays open is marked: the card is refused until it is decided. A file that is there
-    already is not replaced.
+    The options hold what only the steward can decide; a terminal asks for the rest. What stays open
+    is marked, and the card is refused until it is decided. A file that is there already is not
+    replaced.
     """
     place = source_of(*source, table=table)
     base = os.path.basename(os.path.normpath((place.paths or source)[0]))

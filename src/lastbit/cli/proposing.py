@@ -102,7 +102,7 @@ def _corrected(column: ColumnProposal) -> ColumnProposal:
     """One column, question by question; Enter takes what stands in brackets."""
     title = printable(column.name, 40)
     if not click.confirm(f"  {title}: keep it on the card", default=not column.left_out):
-        return replace(column, left_out=column.left_out or "nobody may ask about it")
+        return replace(column, left_out=column.left_out or "no question may use it")
     kind = prompted(Question("type", _type), default=column.type) or column.type
     kept = replace(column, left_out="").with_type(kind)
     if kind in ("integer", "number", "date", "timestamp"):

@@ -49,6 +49,11 @@ from lastbit.tables.card.draft import (
     taken_from_data as taken_from_data,
 )
 from lastbit.tables.card.fields import Problem as Problem
+from lastbit.tables.card.linked import (
+    meant_name as meant_name,
+    name_on_card as name_on_card,
+    with_way as with_way,
+)
 from lastbit.tables.card.proposal import (
     ColumnProposal as ColumnProposal,
     TableLook as TableLook,
@@ -71,6 +76,7 @@ from lastbit.tables.card.read import (
 from lastbit.tables.card.schema import (
     DataCard as DataCard,
     EngineLimits as EngineLimits,
+    LinkedTable as LinkedTable,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
@@ -119,7 +125,12 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
+from lastbit.tables.plan.plan import (
+    Plan as Plan,
+    planned as planned,
+    unit_name as unit_name,
+    unit_names as unit_names,
+)
 from lastbit.tables.plan.price import asked_price as asked_price
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
@@ -214,6 +225,7 @@ from lastbit.tables.query.units import (
 )
 from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
+from lastbit.tables.sql.expressions import quoted as quoted
 from lastbit.tables.sql.grouping import grouped_by as grouped_by
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
@@ -242,6 +254,7 @@ __all__ = [
     "Cost",
     "DataCard",
     "Plan",
+    "LinkedTable",
     "PrivateTable",
     "PublicTable",
     "Query",

@@ -30,15 +30,15 @@ _HEAD = """\
 [table]
 name = {name}
 source = {source}
-# add-remove hides whether a unit is in the table at all. change-one hides what its rows say;
-# how many units there are is public then.
+# add-remove hides whether a unit is in the table at all. change-one hides what its rows say:
+# then the number of units is public.
 neighbours = {neighbours}
 {rows}
 [unit]
 # Whose row is it? The column that names the person, patient or household.
 # If each row is a different person, write  each_row = true  instead of column.
 {unit}
-# The contribution bound: this many rows of one unit count in full; of more, each counts for less.
+# The contribution bound: this many rows of one unit count in full. With more, each weighs less.
 # Left out, it is chosen for each question from a private profile (lastbit card profile).
 {max_rows}
 # The most groups in which one unit is counted. Left out, it is chosen in the same way.
@@ -58,9 +58,9 @@ path = {ledger}
 # [access]
 # users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
 
-# Columns. Drop those that nobody may ask about.
-#   bounds = [low, high]   values outside count as the nearer bound; left out, a profile
-#                          chooses them for sums, means and quantiles
+# Columns. Drop those that no question may use.
+#   bounds = [low, high]   values outside count as the nearer bound. Left out, a profile
+#                          chooses them for sums, means and quantiles.
 #   step = 0.01            numbers are rounded to its multiples before they are summed
 #   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
 #   nullable = false       every row has a value; a mean then shares the count of all rows
@@ -68,8 +68,8 @@ path = {ledger}
 """
 _NOT_LOOKED = "Nothing here was taken from the values of the table."
 _LOOKED = """The types were read off the values of the table.
-# A line marked "taken from the data" was, too. No guarantee covers it: it tells about people to
-# whoever reads this card or an answer. Put there what everybody knows, wherever you can."""
+# A line marked "taken from the data" was, too. No guarantee covers it: readers of this
+# card or an answer learn it of people. Wherever you can, write what everybody knows instead."""
 _WHERE = "Take bounds and keys from what everybody knows (a form, a law), never from the data."
 _WHERE_LOOKED = (
     "Bounds and keys behind a # were seen in the data, too: take the # away to declare them."
@@ -300,13 +300,16 @@ def compared(card: DataCard) -> Compared:
         problem = "is not a folder that can be written to"
         found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
-    declared = {column.name: column.type for column in card.columns.values()}
+    declared = card.columns_at(0)
     _compare(found, ("columns",), card.source, types, declared)
     known = {name.lower() for name in declared}
     found.unlisted.extend(name for name in types if name.lower() not in known)
     for public in card.public.values():
         place = ("public", public.name, "columns")
         _compare(found, place, public.source, columns_of(public.source), public.columns)
+    for at, one in enumerate(card.through, start=1):
+        place = ("through", one.name, "columns")
+        _compare(found, place, one.source, columns_of(one.source), card.columns_at(at))
     for private in card.private.values():
         place = ("private", private.name, "columns")
         kinds = {column.name: column.type for column in private.columns.values()}
