@@ -21,7 +21,9 @@ from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD
 
 TYPES = {"i": "integer", "f": "number", "b": "boolean", "s": "text"}
-ROWS = [(i, i / 2, (True, False, None)[i % 3], str(i)) for i in range(-3, 12)]
+ROWS: list[tuple[Any, ...]] = [
+    (i, i / 2, (True, False, None)[i % 3], str(i)) for i in range(-3, 12)
+]
 ROWS += [(None, None, None, None), (1, 0.5, True, "true")]
 TEXTS = ("'8'", "' 8 '", "'+3'", "'-2'", "'8.0'", "'0'", "'1'", "'2.5'", "'.5'", "'TRUE'", "'f'")
 OTHERS = ("'x'", "''", "'1e1'", "'0x1'", "'1_0'", "'nan'", "'inf'", "'٣'", "'yes'", "TRUE", "FALSE")

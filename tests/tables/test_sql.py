@@ -266,9 +266,12 @@ def test_group_by_a_name_means_the_column_as_in_sql():
     query = asked("SELECT age > 3 AS age, COUNT(*) AS n FROM visits GROUP BY age")
     assert [key.name for key in query.keys] == ["age_2"]
     swapped = asked(
-        "SELECT region AS ward, ward AS region, COUNT(*) FROM visits GROUP BY 1, region"
+        "SELECT region AS ward, ward AS region, COUNT(*) FROM visits GROUP BY region, ward"
     )
-    assert {key.expression.name for key in swapped.keys} == {"region"}
+    assert [(key.name, key.expression) for key in swapped.keys] == [
+        ("ward", ColumnName("region")),
+        ("region", ColumnName("Ward")),
+    ]
 
 
 def test_having_and_order_see_released_columns():

@@ -1,4 +1,4 @@
-"""`lastbit compose`: what several releases promise together, theorem by theorem."""
+"""`lastbit theory compose`: what several releases promise together, theorem by theorem."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-@command('compose "pure 0.1 x 100" "gaussian 10 x 3" --delta 1e-6')
+@command('theory compose "pure 0.1 x 100" "gaussian 10 x 3" --delta 1e-6')
 @click.argument("guarantees", nargs=-1, required=True)
 @option("--delta", "The delta of all together.")
 @option("--certificate", "Where a certificate goes; lastbit check reads it. Needs --delta.", FILE)

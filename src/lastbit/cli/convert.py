@@ -1,4 +1,4 @@
-"""`lastbit convert`: the same promise as another kind, and the theorem that says so."""
+"""`lastbit theory convert`: the same promise as another kind, and the theorem that says so."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GROUPS: tuple[tuple[type, str], ...] = (
 )
 
 
-@command('convert "zcdp 0.1" --delta 1e-9')
+@command('theory convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
 @option(
     "--to",

@@ -1,4 +1,4 @@
-"""`lastbit geo`: a file of places in, a file of noisy places out, and maps of both.
+"""`lastbit theory geo`: a file of places in, a file of noisy places out, and maps of both.
 
 No message repeats a cell of the file.
 """
@@ -32,7 +32,9 @@ LATITUDE = ("latitude", "lat")
 LONGITUDE = ("longitude", "lon", "lng", "long")
 
 
-@command('geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv')
+@command(
+    'theory geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv'
+)
 @click.argument("points", type=FILE)
 @option(
     "--epsilon",

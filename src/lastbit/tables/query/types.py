@@ -148,6 +148,12 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
                     else part
                     for part in arguments
                 ]
+    if expression.function == "concat":  # as DuckDB joins them; of fractions engines differ
+        kinds = [type_of(argument, lookup) for argument in arguments]
+        arguments = [
+            Call("to_text", (part,)) if kind in ("integer", "boolean", "date") else part
+            for part, kind in zip(arguments, kinds, strict=True)
+        ]
     if expression.function == "//":
         return _quotient(arguments[0], arguments[1], lookup)
     return Call(expression.function, tuple(arguments))

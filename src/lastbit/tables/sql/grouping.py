@@ -20,7 +20,7 @@ from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, starts_of_times
 from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
-from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.view import ShownKey, View, over_keys
@@ -86,12 +86,13 @@ def grouped(
     own: dict[Expression, str] = {}  # what a key was before it was brought between bounds
     for name, expression in selected:
         bounded = bounded_key(expression, card, *rows.where)
-        if bounded in left or any(key.expression == bounded for key in keys):
+        known = next((key.name for key in keys if key.expression == bounded), None)
+        if known is not None:
+            own.setdefault(expression, known)  # selected again
+        elif bounded in left:
             keys.append(grouped_by(name, expression, card, *rows.where))
-            own.setdefault(left.pop(bounded, (name, expression))[1], name)
+            own.setdefault(left.pop(bounded)[1], name)
             own.setdefault(expression, name)
-    if len({key.expression for key in keys}) < len(keys):
-        raise refused("GROUP BY", "has one key under two names", "select it once")
     used = {name.lower() for name, _ in named}
     for name, expression in left.values():
         free = free_name(name, used)
@@ -233,7 +234,8 @@ def view_by(
     if {one.name.lower() for one in by.shown} & {name.lower() for name in numbers}:
         problem = "gives two columns of the answer one name"
         raise InvalidParameter("query", problem=problem, remedy="name them with AS")
-    shown = {one.name for one in (*by.shown, *sorts, *query.keys)} | set(numbers)
+    shown = {one.name for one in (*by.shown, *sorts)} | {key.name for key in query.keys}
+    shown |= set(numbers)
     for one in order:
         if one.name not in shown:
             problem = "looks at what is not selected, beside a column made of keys"
@@ -250,6 +252,14 @@ def view_by(
         view.shown([(None,) * len(view.released)])
         view.sorted([(None,) * len(view.released)])
     return view
+
+
+def count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
+    """What is counted where keys alone are asked for: that by which they are found privately."""
+    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
+    if card.unit is None:
+        return Aggregate(name=name, function="count", nullable=False)
+    return Aggregate(name=name, function="count_units")
 
 
 _SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(

@@ -26,7 +26,12 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
-from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates, top_as_limit
+from lastbit.tables.sql.spellings import (
+    open_brackets,
+    remove_schemas,
+    rename_aggregates,
+    top_as_limit,
+)
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -50,6 +55,7 @@ def _statement(text: str, what: str, remedy: str) -> Any:
         )
     _check_size(statements[0])
     remove_schemas(statements[0])
+    open_brackets(statements[0])
     rename_aggregates(statements[0])
     return statements[0]
 

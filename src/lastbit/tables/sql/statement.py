@@ -10,7 +10,7 @@ HAVING and ORDER BY see what is released, and nothing else (`Released`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -43,7 +43,7 @@ from lastbit.tables.sql.grammar import check_expression, check_statement
 from lastbit.tables.sql.grouping import (
     Grouped,
     check_one_grouping,
-    free_name,
+    count_of_keys,
     grouped,
     grouped_by,
     item_names,
@@ -100,10 +100,10 @@ class Released:
         if place is None and self._is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None and self.own and kind_of(node) != "Column" and not is_aggregate(node):
-            made = self._over_columns(node)
-            if not isinstance(made, ColumnName):
+            key = self._over_columns(node)
+            if not isinstance(key, ColumnName):
                 raise self._unknown()
-            return OrderBy(name=made.name, descending=bool(descending))
+            return OrderBy(name=key.name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
         if not 1 <= place <= len(self.selected):
@@ -183,10 +183,10 @@ class Released:
         names_of_keys = {ColumnName(key.name) for key in self.query.keys}
         if made in names_of_keys or not {*columns_in(made)} <= names_of_keys:
             return None
-        name = next((name for name, one in self.computed.items() if one == made), None)
-        if name is None and not any(True for _ in columns_in(made)):
+        if not any(True for _ in columns_in(made)):
             raise refused("ORDER BY", "is the same in every row", "leave it out")
-        return self._sort(made) if name is None else name
+        known = (known for known, one in self.computed.items() if one == made)
+        return next(known, None) or self._sort(made)
 
     def _sort(self, made: Expression) -> str:
         """The name of what is made of keys to sort by."""
@@ -375,7 +375,7 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     most = limit_of(limit)
     alone = bool(by.keys) and not parts.aggregates
-    counts = [_count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
+    counts = [count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
     whole = Query(
         table=rows.card.name,
         where=all_of(rows.where),
@@ -394,7 +394,7 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
         parts.aggregates += counts
         if all(key.values is not None for key in by.keys):
             one = call(">=", ColumnName(counts[0].name), Constant(1))
-            test = all_of([one] if test is None else [one, test])
+            test = all_of([one] if test is None else [test, one])
     if alone:  # the record has all that is released, the answer the keys
         columns = [one.name for one in parts.aggregates] + [one.name for one in parts.derived]
     made_to_sort = {one.name for one in released.sorts}
@@ -414,14 +414,6 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
     only = most if by_computed else None
     sorts = tuple(released.sorts)
     return query, view_by(by, query, rows.card, last, only, alone=alone, sorts=sorts)
-
-
-def _count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
-    """What is counted where keys alone are asked for: that by which they are found privately."""
-    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
-    if card.unit is None:
-        return Aggregate(name=name, function="count", nullable=False)
-    return Aggregate(name=name, function="count_units")
 
 
 def _check_distinct(by: Grouped, *, ungrouped: bool) -> None:
