@@ -60,8 +60,8 @@ def docs(words: tuple[str, ...], port: int, opening: bool, terminal: bool) -> No
     """Read the documentation in a browser, without a network.
 
     Serves the pages of this version on this machine only, until Ctrl-C, and prints the address.
-    PAGE is a page (choosing, theory/laplace), or words to search for. With --terminal, and where no
-    site was built, the page is shown here.
+    PAGE is a page (choosing, theory/laplace), or words to search for. With --terminal, and where
+    no site was built, the page is shown here.
     """
     folder = site_folder()
     if terminal or folder is None:

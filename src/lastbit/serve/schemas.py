@@ -132,6 +132,7 @@ _COLUMN = _object(
         "step": _ANY_OR_NULL,
         "keys": _of("array", "null", items=_of("string", "number", "boolean", "null")),
         "nullable": _TRUTH,
+        "description": _ANY_OR_NULL,
     }
 )
 _LIMIT: Mapping[str, Schema] = MappingProxyType(
@@ -195,7 +196,19 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                     "description": "seconds after which answers appear; null while it is measured",
                 },
                 "examples": _list(_record(Example)),
-            }
+            },
+            {
+                "through": _list(
+                    _object(
+                        {
+                            "name": _ANY,
+                            "on": _list(_list(_ANY)),
+                            "columns": _of("object", additionalProperties=_ANY),
+                            "max_rows": _WHOLE,
+                        }
+                    )
+                )
+            },
         ),
         "Preview": _record(
             Preview,
