@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import isclose, isnan
@@ -19,6 +20,9 @@ from tests.release.peers.tables import Peers
 _FILE = Path(__file__).with_name("peers") / "questions.txt"
 _REASONS = {"rows", "units", "other people's rows", "chance", "no SQL", "no such column"}
 _REASONS |= {"no such table"}
+
+
+Same = Callable[[list[Any], list[Any]], bool]
 
 
 class Asked(NamedTuple):
@@ -82,22 +86,24 @@ def sorted_values(row: list[Any]) -> list[Any]:
 
 
 def _same(mine: list[Any], truth: list[Any]) -> bool:
-    return len(mine) == len(truth) and all(map(_near, mine, truth))
+    return len(mine) == len(truth) and all(map(near, mine, truth))
 
 
-def _near(mine: Any, truth: Any) -> bool:
+def near(mine: Any, truth: Any) -> bool:
     """Whether they are one number but for the noise; of no rows a sum is 0, in SQL NULL."""
     if isinstance(mine, float) and (isinstance(truth, float) or truth is None):
         return isclose(mine, truth or 0.0, rel_tol=1e-4, abs_tol=0.05)
     return bool(mine == truth)
 
 
-def left_over(mine: list[list[Any]], truth: list[list[Any]]) -> tuple[list[int], list[Any]]:
+def left_over(
+    mine: list[list[Any]], truth: list[list[Any]], same: Same = _same
+) -> tuple[list[int], list[Any]]:
     """The places of our rows that are none of DuckDB's, and its rows that are none of ours."""
     left = dict(enumerate(mine))
     without = []
     for row in truth:
-        place = next((place for place, one in left.items() if _same(one, row)), None)
+        place = next((place for place, one in left.items() if same(one, row)), None)
         if place is None:
             without.append(row)
         else:
@@ -107,7 +113,7 @@ def left_over(mine: list[list[Any]], truth: list[list[Any]]) -> tuple[list[int],
 
 def nothing(cells: list[Any]) -> bool:
     """Whether a row is that of a known key that no row has: DuckDB leaves it out."""
-    return bool(cells) and all(value is None or _near(value, None) for value in cells)
+    return bool(cells) and all(value is None or near(value, None) for value in cells)
 
 
 @pytest.mark.thinned(one_in=8)
