@@ -200,19 +200,19 @@ def _source(random: Random, joined: bool) -> tuple[str, list[str], set[str]]:
         zones = "zones z", "(SELECT region, zone, size FROM zones WHERE size < 3) z", "(zones) AS z"
         zone = random.choice(zones)
         on = "v.region = z.region"
-        options = (
+        options: list[tuple[str, list[str]]] = [
             (f"visits v JOIN {zone} ON {on}", []),
             (f"{zone} JOIN visits v ON {on}", []),
             (f"visits v, {zone}", [on]),
             (f"{zone}, (SELECT * FROM visits WHERE age < 18) AS v", [on]),
-        )
+        ]
         source, tests = random.choice(options)
         return source, list(tests), {"join"}
-    options = (
+    plain = (
         "visits", "visits", "s.visits", "visits AS v", "(visits)", "(s.visits) AS q",
         "(SELECT * FROM visits WHERE educ < 5)", "(SELECT *, age + 1 AS older FROM visits) AS q",
     )  # fmt: skip
-    source = random.choice(options)
+    source = random.choice(plain)
     return source, [], {"source"} if source != "visits" else set()
 
 
