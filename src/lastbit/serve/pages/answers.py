@@ -32,7 +32,7 @@ def job(call: Call) -> Response:
     if found.state == "answered" and found.entry is not None:
         return see(f"/answers/{found.entry}")
     heading, words = {
-        "waiting": ("Waiting for its turn", "Others asked this table first."),
+        "waiting": ("Waiting for its turn", "It begins as soon as the table is free."),
         "running": ("On its way", "The answer appears when its slot ends."),
         "answered": ("On its way", "The answer appears when its slot ends."),
         "no answer": ("No answer", "It was not ready in time. It stays charged."),
