@@ -61,7 +61,7 @@ PYTHON = re.compile(
     r"\b(pass|Fraction|None|lb|str|list|epsilon|delta|rho|within)\b(?! and)|\w+=|\bas exact text"
 )
 """What nobody who looks at a page has to understand."""
-_ABOUT_BUDGETS = ("takes a delta", "an epsilon and a delta", "give the budget a delta")
+_ABOUT_BUDGETS = ("to find them privately", "an epsilon and a delta", "give the budget a delta")
 
 
 def refused(kind: str) -> dict[str, InvalidParameter]:

@@ -135,8 +135,8 @@ def _announce(started: Started, *, opening: bool) -> None:
         )
     if started.waiting:
         parts.append(
-            f"No version of the data of {', '.join(started.waiting)} has been accepted yet: a "
-            "steward does so on the page of the table. Until then no question is answered."
+            f"No version of the data of {', '.join(started.waiting)} is accepted yet: a steward "
+            f"accepts one on the page of the table. Until then no question is answered."
         )
     parts += [f"{one.name}: {UNSAID}" for one in tables.values() if one.is_unsized]
     first = started.links.get("")

@@ -82,8 +82,8 @@ _REMEDIES = MappingProxyType(
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
-        "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
-        "a folder, a DataFrame, or a relation of DuckDB",
+        "neither a file nor a frame": "pass a card, a .csv, .parquet or .duckdb file, a folder, a "
+        "DataFrame, or a relation of DuckDB",
     }
 )
 
@@ -197,13 +197,11 @@ def _columns(
     known = {column.lower() for column in types}
     for lower in (*declared, *keyed):
         if lower not in known:
-            raise InvalidParameter(
-                f"column {lower}",
-                problem="is not in the source, or of a type that cannot be read there (nested, a"
-                " time of day, a duration)",
-                remedy=f"{nearest(lower, types)}check its name; convert it to a number, text, "
-                "date or timestamp",
+            remedy = nearest(lower, types).strip() or (
+                "check its name; a nested column, time of day or duration must be converted first"
             )
+            problem = "is not in the source"
+            raise InvalidParameter(f"column {lower}", problem=problem, remedy=remedy)
     found, untyped = {}, set()
     for name, stated in types.items():
         lower = name.lower()
@@ -355,8 +353,9 @@ def table(
     if on_card:
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
-        problem = "is not declared: which column names the privacy unit?"
-        remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
+        problem = "is missing" if unit is None else "is given beside each_row=True"
+        remedy = 'name the column of the person, unit="patient_id", or pass each_row=True if each '
+        remedy += "row is another person"
         raise InvalidParameter("unit", problem=problem, remedy=remedy)
     relations = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
     related = relations[0]

@@ -97,6 +97,9 @@ def _on_table(sql: str, card: DataCard) -> Table:
     Columns that SELECT leaves out are shown too: they are released and paid for.
     """
     asked = Table(rows=rows_of(card)).sql(sql)
+    if asked.view is not None and asked.view.sorts:
+        problem = "is made of a key, and a server shows rows in the order of the record"
+        raise QueryRefused("ORDER BY", problem=problem, remedy="sort by the key itself")
     if asked.view is not None and asked.view.computed:
         name = asked.view.computed[0]
         problem = "is made of a key, and a server shows keys as they are recorded"

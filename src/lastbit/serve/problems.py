@@ -111,6 +111,8 @@ def page_words(said: Said) -> str:
     remedy = re.sub(r"^pass\b", "write", remedy)
     for elsewhere, here in _ELSEWHERE.items():
         remedy = remedy.replace(elsewhere, here)
+    if problem[:1].isupper():  # a sentence of its own
+        return f"{problem} {remedy}"
     return f"{FIELDS.get(parameter, (parameter, ''))[0]} {problem}; {remedy}"
 
 

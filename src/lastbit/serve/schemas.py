@@ -249,9 +249,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
             }
         ),
         "Users": _object({"users": _list(ref("User"))}),
-        "Link": _object(
-            {"address": {**_ANY, "description": "works once; whoever has it signs in"}}
-        ),
+        "Link": _object({"address": {**_ANY, "description": "works once, for anyone who has it"}}),
         "Limit": _object({}, _LIMIT),
         "Allowance": _object(
             {

@@ -36,8 +36,8 @@ _NEVER = (
     "charged again"
 )
 _CHANGED = (
-    "the data are not those that a steward has accepted; the price stays charged, and to ask the "
-    "same again is free once the accepted data are back"
+    "the data changed since a steward accepted them; you paid, and the same question is free once "
+    "they are back"
 )
 
 

@@ -87,8 +87,8 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
     pause()
     if card.users is not None and principal not in card.users:
         raise NotAllowed(
-            f"the card of {card.name} does not name {principal} among its users; nothing was "
-            "charged; let a steward add the name to the card, and start the server again"
+            f"the card of {card.name} does not let {principal} ask; nothing was charged; a "
+            f"steward can add the name and restart the server"
         )
     paid = reserved(
         plan,

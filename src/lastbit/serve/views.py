@@ -170,15 +170,19 @@ def protects(card: DataCard) -> list[str]:
     sentences = [f"Answers hide {hides}."]
     if card.unit is None:
         return [*sentences, "Each row is a different person."]
-    rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
     if card.max_rows_open:
-        rows = "as many rows as the profile of the table says for each question,"
-    sentences.append(
-        f"One {whose} counts for at most {rows} in all; where there are more, each counts for less."
-    )
+        rows = f"A profile of the table decides for how many rows each {whose} counts."
+    elif card.max_rows == 1:
+        rows = f"Each {whose} is counted once."
+    else:
+        most = f"at most {card.max_rows:,} rows in all"
+        rows = f"Each {whose} counts for {most}; with more rows, each weighs less."
+    sentences.append(rows)
     if card.max_groups is not None:
         groups = "1 group" if card.max_groups == 1 else f"{card.max_groups:,} groups"
-        sentences.append(f"Where keys are undeclared, one {whose} contributes to at most {groups}.")
+        sentences.append(
+            f"Each {whose} contributes to at most {groups}, if their keys are not declared."
+        )
     return sentences
 
 

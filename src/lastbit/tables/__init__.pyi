@@ -1,6 +1,8 @@
 from lastbit.tables.backends.columns import (
     columns_of as columns_of,
     public_values as public_values,
+    table_look as table_look,
+    unit_look as unit_look,
 )
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
 from lastbit.tables.backends.duckdb.public import check_public_apart as check_public_apart
@@ -44,8 +46,18 @@ from lastbit.tables.card.draft import (
     compared as compared,
     drafted as drafted,
     table_name as table_name,
+    taken_from_data as taken_from_data,
 )
 from lastbit.tables.card.fields import Problem as Problem
+from lastbit.tables.card.proposal import (
+    ColumnProposal as ColumnProposal,
+    TableLook as TableLook,
+    UnitLook as UnitLook,
+    bounds_text as bounds_text,
+    likely_unit as likely_unit,
+    proposals as proposals,
+    rounded_rows as rounded_rows,
+)
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
@@ -107,7 +119,12 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
+from lastbit.tables.plan.plan import (
+    Plan as Plan,
+    planned as planned,
+    unit_name as unit_name,
+    unit_names as unit_names,
+)
 from lastbit.tables.plan.price import asked_price as asked_price
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,

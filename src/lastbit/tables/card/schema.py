@@ -225,8 +225,8 @@ class DataCard:
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
             kinds = self.column(self.unit).type, table.column(table.unit).type
             if kinds[0] != kinds[1]:
-                problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
-                remedy = "declare both columns of one type, or no unit would meet itself"
+                problem = f"has units of type {kinds[1]}, and the table has {kinds[0]}"
+                remedy = "declare both columns of one type, so that units match"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 

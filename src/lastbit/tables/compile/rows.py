@@ -349,7 +349,7 @@ def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
     if part.function in ("count", "count_distinct"):
         return "integer"
     if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
-        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(part.name, f"needs numbers, not {kind or 'nothing'}", "take numbers")
     gridded = part.bounds is not None and part.step not in (None, Fraction(1))
     return "number" if part.function == "mean" or (part.function == "sum" and gridded) else kind
 

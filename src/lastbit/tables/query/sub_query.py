@@ -89,7 +89,9 @@ def _column(part: UnitColumn, card: DataCard) -> Column:
     assert part.expression is not None
     kind = type_of(part.expression, card_types(card))
     if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
-        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            part.name, f"needs numbers, not {kind or 'nothing'}", "take numbers, or count"
+        )
     limits, step = part.bounds, part.step
     if part.function == "sum" and limits is not None and step not in (None, one):
         kind = "number"  # whole, but on a grid that need not be

@@ -24,8 +24,8 @@ Resolve = Callable[[Any], Expression]
 """What a column node, or an aggregate in HAVING, stands for."""
 
 KNOWN_FUNCTIONS = (
-    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX, CORR or HISTOGRAM of "
-    "columns, arithmetic, comparisons, CASE; `lastbit help queries` lists them all"
+    "COUNT, SUM, AVG, STDDEV, MEDIAN, MIN or MAX of columns, arithmetic, comparisons or CASE; "
+    "`lastbit help queries` lists all"
 )
 """What a refusal of another function recommends."""
 

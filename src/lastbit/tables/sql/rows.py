@@ -17,7 +17,7 @@ from sqlglot import exp
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
-from lastbit.tables.query.expression import Call, ColumnName, Expression
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
@@ -81,8 +81,7 @@ class SelectedRows:
                 remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(written(node), problem, remedy)
             if kind_of(node) == "Log":
-                problem = "is known of released numbers, and not of a row"
-                raise refused("LOG", problem, "write LN(x) / LN(10)")
+                return self._logarithm(node)
             raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
@@ -91,6 +90,15 @@ class SelectedRows:
         if len(found) == 1:
             return found[0]
         raise self._unknown(name_of(what), *self._missing(node), many=bool(found))
+
+    def _logarithm(self, node: Any) -> Expression:
+        """LOG(x), which is to base 10, LOG2(x) or LOG(base, x): a quotient, to twelve places.
+
+        So that the logarithm of 1000 is 3, as DuckDB's is; by quotients of doubles it is below.
+        """
+        parts = [part for part in taken(node, "this", "expression") if part is not None]
+        base, value = [Constant(10), *(translated(part, self.resolve) for part in parts)][-2:]
+        return call("round", call("/", call("ln", value), call("ln", base)), Constant(12))
 
     def _missing(self, node: Any) -> Iterator[str]:
         """The names in the same SELECT that mean nothing here, as columns or as its own aliases."""
@@ -153,19 +161,21 @@ class SelectedRows:
         known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
-        meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        named = {one.lower(): f'"{one[:60]}"' for one in (name, *others)}
+        missing = [*named.values()]
+        listed = ", ".join(map(quoted, known[:_MOST_COLUMNS]))
+        listed += ", ..." if len(known) > _MOST_COLUMNS else ""
+        meant = f"Columns: {listed}. A text is written in single quotes."
+        if self.base.file is not None:  # else its columns are those of the source
+            meant += " Declare others on the card."
         if name.lower() in lowered:  # in another table than the one that stands before it
-            meant = "join the table that has it first, or name another table; there are"
-        listed = ", ".join(map(quoted, known))
-        missing = {one.lower(): one for one in (name, *others)}
-        several = len(missing) > 1
-        read = self.base.file is not None  # else its columns are those of the source
-        declared = "; others must be declared on the card first" if read else ""
-        return refused(
-            ", ".join(missing.values()),
-            f"{'are not columns' if several else 'is not a column'} known here",
-            f"{meant} {listed}; a text stands in '...'{declared}",
-        )
+            meant = f"Join the table that has it first, or name another table. {meant}"
+        elif near:
+            others_too = f" {meant}" if len(missing) > 1 else ""
+            meant = f'Did you mean "{lowered[near[0]]}"?{others_too}'
+        what = ", ".join(missing[:_MOST_NAMES])
+        several = "s" if len(missing) > 1 else ""
+        return refused(name, f"No column{several} {what}.", meant)
 
 
 def rows_of(card: DataCard) -> SelectedRows:
@@ -238,6 +248,7 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
+_MOST_NAMES, _MOST_COLUMNS = 8, 24  # that a refusal lists
 _BY_UNIT = "SELECT ... FROM (SELECT unit, COUNT(*) AS n FROM ... GROUP BY unit)"
 
 

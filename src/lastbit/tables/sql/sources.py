@@ -70,7 +70,8 @@ class Sources:
         defined = self._definitions(select, {})
         first = self._from(select, defined)
         if isinstance(first, Groups):
-            return self._over(select, first).query, None
+            groups = self._over(select, first)
+            return groups.query, groups.view
         return self.ask(select, self._rows(select, first, defined))
 
     def _relation(self, select: Any, defined: Defined) -> Relation:
@@ -78,7 +79,7 @@ class Sources:
         while kind_of(select) == "Subquery":
             (select,) = taken(select, "this")
         if kind_of(select) != "Select":
-            raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
+            raise refused("a sub-query", "is not a SELECT", "write SELECT ... FROM ...")
         defined = self._definitions(select, defined)
         first = self._from(select, defined)
         if isinstance(first, Groups):
@@ -86,18 +87,14 @@ class Sources:
         if isinstance(first, OtherRows) and not select.args.get("joins"):
             return self._of_other(select, first)
         rows = self._rows(select, first, defined)
-        if _is_plain(select):
+        if _is_plain(select) and select.args.get("distinct") is None:
             return row_by_row(select, rows)
         group = select.args.get("group")
         items = [item_of(item) for item in select.expressions]
         if group is not None and is_by_unit(rows, group.expressions, items):
             return grouped_by_unit(select, rows)
         query, view = self.ask(select, rows)
-        if view is not None:
-            problem = "shows what is made of its keys, or not all of them, or them alone"
-            remedy = "select its keys as they are, and an aggregate"
-            raise refused("a sub-query", problem, remedy)
-        return Groups(query, rows)
+        return Groups(query, rows, view=view)
 
     def _over(self, select: Any, groups: Groups) -> Groups:
         if not _is_plain(select):
