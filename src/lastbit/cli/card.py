@@ -112,6 +112,10 @@ def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[s
         ("who may ask", users or "nobody"),
         *(("engine", words) for words in _engine(card.engine_limits, folder)),
     ]
+    for one in card.through:
+        pairs = ", ".join(f"{own} = {other}" for own, other in one.on)
+        place = f"{_place(one.source, folder)}: {listed_names(list(one.columns.values()))}"
+        facts.append((f"through {printable(one.name, 20)}", f"{place}; by {printable(pairs, 60)}"))
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {listed_names(public.columns)}"
         facts.append((f"public {printable(public.name, 20)}", place))

@@ -314,6 +314,9 @@ def _unit(about: Deployment) -> Iterator[Item]:
         whose = f"One {unit}, with all its rows."
         if card.max_groups is not None and not card.max_groups_assumed:
             bound += f" Undeclared keys: {many(card.max_groups, 'group')}."
+    if card.through:
+        names = listed([printable(one.name, 60) for one in card.through])
+        whose += f" Rows are its own if they reach it through {names}."
     whose += "".join(
         f" Also its rows in {printable(name, 60)}, of which a join uses at most {table.max_rows:,}."
         for name, table in card.private.items()

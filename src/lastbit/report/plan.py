@@ -245,6 +245,9 @@ def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
     if query.per_unit is not None:
         yield f"Each row of the sub-query is made from the rows of one {unit}."
     yield f"{bound_words(plan.unit, plan.max_rows)} lastbit leaves out rows without a {unit}."
+    for step in plan.through:
+        named = printable(step["table"], 60)
+        yield f"Rows reach their {unit} through {named}. lastbit leaves out rows that reach nobody."
     for name, table in plan.private.items():
         most = many(table.max_rows, "row")
         yield f"lastbit joins at most {most} of one {unit} from {printable(name, 60)}."

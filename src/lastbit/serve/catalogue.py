@@ -352,7 +352,7 @@ class Served:
     def is_there(self) -> bool:
         """Whether files have the names that the card gives; other sources are not looked for."""
         card = self.card
-        sources = [card.source, *(one.source for one in card.private.values())]
+        sources = [card.source, *card.protected.values()]
         sources += [one.source for one in card.public.values()]
         paths = [path for one in sources if one.engine == "duckdb" for path in one.paths]
         return all(os.path.exists(path) or any(iglob(path, recursive=True)) for path in paths)
@@ -461,7 +461,7 @@ def _check_together(cards: Mapping[Path, DataCard]) -> None:
 
 def _places(card: DataCard) -> set[tuple[str, str | None]]:
     """Where its protected rows are, as the card names them."""
-    sources = (card.source, *(table.source for table in card.private.values()))
+    sources = (card.source, *card.protected.values())
     return {(path, source.table) for source in sources for path in source.paths}
 
 

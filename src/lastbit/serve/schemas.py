@@ -196,7 +196,19 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                     "description": "seconds after which answers appear; null while it is measured",
                 },
                 "examples": _list(_record(Example)),
-            }
+            },
+            {
+                "through": _list(
+                    _object(
+                        {
+                            "name": _ANY,
+                            "on": _list(_list(_ANY)),
+                            "columns": _of("object", additionalProperties=_ANY),
+                            "max_rows": _WHOLE,
+                        }
+                    )
+                )
+            },
         ),
         "Preview": _record(
             Preview,

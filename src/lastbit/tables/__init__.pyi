@@ -49,6 +49,11 @@ from lastbit.tables.card.draft import (
     taken_from_data as taken_from_data,
 )
 from lastbit.tables.card.fields import Problem as Problem
+from lastbit.tables.card.linked import (
+    meant_name as meant_name,
+    name_on_card as name_on_card,
+    with_way as with_way,
+)
 from lastbit.tables.card.proposal import (
     ColumnProposal as ColumnProposal,
     TableLook as TableLook,
@@ -71,6 +76,7 @@ from lastbit.tables.card.read import (
 from lastbit.tables.card.schema import (
     DataCard as DataCard,
     EngineLimits as EngineLimits,
+    LinkedTable as LinkedTable,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
@@ -248,6 +254,7 @@ __all__ = [
     "Cost",
     "DataCard",
     "Plan",
+    "LinkedTable",
     "PrivateTable",
     "PublicTable",
     "Query",

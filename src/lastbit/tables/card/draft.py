@@ -300,13 +300,16 @@ def compared(card: DataCard) -> Compared:
         problem = "is not a folder that can be written to"
         found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
-    declared = {column.name: column.type for column in card.columns.values()}
+    declared = card.columns_at(0)
     _compare(found, ("columns",), card.source, types, declared)
     known = {name.lower() for name in declared}
     found.unlisted.extend(name for name in types if name.lower() not in known)
     for public in card.public.values():
         place = ("public", public.name, "columns")
         _compare(found, place, public.source, columns_of(public.source), public.columns)
+    for at, one in enumerate(card.through, start=1):
+        place = ("through", one.name, "columns")
+        _compare(found, place, one.source, columns_of(one.source), card.columns_at(at))
     for private in card.private.values():
         place = ("private", private.name, "columns")
         kinds = {column.name: column.type for column in private.columns.values()}

@@ -155,6 +155,7 @@ class Plan:
                 for name, table in sorted(tables.items())
                 if table is not None
             },
+            through=tuple(card.way()),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
     if len({column.name.lower() for column in found}) < len(found):
         problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
         raise refused("a sub-query", problem, "rename it with AS")
-    return replace(card, columns={column.name: column for column in found})
+    return replace(card, columns={column.name: column for column in found}, through=())
 
 
 def counted_card(query: Scan, card: DataCard) -> DataCard:

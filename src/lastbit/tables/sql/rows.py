@@ -8,7 +8,7 @@ private one of the card. Anything else is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -65,6 +65,8 @@ class SelectedRows:
     where: tuple[Expression, ...] = ()
     joins: tuple[Join, ...] = ()
     per_unit: PerUnit | None = None
+    linked: Mapping[str, str] = field(default_factory=dict)
+    """What tables on the way to the unit are called here, and their names on the card."""
 
     @property
     def card(self) -> DataCard:
@@ -132,6 +134,13 @@ class SelectedRows:
         if table is None:
             yield from (e for column, e in self._public() if names(what, column))
             return
+        for called, name in self.linked.items():
+            if names(table, called):
+                step = next(one for one in self.base.through if one.name == name)
+                own = {known.lower(): there for known, there in step.columns.items()}
+                for column, e in self.columns.items():
+                    if e == ColumnName(column) and names(what, own.get(column.lower(), "")):
+                        yield e
         for called, other in self.public.items():
             if names(table, called):
                 found = (e for column, e in other.columns.items() if names(what, column))
@@ -181,7 +190,8 @@ class SelectedRows:
 def rows_of(card: DataCard) -> SelectedRows:
     """The card's table as it is."""
     columns = {column.name: ColumnName(column.name) for column in card.columns.values()}
-    return SelectedRows(card, card.name, columns, {})
+    linked = {one.name: one.name for one in card.through}
+    return SelectedRows(card, card.name, columns, {}, linked=linked)
 
 
 def with_column(rows: SelectedRows, name: str, expression: Expression) -> SelectedRows:
@@ -364,7 +374,7 @@ def row_by_row(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
     (items,) = taken(select, "expressions", ignored=("from_", "joins", "where", "with_"))
     columns = columns_of(items, rows)
-    return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
+    return replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
 
 
 def columns_of(items: list[Any], rows: SelectedRows) -> dict[str, Expression]:
