@@ -4,7 +4,8 @@
     python bench/bounds.py --page    only writes them into the page
     python bench/bounds.py --print   prints what the page must hold
 
-The page, docs/limits/accounting.md, holds what was measured between two markers; a test compares them.
+The page, docs/limits/accounting.md, holds what was measured between two markers; a test compares
+them.
 """
 
 from __future__ import annotations

@@ -578,7 +578,8 @@ def index() -> str:
 # Python reference
 
 Every public name with its types, what it promises and an example that runs. Names of the first
-column are also found in `lastbit` itself where their entry says so: `import lastbit as lb; lb.Laplace`.
+column are also found in `lastbit` itself where their entry says so: `import lastbit as lb`, then
+`lb.Laplace`.
 
 | room | holds |
 |---|---|

@@ -82,8 +82,8 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
         f"given with probability {keep}, and a yes may always have been the coin.",
         "What they are promised: an observer of the answer who believed 50 % before can believe "
         f"{_span(*posterior_bounds('1/2', survey.guarantee))} afterwards, and no more.",
-        "The plan uses the normal interval for the worst share, 1/2. After the poll, lastbit theory "
-        "poll estimate gives an exact interval, a little wider.",
+        "The plan uses the normal interval for the worst share, 1/2. After the poll, lastbit "
+        "theory poll estimate gives an exact interval, a little wider.",
     )
 
 

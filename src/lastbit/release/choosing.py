@@ -270,6 +270,6 @@ def _by_profile(
     query = chosen.query
     if profile.rows is not None and rows_in_play(query, chosen.card):
         numbers = profile.rows if query.joins else profile.rows.capped(chosen.card.at_most)
-        query = with_ends(query, numbers.share(chosen.card.max_rows).low)
+        query = with_ends(query, numbers.loss(chosen.card.max_rows).share.low)
     plan = planned_within(query, chosen.card, within, **price)
     return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words, profile=profile)

@@ -132,6 +132,7 @@ _COLUMN = _object(
         "step": _ANY_OR_NULL,
         "keys": _of("array", "null", items=_of("string", "number", "boolean", "null")),
         "nullable": _TRUTH,
+        "description": _ANY_OR_NULL,
     }
 )
 _LIMIT: Mapping[str, Schema] = MappingProxyType(

@@ -7,7 +7,7 @@ down, everything else up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
@@ -33,7 +33,7 @@ from lastbit.report import (
 )
 from lastbit.serve.identity import Identity
 from lastbit.serve.routes import Right
-from lastbit.tables import DataCard, unit_name
+from lastbit.tables import DataCard, quoted, unit_name
 
 _LONGEST_WORDS = 2000
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
@@ -46,7 +46,12 @@ _PLACES: tuple[tuple[str, str, Right], ...] = (
     ("/audit", "Audit", "audit"),
 )
 STATIC: Mapping[str, str] = MappingProxyType(
-    {"serve.css": "text/css", "serve.js": "text/javascript", "icon.svg": "image/svg+xml"}
+    {
+        "serve.css": "text/css",
+        "serve.js": "text/javascript",
+        "editor.js": "text/javascript",
+        "icon.svg": "image/svg+xml",
+    }
 )
 MAY: Mapping[Right, str] = MappingProxyType(
     {
@@ -181,24 +186,38 @@ def protects(card: DataCard) -> list[str]:
     return sentences
 
 
-def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What a card declares of columns, under headings."""
-    headings = ("column", "type", "within", "declared keys", "missing values")
-    rows: list[tuple[str, ...]] = [headings]
+def card_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a card declares of columns; names and keys also as SQL writes them."""
+    found = []
     for column in columns.values():
         ends = [str(end) for end in column.bounds or ()]
         if column.number_bounds is not None:
             ends = [amount(end, up=bool(place)) for place, end in enumerate(column.bounds)]
-        keys = "" if column.keys is None else _few(column.keys)
-        missing = "yes" if column.nullable else "no"
-        rows.append((column.name, column.type, " to ".join(ends), keys, missing))
-    return rows
+        keys = column.keys or ()
+        found.append(
+            {
+                "name": column.name,
+                "sql": quoted(column.name),
+                "type": column.type,
+                "within": " to ".join(ends),
+                "keys": [_key(key) for key in keys[:_MOST_KEYS]],
+                "more": max(len(keys) - _MOST_KEYS, 0),
+                "missing": column.nullable,
+                "meaning": printable(column.description or "", _LONGEST_WORDS),
+            }
+        )
+    return found
 
 
-def _few(keys: Sequence[Any]) -> str:
-    shown = ", ".join("(missing)" if key is None else str(key) for key in keys[:_MOST_KEYS])
-    left = len(keys) - _MOST_KEYS
-    return f"{shown} and {left:,} more" if left > 0 else shown
+def _key(key: Any) -> tuple[str, str]:
+    """A key, and the literal that it is in SQL."""
+    match key:
+        case None:
+            return "(missing)", "NULL"
+        case bool() | int():
+            return str(key), str(key).upper()
+        case _:
+            return str(key), "'" + str(key).replace("'", "''") + "'"
 
 
 def examples_of(served: Any) -> list[dict[str, Any]]:

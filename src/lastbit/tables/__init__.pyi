@@ -225,6 +225,7 @@ from lastbit.tables.query.units import (
 )
 from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
+from lastbit.tables.sql.expressions import quoted as quoted
 from lastbit.tables.sql.grouping import grouped_by as grouped_by
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,

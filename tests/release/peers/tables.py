@@ -29,7 +29,8 @@ def _word(salt: int, *words: str) -> str:
 _SQL: Mapping[str, str] = {
     "PUMS": f"""SELECT range // 2 AS pid, range % 101 AS age, {_drawn(1, 2)} AS sex,
         1 + floor(sqrt({_drawn(2, 144)}))::BIGINT AS educ, {_drawn(3, 6)} AS race,
-        [0, 101, 307, 523, 701, 997, 1301, 1750][1 + {_drawn(4, 8)}::INTEGER] AS income, {_drawn(5, 5)} < 2 AS married,
+        [0, 101, 307, 523, 701, 997, 1301, 1750][1 + {_drawn(4, 8)}::INTEGER] AS income,
+        {_drawn(5, 5)} < 2 AS married,
         {_drawn(6, 5)} < 1 AS latino, {_drawn(7, 5)} < 1 AS black, {_drawn(8, 5)} < 1 AS asian,
         DATE '2020-01-01' + {_drawn(9, 20)}::INTEGER AS start_date, {_drawn(10, 10)} AS start_time,
         {_drawn(11, 100)}::DOUBLE AS sales FROM range(12_000)""",
@@ -93,7 +94,8 @@ _SQL: Mapping[str, str] = {
         130 + {_drawn(2, 80)} AS height,
         40 + {_drawn(3, 80)}::DOUBLE AS weight FROM range(3_000)""",
     "beacon": f"""SELECT range AS id,
-        TIMESTAMP '2020-01-01 07:00:00' + to_hours({_drawn(1, 900)}::INTEGER) AS "検知日時", {_drawn(2, 20)} AS "マップのY座標", {_word(3, "営業", "開発")} AS "所属部署"
+        TIMESTAMP '2020-01-01 07:00:00' + to_hours({_drawn(1, 900)}::INTEGER) AS "検知日時",
+        {_drawn(2, 20)} AS "マップのY座標", {_word(3, "営業", "開発")} AS "所属部署"
         FROM range(3_000)""",
     "foo": f"""SELECT range AS "UnitID", {_drawn(1, 5)} AS x, {_drawn(2, 3)} AS y,
         {_drawn(3, 9)} AS crashes,

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 _UNDECIDED = "decide"
 _LONGEST_NAME = 60
 _FIELDS = (
-    *("column", "type", "bounds", "step", "keys"),
+    *("column", "type", "bounds", "step", "keys", "description"),
     *("max_rows", "max_groups", "at_most", "epsilon", "delta", "rho", "order", "delta_kept"),
 )
 _PATTERN = re.compile(r"[*?\[]")

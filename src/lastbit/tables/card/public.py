@@ -153,6 +153,7 @@ def _column(column: Column) -> dict[str, Any]:
         "step": _text(column.step),
         "keys": None if column.keys is None else list(days),
         "nullable": column.nullable,
+        "description": column.description,
     }
 
 
@@ -171,5 +172,6 @@ def _columns(data: list[Mapping[str, Any]]) -> dict[str, Column]:
             step=None if step is None else exact_fraction(step),
             keys=keys,
             nullable=one["nullable"] is True,
+            description=one.get("description"),  # servers of old say none
         )
     return found

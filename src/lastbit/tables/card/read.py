@@ -140,7 +140,7 @@ class _Sections(Fields):
         return found
 
     def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
-        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
+        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable", "description"))
         kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
@@ -149,6 +149,9 @@ class _Sections(Fields):
         if kind not in ("date", "timestamp") or bounds == "decide":  # else the column reads them
             bounds = self.bounds((*path, "bounds"), bounds)
         step = self.number((*path, "step"), fields.get("step"))
+        meaning = fields.get("description")
+        if meaning is not None:
+            meaning = self.text((*path, "description"), meaning, "say what the column means")
         if kind is None:
             return None
         keys, remedy = fields.get("keys"), "list the groups that may be shown"
@@ -163,6 +166,7 @@ class _Sections(Fields):
             "step": Fraction(1) if kind == "integer" and step is None else step,
             "keys": None if keys is None else tuple(keys),
             "nullable": nullable,
+            "description": meaning,
         }
         column = self.attempt(path, lambda: Column(**values))
         limits = None if column is None else column.number_bounds
