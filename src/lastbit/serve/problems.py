@@ -118,8 +118,9 @@ _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
         "`lastbit help queries` lists them all": "Help lists the usual ones",
         "see `lastbit help queries`": "see Help",
-        "lastbit query --marginals region,ward, or ": "MARGINALS region, ward FROM the table ",
-        '.marginals(["region", "ward"]) in Python, gives': "gives",
+        'lastbit query --marginals region,ward, or .marginals("region", "ward") in Python': (
+            "MARGINALS region, ward FROM the table"
+        ),
     }
 )
 """Ways out that are commands or Python, and what a page has instead."""
