@@ -25,7 +25,7 @@ Resolve = Callable[[Any], Expression]
 
 KNOWN_FUNCTIONS = (
     "COUNT, SUM, AVG, STDDEV, MEDIAN, MIN or MAX of columns, arithmetic, comparisons or CASE; "
-    "`lastbit help queries` lists them all"
+    "`lastbit help queries` lists all"
 )
 """What a refusal of another function recommends."""
 
