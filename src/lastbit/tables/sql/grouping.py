@@ -302,8 +302,8 @@ def check_one_grouping(group: Any) -> None:
         if kind_of(node) in _SEVERAL_GROUPINGS:
             problem = "asks for several tables at once"
             remedy = (
-                "ask for each by itself; counts come from lastbit query --marginals region,ward, or "
-                '.marginals("region", "ward") in Python'
+                "ask for each by itself; counts come from lastbit query --marginals region,ward, "
+                'or .marginals("region", "ward") in Python'
             )
             raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 
