@@ -39,15 +39,23 @@ def judged(engine, reached):
         assert not exact(case) or not differs(case, rows, other, tables.labs)
 
 
-def forced(engine, kind, number):
-    for start in range(0, number, TEN):
+def forced(engine, kind, number, *, first=0):
+    for start in range(first, first + number, TEN):
         ten(kind, start, partial(judged, engine))
 
 
-# 6 kinds, 700 cases of 2 to 5 units that come, go or change: more than 10**4 pairs
+# 6 kinds, 600 cases of 2 to 5 units that come, go or change: more than 10**4 pairs in all
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_moves_it_further_than_claimed(engine, extent, kind):
-    forced(engine, kind, extent.generated(10, 700))
+    forced(engine, kind, extent.generated(10, 100))
+
+
+@pytest.mark.evidence
+@pytest.mark.apart
+@pytest.mark.parametrize("part", range(1, 6))
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_does_in_many_more_cases(engine, kind, part):
+    forced(engine, kind, 100, first=100 * part)
 
 
 @pytest.mark.parametrize("kind", KINDS)

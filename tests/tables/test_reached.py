@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import duckdb
+import pyarrow
 import pytest
 
 import lastbit as lb
@@ -340,8 +341,8 @@ def test_one_unit_cannot_make_all_pairs_of_its_rows(place):
 
 
 def test_frames_reach_their_unit_too(place):
-    items = duckdb.sql("SELECT range % 9 AS order_id FROM range(90)").to_arrow_table()
-    orders = duckdb.sql("SELECT range AS id, range // 3 AS who FROM range(9)").to_arrow_table()
+    items = pyarrow.table({"order_id": [n % 9 for n in range(90)]})
+    orders = pyarrow.table({"id": range(9), "who": [n // 3 for n in range(9)]})
     asked = made(place, items=items, orders=orders, name="items")
     (row,) = asked.agg(n=lb.count(), u=lb.count_units()).release(epsilon=100_000).record["rows"]
     assert [cell["value"] for cell in row["cells"]] == [90, 3]
