@@ -90,7 +90,8 @@ KEYS = {
 NUMBERS = """
 age|cost|many|educ_|age + 1|2 * age - many|cost / 4|sqrt(age)|ln(age + 1)|exp(age / 10)
 age % 7|age // 3
-cost // 2|round(cost, 1)|power(age, 2)|length(ward)|abs(many)|log(age + 1)|log2(cost + 1)
+cost // 2|round(cost, 1)|power(age, 2)
+length(substring(ward, 1, 4))|abs(many)|log(age + 1)|log2(cost + 1)
 CAST(age > 7 AS BIGINT)
 CASE WHEN ok THEN age END|CASE WHEN many > 0 THEN cost ELSE 0 END|least(age, 9)|greatest(many, 0)
 clamp(educ, 0, 9)|clamp(educ, 0, 5) * many|coalesce(many, 0)
