@@ -1,6 +1,7 @@
 """One example moves the sum of a batch by at most the bound: by force, on hostile gradients."""
 
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,13 @@ def distance_squared(one, other) -> int:
     return sum((int(a) - int(b)) ** 2 for a, b in zip(one.tolist(), other.tolist(), strict=True))
 
 
-def pairs(seed: int, count: int, *, parameters: int = 40):
+def pairs(seed, count, *, parameters=40):
     """Batches, and the same with one place left empty, under clips of all sizes."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         kind = KINDS[rng.integers(len(KINDS))]
         if rng.random() < 0.05:  # a crowd of one mind, of whose sum floats lose the last places
-            rows = rng.random((2_000, 3)).astype(kind) + kind(1)
+            rows = (rng.random((2_000, 3)) + 1).astype(kind)
         else:
             examples, wide = rng.integers(1, 5), rng.integers(1, parameters + 1)
             rows = gradients(rng, examples=int(examples), parameters=int(wide), kind=kind)
@@ -81,7 +82,7 @@ def test_force_convicts(mutant):
 def test_an_ordinary_gradient_loses_no_more_than_a_step_and_a_millionth():
     rng = np.random.default_rng(3)
     for kind in KINDS:
-        rows = rng.standard_normal((50, 300)).astype(kind)
+        rows: Any = rng.standard_normal((50, 300)).astype(kind)
         clip = WholeClip(norm=5)
         exact = rows.astype(np.float64)
         exact *= np.minimum(1, 5 / np.linalg.norm(exact, axis=1))[:, None]

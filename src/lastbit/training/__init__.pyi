@@ -4,12 +4,23 @@ from lastbit.training.clipping import (
     whole_gradients as whole_gradients,
 )
 from lastbit.training.noise import rounded_gaussian as rounded_gaussian
+from lastbit.training.plan import (
+    TrainingPlan as TrainingPlan,
+    plan_from_dict as plan_from_dict,
+    training_plan as training_plan,
+)
 from lastbit.training.poisson import PoissonSample as PoissonSample
+from lastbit.training.run import TrainingRun as TrainingRun, start_run as start_run
 
 __all__ = [
     "PoissonSample",
+    "TrainingPlan",
+    "TrainingRun",
     "WholeClip",
     "clipped_sum",
+    "plan_from_dict",
     "rounded_gaussian",
+    "start_run",
+    "training_plan",
     "whole_gradients",
 ]

@@ -8,8 +8,9 @@ Theorem  (one example) sum c_j**2 <= D**2, whatever floats, NaN and infinities g
 Proof    What floats gave is made int64 and cut to -D..D, as integers: from there on nothing is a
          float. (a) The sum of squares s is exact. Those of 2**62 // D**2 >= 4 columns add up to at
          most 2**62; what is above D**2 is put down to D**2 + 1. Of such numbers, so many are added
-         that they stay below 2**62, three or more, and put down in the same way, until one is left. That number is s if s <= D**2; else it is D**2 + 1: a sum of numbers from 0 up
-         is above D**2 if a part of it is.
+         that they stay below 2**62, three or more, and put down in the same way, until one is
+         left. That number is s if s <= D**2; else it is D**2 + 1: a sum of numbers from 0 up is
+         above D**2 if a part of it is.
          (b) If s <= D**2, c is this vector. (c) Else c is its shortened form,
          c_j = sign(k_j) floor(|k_j| D / r) with a whole r >= 1, r**2 > t, where t is the exact sum
          of squares in Python's integers: sum c_j**2 <= D**2 t / r**2 < D**2, and |k_j| D <= D**2 <
@@ -50,7 +51,7 @@ USUAL_BOUND = 1 << 24
 """Every whole number up to it is a binary32, and noise of 100 times as much an int32."""
 SHARE = 1 - 2.0**-20
 """Of the bound: the float product stays below it by more than its rounding, nearly always."""
-_INT64_SAFE = 1 << 62
+INT64_SAFE = 1 << 62
 _PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache
 
 
@@ -85,7 +86,7 @@ class WholeClip:
 
     def check_batch(self, examples: int) -> None:
         """Refuse a batch whose sum could overflow."""
-        if examples * self.bound >= _INT64_SAFE:
+        if examples * self.bound >= INT64_SAFE:
             remedy = "take smaller batches, or a smaller bound"
             raise InvalidParameter("batch", problem="has too many examples", remedy=remedy)
 
@@ -162,14 +163,14 @@ def within(counts: NDArray[np.int64], clip: WholeClip) -> NDArray[np.int64]:
 
 def squares(counts: NDArray[np.int64], bound: int) -> NDArray[np.int64]:
     """The sum of squares of each row, exact up to bound**2; bound**2 + 1 for all that is more."""
-    most, run = bound**2, _INT64_SAFE // bound**2
+    most, run = bound**2, INT64_SAFE // bound**2
     starts = range(0, counts.shape[1], run)
     parts = [counts[:, start : start + run] for start in starts]
     sums = np.zeros((len(counts), len(parts)), np.int64)
     for j, part in enumerate(parts):
         np.einsum("ij,ij->i", part, part, out=sums[:, j])
     np.minimum(sums, most + 1, out=sums)
-    run = _INT64_SAFE // (most + 1)
+    run = INT64_SAFE // (most + 1)
     while sums.shape[1] > 1:
         ends = np.arange(0, sums.shape[1], run)
         sums = np.minimum(np.add.reduceat(sums, ends, axis=1), most + 1)
@@ -183,8 +184,9 @@ def shortened(row: NDArray[np.int64], bound: int) -> NDArray[np.int64]:
     [706, -706, 2]
     """
     total = sum(int(k) ** 2 for k in row.tolist())
-    size = np.abs(row) * bound // (isqrt(total) + 1)
-    return np.sign(row) * size
+    size: NDArray[np.int64] = np.abs(row) * bound // (isqrt(total) + 1)
+    size *= np.sign(row)
+    return size
 
 
 def _checked(gradients: object) -> NDArray[np.floating]:
