@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -12,47 +13,42 @@ from lastbit.privacy import SubsampledGaussianLoss
 from lastbit.training import WholeClip, plan_from_dict, training_plan
 from tests.evidence import late
 
-SMALL = {"examples": 1_000, "batch": 50, "delta": "1e-5"}
+SMALL: dict[str, Any] = {"examples": 1_000, "batch": 50, "delta": "1e-5"}
 
-# rate, multiplier, steps, delta; what our accountant and others' bounds say of them
-# (docs/accounting-benchmarks.md)
+# Rate, multiplier, steps, and epsilon at 1e-5: the seven settings of docs/accounting-benchmarks.md.
+# dp_accounting is 1e-4 or less above what stands here, but in the fourth and fifth, which are hard:
+# 4e-3 and 2e-3.
 SETTINGS = [
-    ("0.004", "1.1", 15_000, "1e-5", 2.29537),
-    ("0.01", 1, 10_000, "1e-5", 6.187712),
-    ("0.01", 1, 1, "1e-5", 0.1994504),
-    ("0.1", 4, 500, "1e-5", 2.340719),
-    ("0.5", 20, 1_000, "1e-5", 3.347777),
-    ("0.01", 1, 10_000, "1e-8", 8.185122),
-    ("0.004", "1.1", 15_000, "1e-10", 3.604938),
+    ("0.01", 1, 1, 0.1994504),
+    ("0.1", 4, 500, 2.340719),
+    ("0.004", "1.1", 15_000, 2.29537),
+    ("0.01", "0.5", 1_000, 13.3607),
+    ("0.001", "0.5", 10_000, 5.22668),
+    ("0.01", 1, 10_000, 6.187712),
+    ("0.5", 20, 1_000, 3.347777),
 ]
 
 
-@pytest.mark.parametrize(
-    "setting", [SETTINGS[2], SETTINGS[3], *(late(one) for one in (*SETTINGS[:2], *SETTINGS[4:]))]
-)
+@pytest.mark.parametrize("setting", [*SETTINGS[:2], *(late(one) for one in SETTINGS[2:])])
 def test_both_bounds_are_within_a_percent(setting):
-    rate, multiplier, steps, delta, known = setting
+    rate, multiplier, steps, known = setting
     plan = training_plan(
         examples=10_000,
         batch=10_000 * Fraction(rate),
         steps=steps,
         noise_multiplier=multiplier,
-        delta=delta,
+        delta="1e-5",
     )
     low, high = plan.epsilon_bounds()
     assert low <= high <= low * 1.01
-    assert low == pytest.approx(known, rel=1e-6)
+    assert low == pytest.approx(known, rel=1e-5)
     assert high <= plan.epsilon <= Fraction(high) + Fraction(1, 10**6)
 
 
 def test_an_epsilon_is_kept_with_the_least_noise():
     plan = training_plan(**SMALL, epochs=5, epsilon=3)
-    assert (plan.steps, plan.rate, plan.epsilon, plan.expected_batch) == (
-        100,
-        Fraction(1, 20),
-        3,
-        50,
-    )
+    assert (plan.steps, plan.rate) == (100, Fraction(1, 20))
+    assert (plan.epsilon, plan.expected_batch) == (Fraction(3), Fraction(50))
     low, high = plan.epsilon_bounds()
     assert 2.9999 < low <= high <= 3
     less = SubsampledGaussianLoss(plan.rate, 1 / (plan.noise_multiplier - Fraction(2, 10**6)) ** 2)
@@ -93,7 +89,8 @@ def test_a_plan_is_read_back_and_a_forged_one_is_not():
     for name, value in (("epsilon", "1/1000"), ("steps", 700), ("noise_multiplier", "1/2")):
         with pytest.raises(InvalidParameter, match="not reached with this noise"):
             plan_from_dict({**told, name: value})
-    for broken in ({}, {**told, "kind": "plan"}, {**told, "unit": 3}, None):
+    hopeless: list[Any] = [{}, {**told, "kind": "plan"}, {**told, "unit": 3}, None]
+    for broken in hopeless:
         with pytest.raises(InvalidParameter, match="plan is not a plan"):
             plan_from_dict(broken)
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt
+from pathlib import Path
 from typing import Any
 
 from lastbit.canonical import digest_of
@@ -33,7 +34,7 @@ from lastbit.privacy import (
 )
 from lastbit.tables import Cost
 from lastbit.training.clipping import WholeClip
-from lastbit.verify import certificate, composition_certificate
+from lastbit.verify import certificate, composition_certificate, read
 
 _DECIMALS = 10**6
 _MOST_STEPS = 10**9
@@ -231,6 +232,11 @@ def plan_from_dict(values: Mapping[str, Any]) -> TrainingPlan:
     except (KeyError, TypeError):
         raise InvalidParameter("plan", problem="is not a plan", remedy=remedy) from None
     return TrainingPlan(**fields)
+
+
+def read_plan(path: str | Path) -> TrainingPlan:
+    """The plan in a file that `lastbit train plan --json` wrote."""
+    return plan_from_dict(read(path))
 
 
 def _rate(examples: int, batch: Number) -> Fraction:
