@@ -235,7 +235,16 @@ def plan_from_dict(values: Mapping[str, Any]) -> TrainingPlan:
 
 
 def read_plan(path: str | Path) -> TrainingPlan:
-    """The plan in a file that `lastbit train plan --json` wrote."""
+    """The plan in a file that `lastbit train plan --json` wrote.
+
+    >>> import json, tempfile
+    >>> plan = training_plan(examples=9, batch=3, steps=2, noise_multiplier=2, delta="1e-5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plan.json"
+    ...     _ = path.write_text(json.dumps(plan.to_dict()))
+    ...     read_plan(path) == plan
+    True
+    """
     return plan_from_dict(read(path))
 
 

@@ -6,7 +6,7 @@ Proof    The same, line by line: what floats gave is made an integer and cut to 
          numbers by the very same function, and one of which a number is not finite gives 0. The
          integers that were checked are those that are added: nothing is worked out twice.  []
 Differs  a few examples at a time, so that what is in hand does not grow with the batch
-Checked  tests/training/test_tensors.py: bit by bit against `whole_gradients`, and by force
+Checked  tests/training/test_tensors.py: by force, and against `clipped_sum`
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
     A gradient is the rows of all tensors together: each is of shape (examples, ...), and its total
     an int64 tensor of the shape of the rest, on the same device. The caller sees to it that batches
     are not too large (`WholeClip.check_batch`).
+
+    >>> total = torch.zeros(2, dtype=torch.int64)
+    >>> rows = torch.tensor([[3.0, -4.0], [0.3, 0.4]])
+    >>> add_clipped([rows], [total], WholeClip(norm=1, bound=1000))
+    >>> total.tolist()
+    [898, -400]
     """
     rows = [_rows(gradient) for gradient in gradients]
     if len({len(part) for part in rows}) > 1:

@@ -23,7 +23,13 @@ Loss = Callable[..., Tensor]
 
 
 def per_example_gradients(model: torch.nn.Module, loss: Loss, *batch: Tensor) -> list[Tensor]:
-    """The gradient of each example, for every parameter that is trained, in their order."""
+    """The gradient of each example, for every parameter that is trained, in their order.
+
+    >>> line = torch.nn.Linear(1, 1, bias=False)
+    >>> rows = per_example_gradients(line, lambda f, x: f(x).sum(), torch.tensor([[2.0], [5.0]]))
+    >>> [part.flatten().tolist() for part in rows]
+    [[2.0, 5.0]]
+    """
     trained, fixed = _parameters(model)
 
     def alone(parameters: dict[str, Tensor], *example: Tensor) -> Tensor:
@@ -55,6 +61,11 @@ def check_isolated(gradients: Callable[..., Sequence[Tensor]], *batch: Tensor) -
     """Refuse gradients of which one example changes those of another.
 
     `gradients(*batch)` gives a row for each example; of a batch of one nothing can be said.
+
+    >>> check_isolated(lambda x: [x - x.mean(dim=0)], torch.tensor([[2.0], [5.0]]))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: model lets one example change the gradient of another; use ...
     """
     count = len(batch[0])
     if count < 2:

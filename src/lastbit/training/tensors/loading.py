@@ -26,6 +26,11 @@ class PoissonBatches(Sampler[list[Any]]):
 
     With `units`, which lists the examples of each unit, coins are tossed for units, and a batch is
     of pairs (unit, example).
+
+    >>> from lastbit.training import training_plan
+    >>> plan = training_plan(examples=3, batch=3, steps=2, noise_multiplier=2, delta="1e-5")
+    >>> list(PoissonBatches(plan))
+    [[0, 1, 2], [0, 1, 2]]
     """
 
     def __init__(
@@ -76,6 +81,12 @@ def loader(
 
     With `units` the first tensor of a batch says to which unit each example belongs. `more` goes
     to `DataLoader`.
+
+    >>> from lastbit.training import training_plan
+    >>> plan = training_plan(examples=3, batch=3, steps=1, noise_multiplier=2, delta="1e-5")
+    >>> data = torch.utils.data.TensorDataset(torch.tensor([4.0, 5.0, 6.0]))
+    >>> [batch.tolist() for (batch,) in loader(data, plan)]
+    [[4.0, 5.0, 6.0]]
     """
     size = len(dataset)  # type: ignore[arg-type]
     if units is None and size != plan.examples:

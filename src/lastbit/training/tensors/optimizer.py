@@ -54,6 +54,18 @@ def exact(
     Gradients of single examples come from Opacus (`p.grad_sample`), or from `backward`, which
     needs the model and the loss. `norm` is where they are cut; Opacus' own if it is left out.
     A plan instead of a run is a run without a ledger.
+
+    >>> from lastbit.training import training_plan
+    >>> plan = training_plan(examples=3, batch=3, steps=1, noise_multiplier=2, delta="1e-5")
+    >>> line = torch.nn.Linear(1, 1)
+    >>> private = exact(
+    ...     torch.optim.SGD(line.parameters(), lr=0.1), plan, norm=1,
+    ...     model=line, loss=lambda f, x: (f(x) ** 2).sum(),
+    ... )
+    >>> private.backward(torch.tensor([[4.0], [5.0], [6.0]]))
+    >>> _ = private.step()
+    >>> private.run.steps_left
+    0
     """
     inner = getattr(optimizer, "original_optimizer", optimizer)
     own = getattr(optimizer, "max_grad_norm", None)
@@ -72,7 +84,14 @@ def exact(
 
 
 class ExactOptimizer:
-    """What `exact` makes. It has an optimizer's methods; schedulers take `original_optimizer`."""
+    """What `exact` makes. It has an optimizer's methods; schedulers take `original_optimizer`.
+
+    >>> from lastbit.training import training_plan
+    >>> plan = training_plan(examples=3, batch=3, steps=1, noise_multiplier=2, delta="1e-5")
+    >>> inner = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+    >>> exact(inner, plan, norm=1).original_optimizer is inner
+    True
+    """
 
     def __init__(
         self,
