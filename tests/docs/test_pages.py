@@ -59,6 +59,8 @@ def test_links_lead_somewhere(page):
 # the worked example for contributors names files that the reader will write
 @pytest.mark.parametrize("page", [p for p in EXECUTED if p.name != "CONTRIBUTING.md"], ids=name)
 def test_names_of_code_exist(page):
+    if page.name == "training.tensors.md":
+        pytest.importorskip("torch", reason="torch is not here: make training-tests")
     assert unknown_names(page.read_text("utf-8"), ROOT) == []
 
 

@@ -72,7 +72,7 @@ def test_the_checker_derives_the_promise_again():
     assert (loss["rate"], loss["mu_squared"], loss["times"]) == ("1/20", "1", 100)
     assert Fraction(certificate["claim"]["epsilon"]) >= plan.epsilon - Fraction(1, 10**6)
     assert any(
-        "sum of squares of at most 16777216**2" in said for said in certificate["assumptions"]
+        "sum of squares is at most 16777216**2" in said for said in certificate["assumptions"]
     )
     forged = json.loads(json.dumps(certificate))
     forged["claim"]["losses"][0]["times"] = 101

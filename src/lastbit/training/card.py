@@ -46,13 +46,13 @@ def model_card(run: TrainingRun, clip: WholeClip) -> str:
 |---|---|
 {rows}
 
-What one {unit} moves is bounded in whole numbers and the noise is drawn exactly, so the promise is
+What one {unit} moves is bounded in whole numbers, and the noise is drawn exactly. So the promise is
 about the program that ran, whatever its floats did. It assumes random bits that nobody can tell
-from true ones, and gradients of each {unit} that depend on no other.
+from true ones. It assumes that the gradient of each {unit} depends on no other.
 
-Not covered: whatever else was learned from the same data, such as the choice of settings, an early
-stop, or a test on examples that were trained on. `lastbit check` derives the promise again from the
-certificate of the plan.
+Not covered is whatever else was learned from the same data. Examples: the choice of settings, an
+early stop, a test on examples that were trained on. `lastbit check` derives the promise again, from
+the certificate of the plan.
 """
 
 
@@ -62,7 +62,7 @@ def _promise(plan: TrainingPlan) -> str:
     share = rounded_up(100 * Fraction(most), 3)
     return (
         f"Somebody who knows all other {plan.unit}s may think it 1 % likely that one more was in "
-        f"the training data. After seeing the model and all that training released they think it "
+        f"the training data. After seeing all that training released they think it "
         f"at most {share} % likely, up to a chance of {exact_text(plan.delta)}."
     )
 

@@ -138,8 +138,8 @@ class TrainingPlan:
             return proved
         more = (
             f"each {self.unit} is in a batch with probability {self.rate}, apart from all others",
-            f"what a batch adds up are vectors of integers, one of each {self.unit} in it, which "
-            f"depend on no other, with a sum of squares of at most {clip.bound}**2; on int64",
+            f"a batch adds up vectors of integers on int64, one of each {self.unit} in it",
+            f"the vector of one depends on no other; its sum of squares is at most {clip.bound}**2",
             f"the noise is round(s Z), drawn once for each sum, s = {self.deviation(clip)}, "
             "Z standard normal",
         )
