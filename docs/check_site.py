@@ -83,7 +83,10 @@ def problems(site: Site) -> Iterator[str]:
 
 def main() -> None:
     """Print what is wrong, and end with 1; or how many pages hold."""
-    site = Site(site_folder())
+    folder = site_folder()
+    if folder is None:
+        sys.exit("The site has not been built; run make site")
+    site = Site(folder)
     wrong = sorted(problems(site))
     print(*wrong, sep="\n", end="\n" if wrong else "")
     if wrong:

@@ -23,7 +23,6 @@ PHRASES = (
     "is nothing that",
     "a thing without",
     "where there are more",
-    "besides",
     "whatever the data are",
     "bought besides",
 )

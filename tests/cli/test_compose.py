@@ -86,7 +86,7 @@ def test_too_many_different_losses_leave_the_optimal_theorem_out(monkeypatch):
     [
         ((), "GUARANTEES"),
         (("pure 0.1", "zcdp 1"), "--delta is missing"),
-        (("pure 0.1", "renyi 2 1", "--delta", "1e-6"), "composes only with others of that order"),
+        (("pure 0.1", "renyi 2 1", "--delta", "1e-6"), "compose only with those of the same order"),
         (("renyi 3 1", "renyi 2 1", "--delta", "1e-6"), "different orders"),
         (("pure 0.1 x 0", "--delta", "1e-6"), "not a whole number from 1"),
         (("pure 0.1 x -3", "--delta", "1e-6"), "not a whole number from 1"),

@@ -10,7 +10,7 @@ import pytest
 from docs import check_site
 from lastbit.cli import docs
 from lastbit.cli.docs import HEADERS, Server, Site
-from tests.cli.running import refused
+from tests.cli.running import lastbit, refused, succeeded
 
 PAGE = '<html><head><link href="../style.css"></head><body><h1 id="top">{}</h1></body></html>'
 
@@ -137,13 +137,47 @@ def test_styles_load_nothing_from_elsewhere(folder, style):
     assert "/style.css loads gone." in next(check_site.problems(Site(folder)))
 
 
-def test_where_there_is_no_site_the_way_to_one_is_named(tmp_path, monkeypatch):
-    for name in ("INSTALLED", "CHECKOUT"):
-        monkeypatch.setattr(docs, name, tmp_path)
-    assert "has not been built here; install a released wheel" in refused("docs")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "conf.py").write_text("")
-    assert "has not been built here; run make site" in refused("docs")
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pages as they were written, and no site: what `pip install .` gives."""
+    pages = tmp_path / "pages"
+    (pages / "theory").mkdir(parents=True)
+    (pages / "index.md").write_text(
+        "# First\n\n[Noise](theory/laplace.md#law) and [a cat](cat.md).\n"
+    )
+    (pages / "theory" / "laplace.md").write_text(
+        f"# Laplace noise\n\n<!-- for authors -->\n```console\n$ {'long ' * 18}\n```\n\n## Cat\n"
+    )
+    (pages / "cat.md").write_text("# Cats\n\n| a | b |\n|---|---|\n| a cat | 1 |\n")
+    monkeypatch.setattr(docs, "INSTALLED", tmp_path)
+    monkeypatch.setattr(docs, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(docs, "WRITTEN", pages)
+    return pages
+
+
+def test_without_a_site_a_page_is_shown_in_the_terminal(written):
+    page = succeeded("docs")
+    assert page.strip().startswith("First") and "theory/laplace, cat" in page
+    page = lastbit("docs", "laplace").stdout
+    assert "for authors" not in page and "```" not in page
+    assert f"$ {'long ' * 18}".strip() in page  # code keeps its lines
+    assert "a cat" in succeeded("docs", "cat.md", "--terminal")
+
+
+def test_without_a_site_words_are_searched_for_too(written):
+    found = succeeded("docs", "a", "cat")
+    assert found.index("cat   ") < found.index("theory/laplace")  # the page about it first
+    assert "are on no page" in refused("docs", "dogs")
+
+
+def test_an_installation_without_pages_says_so(written):
+    (written / "index.md").unlink()
+    assert "is not part of this installation" in refused("docs")
+
+
+def test_the_checkouts_own_pages_are_shown():
+    assert "budget" in lastbit("docs", "increase", "the", "budget", "--terminal").stdout
+    assert "run-behind-a-proxy" in lastbit("docs", "nginx", "--terminal").stdout
 
 
 def test_a_port_that_is_taken_is_refused(server):

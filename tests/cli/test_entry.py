@@ -115,6 +115,12 @@ def test_other_errors_are_not_hidden():
     assert isinstance(result.exception, ZeroDivisionError)
 
 
+def test_what_cannot_be_read_is_answered_with_an_example():
+    for arguments in (["42"], ["--price", "1"], []):
+        run = CliRunner().invoke(main, ["mechanism", "laplace", *arguments])
+        assert run.exit_code == 2 and "Example: lastbit mechanism laplace" in run.stderr
+
+
 def test_unknown_command_is_refused():
     result = CliRunner().invoke(main, ["leek"])
     assert result.exit_code == 2

@@ -193,13 +193,13 @@ def test_a_principal_must_be_named_once_there_are_some(team: Any) -> None:
     query = parsed(SQL, card)
     plan = planned(query, card, epsilon=1)
     checked(plan)
-    with pytest.raises(NotAllowed, match="names none"):
+    with pytest.raises(NotAllowed, match="names no principal"):
         reserved(plan, books=books(), who="ada", principal=None, sql=None)
     paid = reserved(plan, books=books(), who="the service", principal="ana", sql=SQL)
     answered(plan, paid, books=books(), who="the service")
     (used,) = books().allowances("visits", "ana")
     assert used.used.epsilon == Fraction(1)
-    with pytest.raises(NotAllowed, match="names none"):
+    with pytest.raises(NotAllowed, match="names no principal"):
         reserved(plan, books=books(), who="ada", principal=None, sql=None)
 
 

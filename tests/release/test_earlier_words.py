@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 import lastbit as lb
-from lastbit.checker.dispatch import problem_of
+from lastbit.checker.dispatch import beliefs, problem_of
+from lastbit.checker.numbers import digest
 
 INTERVALS = (
     "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
@@ -95,3 +96,32 @@ def test_earlier_words_are_accepted_together_and_not_mixed(records, version):
                 mixed = [*notes[:place], words, *notes[place + 1 :]]
                 assert problem_of({**record, "notes": mixed}) == "the notes say something else"
     assert len(changed) >= 10
+
+
+EARLIER_ASSUMPTIONS = {
+    "The query, its": "The query and its price, the limits, bounds, steps, edges, declared keys "
+    "and joined tables were fixed without a look at the protected data, other than by answers paid "
+    "for.",
+    "Each mechanism": "Each mechanism ran once, with the parameters of the plan and noise of its "
+    "exact law, independent of all else; the rows were made of its results alone, and nothing else "
+    "that depends on the data, running time included, was seen.",
+    "The random bits": "The random bits are those of a cryptographic generator: the claim is "
+    "computational, against whoever cannot tell them from random ones (paper 003, Definition 4).",
+}
+
+
+def test_earlier_assumptions_are_accepted_and_none_may_be_left_out(records):
+    for record in records:
+        certificate = record["certificate"]
+        earlier = [
+            next((old for new, old in EARLIER_ASSUMPTIONS.items() if one.startswith(new)), one)
+            for one in certificate["assumptions"]
+        ]
+        assert sum(a != b for a, b in zip(earlier, certificate["assumptions"], strict=True)) == 3
+        for said, problem in ((earlier, None), (earlier[:-1], "leave out what the proof rests on")):
+            resealed = {**certificate, "assumptions": said}
+            resealed["digest"] = digest(resealed)
+            found = problem_of({**record, "certificate": resealed})
+            assert (found is None) if problem is None else problem in str(found)
+        needed = beliefs(certificate["kind"], certificate["claim"], earlier)
+        assert set(needed) == set(earlier)

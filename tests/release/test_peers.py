@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import isclose, isnan
@@ -19,6 +20,9 @@ from tests.release.peers.tables import Peers
 _FILE = Path(__file__).with_name("peers") / "questions.txt"
 _REASONS = {"rows", "units", "other people's rows", "chance", "no SQL", "no such column"}
 _REASONS |= {"no such table"}
+
+
+Same = Callable[[list[Any], list[Any]], bool]
 
 
 class Asked(NamedTuple):
@@ -64,17 +68,17 @@ def in_duckdb(text: str) -> str:
     return text if top is None else f"SELECT{text[top.end() :]} LIMIT {top[1]}"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A number as a double; a missing one is none."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float | Fraction | Decimal):
         number = float(value)
         return None if isnan(number) else number
-    return str(value)
+    return str(value).removesuffix(" 00:00:00")  # of a day DuckDB's date_trunc makes a time
 
 
-def _sorted(row: list[Any]) -> list[Any]:
+def sorted_values(row: list[Any]) -> list[Any]:
     """In one order: our columns stand keys first, DuckDB's as they are written."""
     return sorted(
         row, key=lambda v: (type(v).__name__, v if isinstance(v, float | bool) else str(v))
@@ -82,27 +86,34 @@ def _sorted(row: list[Any]) -> list[Any]:
 
 
 def _same(mine: list[Any], truth: list[Any]) -> bool:
-    return len(mine) == len(truth) and all(map(_near, mine, truth))
+    return len(mine) == len(truth) and all(map(near, mine, truth))
 
 
-def _near(mine: Any, truth: Any) -> bool:
+def near(mine: Any, truth: Any) -> bool:
     """Whether they are one number but for the noise; of no rows a sum is 0, in SQL NULL."""
     if isinstance(mine, float) and (isinstance(truth, float) or truth is None):
         return isclose(mine, truth or 0.0, rel_tol=1e-4, abs_tol=0.05)
     return bool(mine == truth)
 
 
-def left_over(mine: list[list[Any]], truth: list[list[Any]]) -> tuple[list[int], list[Any]]:
+def left_over(
+    mine: list[list[Any]], truth: list[list[Any]], same: Same = _same
+) -> tuple[list[int], list[Any]]:
     """The places of our rows that are none of DuckDB's, and its rows that are none of ours."""
     left = dict(enumerate(mine))
     without = []
     for row in truth:
-        place = next((place for place, one in left.items() if _same(one, row)), None)
+        place = next((place for place, one in left.items() if same(one, row)), None)
         if place is None:
             without.append(row)
         else:
             del left[place]
     return list(left), without
+
+
+def nothing(cells: list[Any]) -> bool:
+    """Whether a row is that of a known key that no row has: DuckDB leaves it out."""
+    return bool(cells) and all(value is None or near(value, None) for value in cells)
 
 
 @pytest.mark.thinned(one_in=8)
@@ -112,17 +123,16 @@ def test_answered_as_by_duckdb(asked: Asked, peers: Peers) -> None:
     found = any(key.values is None for key in question.query.keys)
     delta = {"delta": "1e-9"} if found else {}
     answer = question.release(epsilon=10**6, **delta)
-    cells = [[_plain(cell.value) for cell in row.cells] for row in answer]
-    mine = [[*map(_plain, row.keys), *own] for row, own in zip(answer, cells, strict=True)]
+    cells = [[plain(cell.value) for cell in row.cells] for row in answer]
+    mine = [[*map(plain, row.keys), *own] for row, own in zip(answer, cells, strict=True)]
     cursor = peers.engine.cursor()
     cursor.execute(f"SET search_path = '{'Telemetry' if asked.table == 'telemetry' else 'main'}'")
     rows = cursor.execute(in_duckdb(asked.text)).fetchall()
     more, without = left_over(
-        [_sorted(row) for row in mine], [_sorted([*map(_plain, row)]) for row in rows]
+        [sorted_values(row) for row in mine], [sorted_values([*map(plain, row)]) for row in rows]
     )
     assert without == []
-    # a key that is known, and that no row has, is listed with nothing; DuckDB leaves it out
-    assert all(_near(value, None) or value is None for place in more for value in cells[place])
+    assert all(nothing(cells[place]) for place in more)
 
 
 @pytest.mark.thinned(one_in=8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import copy
+import itertools
 import math
 import random
 import statistics
@@ -25,8 +26,8 @@ from lastbit.release.profile import Profile, ProfileQuestion, groups_question, r
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import released
 from lastbit.release.rows_per_unit import EDGES, Noise, RowsPerUnit, noise_of
-from lastbit.release.whole import EDGES_NAME, _widened
-from lastbit.tables import ColumnName, planned
+from lastbit.release.whole import EDGES_NAME, _mixed, _widened, aims_beyond, with_ends
+from lastbit.tables import Aggregate, ColumnName, Query, planned
 from lastbit.verify import digest
 from tests.evidence import Extent
 from tests.release.sealing import sealed_rows
@@ -670,6 +671,120 @@ def test_what_is_derived_is_accepted(extent: Extent) -> None:
             with pytest.raises(Rejected):
                 less = lost * Fraction(999, 1000)
                 _check_proved(histogram, most, found.farthest, less, low, even=False)
+
+
+# ---------------------------------------------------------------- rows left out are like the others
+
+
+def test_the_mean_of_the_whole_by_every_loss_that_is_assumed() -> None:
+    """All means of what is lost, to a third of the way to the nearer bound; not a hair more."""
+    source = random.Random(7)
+    for _ in range(500):
+        a, b = sorted((source.uniform(-9, 9), source.uniform(-9, 9)))
+        m, s = source.uniform(a, b), source.random()
+        near = min(m - a, b - m) / 3
+        cell = {"low": m, "high": m}
+        low, high = _mixed("mean", cell, s, (Fraction(a), Fraction(b)))
+        for part in (-1, -0.5, 0, 0.3, 1):
+            assert low - 1e-12 <= s * m + (1 - s) * (m + part * near) <= high + 1e-12
+        assert s * m + (1 - s) * (m + 1.01 * near) > high or near * (1 - s) < 1e-9
+
+
+def test_the_variance_of_the_whole_by_what_is_assumed() -> None:
+    """Two halves of values: of those lost the variance is a half, or the squares from m twice."""
+    for s in (0.0, 0.3, 0.9, 1.0):
+        low, high = _mixed("variance", {"low": 4.0, "high": 4.0}, s, (Fraction(-9), Fraction(9)))
+        assert low <= s * 4 + (1 - s) * 2 <= low + 1e-9
+        for off in (0.0, 1.0, 2.0):  # of the mean of what is lost
+            of_lost = 2 * 4 - off**2
+            assert s * 4 + (1 - s) * of_lost + s * (1 - s) * off**2 <= high + 1e-9
+
+
+def test_quantiles_of_the_whole_by_every_shift_that_is_assumed() -> None:
+    """The share of lost values up to a point is F, or up to a third of min(F, 1 - F) from it."""
+    levels = [n / 4000 for n in range(4001)]
+    for q, s, shift in product((0.1, 0.5, 0.8), (0.3, 0.8, 0.97), (-1, -0.4, 0.0, 0.7, 1)):
+        part = Aggregate(
+            name="m",
+            function="quantile",
+            expression=ColumnName("x"),
+            bounds=(Fraction(0), Fraction(1)),
+            level=Fraction(q).limit_denominator(10),
+        )
+        query = Query(table="t", aggregates=(part,))
+        (aimed,) = with_ends(query, s).aggregates
+        assert aimed.ends is not None and aims_beyond(aimed, s)
+        assert not aims_beyond(aimed, s / 2)
+        whole = [f + (1 - s) * shift * min(f, 1 - f) / 3 for f in levels]
+        reached = levels[bisect.bisect_left(whole, q)]
+        assert float(aimed.ends[0]) - 1e-3 <= reached <= float(aimed.ends[1]) + 1e-3
+
+
+def test_middles_of_bins_are_not_taken_where_a_bin_is_a_peak() -> None:
+    """Everybody has 23 rows: of 16 to 23 the middle is far off."""
+    peak = RowsPerUnit(tuple(binned([23] * 5_000)), Noise(scale=1.0))
+    assert not peak.loss(16).evenly and peak.loss(16).share.low < 16 / 23
+    source = random.Random(3)
+    sizes = [1 + int(source.expovariate(0.1)) for _ in range(5_000)]
+    smooth = RowsPerUnit(tuple(binned(sizes)), Noise(scale=1.0))
+    assert smooth.loss(16).evenly and smooth.share(16).low < smooth.loss(16).share.low
+    assert smooth.loss(16).share.low < sum(min(n, 16) for n in sizes) / sum(sizes)
+    assert not smooth.loss(17).evenly  # within a bin the middle says nothing
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_middles_of_bins_bound_the_loss_at_all_edges_at_once(scale: float, extent: Extent) -> None:
+    """Units spread evenly over bins; lost and counted rows fail together in 1/40 at most."""
+    source, releases = random.Random(9), extent.generated(40, 1000)
+    exact = [3000, 2500, 2000, 1500, 1200, 900, 400, 200, 60, 20, *[0] * (len(EDGES) - 11)]
+    bins = [(a, b - 1) for a, b in itertools.pairwise(EDGES)]
+    missed = 0
+    for _ in range(releases):
+        noisy = tuple(count + laplace(source, scale) for count in exact)
+        found = RowsPerUnit(noisy, Noise(scale=scale))
+        wrong = False
+        for edge in (2, 4, 8, 16, 32):
+            pairs = list(zip(exact, bins, strict=False))
+            lost = sum(n * max((a + b) / 2 - edge, 0) for n, (a, b) in pairs if a >= edge)
+            counted = sum(n * min((a + b) / 2, edge) for n, (a, b) in pairs)
+            wrong |= found.even_lost(edge) < lost or found.even_counted(edge) > counted
+        missed += wrong and found.farthest >= 47
+    assert missed <= max(releases / 40 * 1.5, 3)
+
+
+def test_a_multiple_of_one_column_is_no_quotient(visits) -> None:
+    table = visits(max_groups=2)
+    buy_profile(table)
+    sql = (
+        "SELECT 100 * SUM(clamp(cost, 0, 50)) AS s, 100.0 * SUM(clamp(cost, 0, 50)) / COUNT(*) AS m"
+    )
+    record = table.sql(f"{sql} FROM visits").release(epsilon=5, ledger=BOOKS).record
+    assert problem_of(record) is None
+    about = {name: set(said["about"]) for name, said in record["whole"]["columns"].items()}
+    assert "rows_alike" in about["m"] and "rows_alike" not in about["s"]
+    truth = rows_in("SELECT 100.0 * sum(cost) / count(*) FROM 'visits.parquet'")[0][0]
+    (row,) = record["rows"]
+    assert row["cells"][1]["whole_low"] <= truth <= row["cells"][1]["whole_high"]
+    kept = [code for code in record["whole"]["columns"]["m"]["about"] if code != "rows_alike"]
+    bolder = forged(record, ["whole", "columns", "m", "about"], kept)
+    assert "narrower" in str(problem_of(bolder))
+
+
+def test_records_of_before_with_the_wider_intervals_are_accepted(visits) -> None:
+    """A mean whose lost rows may be anything within the bounds, and no name for more."""
+    table = visits(max_groups=2)
+    buy_profile(table)
+    record = table.agg(average=lb.mean("cost", 0, 50)).release(epsilon=5, ledger=BOOKS).record
+    said, cell = record["whole"]["columns"]["average"], record["rows"][0]["cells"][0]
+    earlier = [code for code in said["about"] if code != "rows_alike"]
+    older = forged(record, ["whole", "columns", "average", "about"], earlier)
+    assert "narrower" in str(problem_of(older))
+    share = said["share"]["low"]
+    older["rows"][0]["cells"][0] |= {
+        "whole_low": share * cell["low"] - 1e-9,
+        "whole_high": share * cell["high"] + (1 - share) * 50 + 1e-9,
+    }
+    assert problem_of(resealed(older)) is None
 
 
 def test_units_without_end_leave_the_whole_unknown() -> None:

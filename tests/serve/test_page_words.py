@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas
 import pytest
 
 import lastbit as lb
-from lastbit.errors import InvalidParameter
+from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.serve.planner import _refuse_errors
 from lastbit.serve.planning import previewed
 from lastbit.serve.problems import FIELDS, page_words, refusal_of
@@ -94,6 +95,18 @@ def test_no_message_of_the_editor_speaks_python(kind: str) -> None:
             words = words.replace(known, "")
         assert not PYTHON.search(words), words
         assert error.problem.split(" ")[0] in words
+
+
+def test_what_a_budget_does_not_cover_is_said_in_letters(tmp_path: Path) -> None:
+    words = "costs epsilon = 3, delta = 1e-9, and of rho = 1 nothing is left"
+    assert refusal_of(BudgetExceeded(words)).shown == (
+        "costs ε = 3, δ = 1e-9, and of ρ = 1 nothing is left"
+    )
+    with site(tmp_path, words) as server:
+        path = f"/tables/{quote(words)}/preview"
+        form = {"sql": "SELECT 1", "epsilon": "9"}
+        page = check(visited(server, path, "analyst", form=form).text)
+    assert "Costs ε = 3, δ = 1e-9" in page.text
 
 
 @pytest.mark.parametrize("parameter", FIELDS)

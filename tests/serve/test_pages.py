@@ -19,6 +19,7 @@ import pytest
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger import ROLES, Ledger, Limit
 from lastbit.report.charts import PALETTE
+from lastbit.serve.builder import statement
 from lastbit.serve.questions import Job, Preview, Question, Refusal
 from lastbit.serve.routes import PAGES, RIGHTS
 from lastbit.tables import Budget, Column, DataCard, PrivateTable, PublicTable, Source
@@ -341,6 +342,19 @@ def test_pages_that_answer_forms(server):
         (f"/tables/{table}/preview", "analyst", {**asks, "sql": "recorded"}, 200),
         (f"/tables/{table}/preview", "analyst", {**asks, "sql": f"refuse {words}"}, 422),
         ("/tables/concentrated/preview", "steward", {"sql": SQL, "rho": "0.1"}, 200),
+        (
+            f"/tables/{table}/build",
+            "analyst",
+            {"what1": "mean", "of1": "cost", "epsilon": words},
+            200,
+        ),
+        (f"/tables/{table}/build", "analyst", {"by1": f"region {words}", "where1": "cost"}, 422),
+        (
+            f"/tables/{table}/build",
+            "analyst",
+            dict.fromkeys(("what1", "by1", "value1"), words),
+            422,
+        ),
         (f"/tables/{table}/made-up", "analyst", asks, 200),
         (f"/tables/{table}/made-up", "analyst", {**asks, "sql": "refuse"}, 403),
         (f"/tables/{table}/ask", "analyst", {**asks, "sql": f"refuse {words}"}, 403),
@@ -365,6 +379,20 @@ def test_pages_that_answer_forms(server):
         answer = visited(server, path, role, form=form)
         assert answer.status == status, (path, form, answer.text)
         check(answer.text)
+
+
+def test_what_is_built_stands_in_the_box_and_the_choices_stay(server):
+    words, table = server.desk.words, quote(server.desk.words, safe="")
+    column = f"region {words}"
+    form = {"what1": "rows", "by1": column, "where1": column, "is1": "=", "value1": words}
+    answer = visited(server, f"/tables/{table}/build", "analyst", form={**form, "epsilon": "0.7"})
+    page = check(answer.text)
+    sql = statement(form, server.desk.tables[0].card)
+    assert " ".join(sql.split()) in page.text and words.replace("'", "''") in sql
+    chosen = [one["value"] for one in page.all("option") if "selected" in one]
+    assert [value for value in chosen if value] == ["rows", column, column, "="]
+    fields = {one.get("id"): one.get("value") for one in page.all("input")}
+    assert (fields["value1"], fields["price"]) == (words, "0.7")
 
 
 def test_a_part_for_the_script_is_a_part(server):

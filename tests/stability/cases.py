@@ -18,6 +18,7 @@ from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.units import PublicJoin
 from tests.stability.engine import COLUMNS, PUBLIC
+from tests.stability.sql_questions import sql_questions
 
 TYPES = {
     "who": "integer",
@@ -292,13 +293,13 @@ def cards(draw, query, kind):
 
 
 PLACE = st.tuples(some(*"aab", ""), some("a", "X"), some(0, 1, 2))
-KINDS = ("declared", "found", "joined", "rows")
-"""Keys that are declared; keys that are found; a public table joined; rows that are units."""
+KINDS = ("declared", "found", "joined", "rows", "asked")
+"""Keys that are declared; that are found; a public table joined; rows that are units; SQL."""
 
 
 @st.composite
 def cases(draw, kind):
-    query = draw(questions(kind))
+    query = draw(sql_questions(TYPES) if kind == "asked" else questions(kind))
     card = draw(cards(query, kind))
     units = [(i, TEXTS[i]) for i in range(draw(st.integers(0, 4)))] + [(None, None)]
     lines = draw(SOME_LINES)

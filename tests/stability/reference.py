@@ -13,7 +13,21 @@ from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of
 
 WEIGHT = 1 << 20
-INEXACT = frozenset({"ln", "exp", "power", "lower", "upper", "trim", "like", "ilike", "to_text"})
+INEXACT = frozenset(
+    {
+        "ln",
+        "exp",
+        "power",
+        "round",
+        "lower",
+        "upper",
+        "trim",
+        "substring",
+        "like",
+        "ilike",
+        "to_text",
+    }
+)
 """Functions that are left to the engine: their last bit, or their Unicode, is its own affair."""
 
 

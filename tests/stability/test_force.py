@@ -71,6 +71,10 @@ def test_each_row_a_unit(engine, extent):
     forced(engine, "rows", extent.generated(10, 120))
 
 
+def test_questions_in_sql(engine, extent):
+    forced(engine, "asked", extent.generated(10, 240))
+
+
 def test_from_parquet(parquet, extent):
     forced(parquet, "declared", extent.generated(20, 60))
 

@@ -16,7 +16,7 @@ from lastbit.kernel.question import question_of_program
 from lastbit.release.certifying import certificate_of, program_of
 from lastbit.release.made_up_rows import made_up, made_up_answer
 from lastbit.tables import fingerprint, open_session
-from lastbit.tables.card.linked import meant_name, name_on_card
+from lastbit.tables.card.linked import meant_name, name_on_card, with_way
 from lastbit.tables.card.public import card_from_json, card_to_json
 from lastbit.tables.card.read import examined, read_card
 from lastbit.tables.plan.plan import planned
@@ -322,3 +322,61 @@ def test_names_of_columns():
     assert name_on_card("o", "id", ["ID"]) == "o.id"
     assert meant_name("o.ID", [("o", {"o.id": "id"})]) == "o.id"
     assert meant_name("x.id", [("o", {"o.id": "id"})]) == "x.id"
+
+
+def made(place, **more):
+    """Items with a person by way of orders, both as frames or files."""
+    given = {"unit": "orders.who", "max_rows": 5_000, **more}
+    way = {"orders": (given.pop("orders", "o.parquet"), {"order_id": "id"})}
+    return lb.table(given.pop("items", "i.parquet"), through=way, **given)
+
+
+def test_one_unit_cannot_make_all_pairs_of_its_rows(place):
+    """2,000 items and 2,000 orders of one person and one id: 2,000 rows, not four million."""
+    duckdb.execute("COPY (SELECT 0 AS order_id FROM range(2000)) TO 'i.parquet'")
+    duckdb.execute("COPY (SELECT 0 AS id, 1 AS who, range AS x FROM range(2000)) TO 'o.parquet'")
+    (row,) = made(place).agg(n=lb.count()).release(epsilon=100_000).record["rows"]
+    assert row["cells"][0]["value"] == 2_000
+
+
+def test_frames_reach_their_unit_too(place):
+    items = duckdb.sql("SELECT range % 9 AS order_id FROM range(90)").to_arrow_table()
+    orders = duckdb.sql("SELECT range AS id, range // 3 AS who FROM range(9)").to_arrow_table()
+    asked = made(place, items=items, orders=orders, name="items")
+    (row,) = asked.agg(n=lb.count(), u=lb.count_units()).release(epsilon=100_000).record["rows"]
+    assert [cell["value"] for cell in row["cells"]] == [90, 3]
+
+
+@pytest.mark.parametrize("where", ["items", "orders"])
+def test_what_reaches_a_unit_is_not_said_by_folders(place, where):
+    """Which folders there are is public, and one unit more could be a folder more."""
+    rows = "SELECT range % 3 AS {0}, range AS x, range AS who FROM range(9)"
+    for name, key in (("items", "order_id"), ("orders", "id")):
+        folders = f", PARTITION_BY ({key})" if name == where else ""
+        to = name if folders else f"{name}.one.parquet"
+        duckdb.execute(f"COPY ({rows.format(key)}) TO '{to}' (FORMAT parquet{folders})")
+    places = {n: n if n == where else f"{n}.one.parquet" for n in ("items", "orders")}
+    key = "order_id" if where == "items" else "id"
+    asked = made(place, **places, columns={key: "integer"})
+    with pytest.raises(InvalidParameter, match="names of folders"):
+        asked.agg(n=lb.count()).release(epsilon=1)
+
+
+def test_other_engines_refuse_it_before_anything_is_read(table):
+    elsewhere = replace(table.card.source, kind="postgres")
+    linked = tuple(replace(one, source=elsewhere) for one in table.card.through)
+    with pytest.raises(InvalidParameter, match="through is not known on postgres"):
+        with_way(replace(table.card, source=elsewhere, through=linked))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT g, COUNT(*) FROM (SELECT *, UNNEST(string_split(status, '|')) AS g FROM items)"
+        " GROUP BY g",
+        "SELECT g, COUNT(*) FROM items, UNNEST(string_split(status, '|')) AS t(g) GROUP BY g",
+    ],
+)
+def test_lists_are_refused(table, text):
+    with pytest.raises(QueryRefused):
+        table.sql(text)

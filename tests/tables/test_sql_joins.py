@@ -73,6 +73,8 @@ SAME = {
     "AND (age > 3 OR size = age) GROUP BY zone": (
         f"{ON} WHERE ok AND (age > 3 OR size = age) GROUP BY zone"
     ),
+    "SELECT zone, COUNT(*) AS n FROM visits v, regions r WHERE ((v.region = r.region) AND (ok)) "
+    "GROUP BY zone": f"{ON} WHERE ok GROUP BY zone",
     "SELECT zone, COUNT(*) AS n FROM visits v CROSS JOIN regions r WHERE v.region = r.region "
     "GROUP BY zone": f"{ON} GROUP BY zone",
     "SELECT beds, COUNT(*) AS n FROM wards w, regions r, visits v WHERE r.zone = w.zone AND "

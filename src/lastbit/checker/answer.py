@@ -300,6 +300,10 @@ def remarks_on(found: Json, certificate: Json) -> Iterator[str]:
             entry = found["whole"][name]["entry"]
             where = "is on no ledger" if entry is None else f"should be entry {entry} of the ledger"
             yield f"Whole intervals follow from a profile that {where}, which was not looked at."
+            most = found["whole"][name]["at_most"]
+            if most is not None:
+                has = "has more rows" if name == "profile" else "is in more groups"
+                yield f"That nobody {has} than at_most = {most:,} is the card's word, and believed."
     if certificate["kind"] != "release":
         return
     yield from remarks_on_shown(question, found.get("before", found["rows"]))

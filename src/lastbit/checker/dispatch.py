@@ -12,7 +12,7 @@ that its numbers, price and words are those that were certified (`answer.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -151,30 +151,34 @@ _DECLARED = (
     "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
     "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
 )
+_BITS_OF_ANSWERS = (
+    "The random bits come from a cryptographic generator. The claim is computational: it holds "
+    "against all who cannot tell these bits from random ones (paper 003, Definition 4)."
+)
 _RELEASE = (
     "The data, the joined public tables and the limits are those of the table's card. Its unit "
     "column says whose row a row is; where there is none, each row is somebody else's.",
-    "The query and its price, the limits, bounds, steps, edges, declared keys and joined tables "
-    "were fixed without a look at the protected data, other than by answers paid for.",
-    "The engine computed the measures exactly as the plan says: expressions row by row, values "
-    "clamped to the grid, rows weighed by the number of rows of their own unit, all in integers "
-    "that did not overflow; a unit that had to choose keys chose by its own rows and a secret "
-    "drawn afresh.",
+    "The query, its price, limits, bounds, steps, edges, declared keys and joined tables were "
+    "fixed without the protected data. Of these, only answers paid for may have been used.",
+    "The engine computed the measures exactly as the plan says, in integers that did not overflow. "
+    "It took expressions row by row, and clamped values to the grid. It weighed each row by the "
+    "number of rows of its own unit. A unit that had to choose keys chose by its own rows and a "
+    "secret drawn afresh.",
     "Each mechanism ran once, with the parameters of the plan and noise of its exact law, "
-    "independent of all else; the rows were made of its results alone, and nothing else that "
-    "depends on the data, running time included, was seen.",
-    _BITS,
+    "independent of all else. The rows were made of its results alone. Nothing else that depends "
+    "on the data was seen, running time included.",
+    _BITS_OF_ANSWERS,
 )
 _PRIVATE_JOIN = (
-    "The private tables that are joined hold rows of the same units, each named by its unit "
-    "column; neighbours differ in the rows of one unit in all of these tables. Rows met only where "
-    "units were equal, and no more of one unit's than the plan says, chosen by its own rows and a "
+    "The joined private tables hold rows of the same units, each named by its unit column. "
+    "Neighbours differ in the rows of one unit in all of these tables. Rows met only where units "
+    "were equal. No more rows of one unit met than the plan says, chosen by its own rows and a "
     "secret drawn afresh."
 )
 _PER_UNIT = (
-    "Each row of the sub-query was made of rows of one unit: by counting them, by sums of "
-    "integers that did not overflow, by quotients of these, or by least and greatest values. No "
-    "order of rows changed one."
+    "Each row of the sub-query was made of rows of one unit. It holds counts, sums of integers "
+    "that did not overflow, quotients of these, or least and greatest values. No order of rows "
+    "changed one."
 )
 _THROUGH = (
     "A row belongs to the unit that it reaches through the tables of the claim, step by step, by "
@@ -198,6 +202,39 @@ _TIGHT_ON_TRUST = (
     "The epsilon under tight_epsilon_on_trust was computed by the producer alone. It is not proved "
     "here; what is proved is the larger one."
 )
+_EARLIER: Mapping[str, str] = MappingProxyType(
+    {
+        _BITS_OF_ANSWERS: _BITS,
+        _RELEASE[1]: (
+            "The query and its price, the limits, bounds, steps, edges, declared keys and joined "
+            "tables were fixed without a look at the protected data, other than by answers paid "
+            "for."
+        ),
+        _RELEASE[2]: (
+            "The engine computed the measures exactly as the plan says: expressions row by row, "
+            "values clamped to the grid, rows weighed by the number of rows of their own unit, all "
+            "in integers that did not overflow; a unit that had to choose keys chose by its own "
+            "rows and a secret drawn afresh."
+        ),
+        _RELEASE[3]: (
+            "Each mechanism ran once, with the parameters of the plan and noise of its exact law, "
+            "independent of all else; the rows were made of its results alone, and nothing else "
+            "that depends on the data, running time included, was seen."
+        ),
+        _PRIVATE_JOIN: (
+            "The private tables that are joined hold rows of the same units, each named by its "
+            "unit column; neighbours differ in the rows of one unit in all of these tables. Rows "
+            "met only where units were equal, and no more of one unit's than the plan says, chosen "
+            "by its own rows and a secret drawn afresh."
+        ),
+        _PER_UNIT: (
+            "Each row of the sub-query was made of rows of one unit: by counting them, by sums of "
+            "integers that did not overflow, by quotients of these, or by least and greatest "
+            "values. No order of rows changed one."
+        ),
+    }
+)
+"""Sentences as certificates of earlier versions say them, and mean the same."""
 
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -224,8 +261,16 @@ def _drawn(believed: tuple[str, ...], claim: Json) -> tuple[str, ...]:
     return (*believed, _WITHIN) if within else believed
 
 
-def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
-    """What a proof of this kind rests on and nothing here checks."""
+def beliefs(kind: object, claim: Json, said: Collection[str] = ()) -> tuple[str, ...]:
+    """What a proof of this kind rests on and nothing here checks.
+
+    In the words of an earlier version where `said`, what a certificate assumes, has those.
+    """
+    earlier = {now: before for now, before in _EARLIER.items() if before in said}
+    return tuple(one if one in said else earlier.get(one, one) for one in _beliefs(kind, claim))
+
+
+def _beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     match kind:
         case "law" | "refutation" if claim.get("monotone") == "proved":
             return _MONOTONE
@@ -342,7 +387,7 @@ def _check_whole(found: Json, checked: Mapping[str, str]) -> None:
         assumptions = certificate["assumptions"]
         said = isinstance(assumptions, list) and all(isinstance(a, str) and a for a in assumptions)
         require(said, "its assumptions are not written out")
-        unsaid = set(beliefs(kind, claim)) - set(assumptions)
+        unsaid = set(beliefs(kind, claim, assumptions)) - set(assumptions)
         require(not unsaid, "its assumptions leave out what the proof rests on")
         place = checked[kind]
         require(bool(place), "it is about running code: without that, nothing can be checked")

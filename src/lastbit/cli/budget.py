@@ -29,9 +29,10 @@ from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
-REOPENING = r"""\ That reopens the account under the filter, for good. Decide on it for your own
-reasons, not because of what was answered. The proof needs a filter that does not depend on the
-answers."""
+REOPENING = """\
+That reopens the account under the filter, for good. Decide on it for your own
+reasons, not because of what was answered. The proof needs a filter that does
+not depend on the answers."""
 
 
 @command("budget visits.toml")

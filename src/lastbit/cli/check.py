@@ -117,7 +117,7 @@ def _left_open(certificate: Mapping[str, Any], *, still: bool) -> str:
 def _page(path: Path, certificate: Mapping[str, Any], left_open: str) -> list[Part]:
     inner = certificate_in(certificate)
     claim = claim_of(inner)
-    needed = beliefs(inner["kind"], inner["claim"])
+    needed = beliefs(inner["kind"], inner["claim"], inner["assumptions"])
     verdict, words = "ACCEPTED", f"Proved: {claim.title}, {claim.verdict}."
     if left_open:
         verdict = f"CHECKED {left_open.upper()}"

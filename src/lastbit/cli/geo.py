@@ -101,7 +101,8 @@ def geo(
     if (said["region"] is None) != disc or (said["centre"] is None) != (said["radius"] is None):
         raise refusal(
             "--region",
-            "or --centre with --radius is needed; it must be public, not taken from the data",
+            "or --centre with --radius is needed: a public one, since the data would show the "
+            "outermost person",
             "pass --region 52.3,13.0,52.7,13.8 or --centre 52.5,13.4 --radius 20km",
         )
     noise = Geo(remap=not keep_outside, **said)

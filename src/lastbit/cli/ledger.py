@@ -500,8 +500,7 @@ def reopened_words(answers: int) -> str:
     what = "1 answer was" if answers == 1 else f"{answers:,} answers were"
     return (
         f"Caution: {what} given by plain sums before the filter took over. Its promise\n"
-        "covers "
-        f"them too if they did not decide whether and how to reopen."
+        "covers them too if they did not decide whether and how to reopen the account."
     )
 
 

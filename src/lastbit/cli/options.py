@@ -36,6 +36,16 @@ def refusal(what: str, problem: str, remedy: str) -> InvalidParameter:
 class Command(click.Command):
     """A command whose errors speak of options where the rooms below speak of arguments."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What was typed; where it cannot be read, the error shows how the command is used."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if not self.epilog:
+                raise
+            words = f"{error.format_message()}\n{self.epilog}"
+            raise click.UsageError(words, error.ctx or ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; `epsilon ...; pass grid="auto"` becomes `--epsilon ...; pass --grid auto`.
 

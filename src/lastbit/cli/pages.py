@@ -91,6 +91,9 @@ class Pages:
 def show_page(folder: Path, words: str) -> None:
     """The page of this name on the terminal, or the pages that hold these words."""
     pages = Pages(folder)
+    if FIRST not in pages.files:
+        problem = "is not part of this installation"
+        raise refusal("the documentation", problem, "install a wheel of lastbit")
     name = pages.named(words) if words else FIRST
     if name is None:
         found = pages.holding(words)

@@ -78,7 +78,7 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
         Heading(f"Poll with ε = {exact_text(epsilon)} for each answer", f"{people:,} people"),
         Facts(facts),
         f"What each respondent does: with probability {truth} they answer truthfully. Otherwise "
-        f"they toss a fair coin: yes for heads, no for tails. So the true answer is "
+        "they toss a fair coin: yes for heads, no for tails. So the true answer is "
         f"given with probability {keep}, and a yes may always have been the coin.",
         "What they are promised: an observer of the answer who believed 50 % before can believe "
         f"{_span(*posterior_bounds('1/2', survey.guarantee))} afterwards, and no more.",

@@ -15,8 +15,9 @@ from lastbit.ledger import ROLES, Ledger, Principal, Role
 from lastbit.report import allowance_json
 
 LAST = 5
-FIRST = r"""\ From now on every charge in this ledger is by a principal. On the command line that is
-the user of the operating system, in PostgreSQL that of the database."""
+FIRST = """\
+From now on every charge in this ledger is by a principal. On the command line
+that is the user of the operating system, in PostgreSQL that of the database."""
 
 
 @group("user add visits.toml ana --role analyst")

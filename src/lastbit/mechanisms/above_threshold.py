@@ -154,7 +154,7 @@ class AboveThreshold(Pure):
         Theorem  the sum of the proof above over abs(r) <= m, and then between 0 and P[abs(R) > m]
                  more; m is such that this is below 2**-precision
         """
-        precision = whole(precision, "precision", least=1)
+        precision = whole(precision, "precision", least=2)
         steps = self._steps(values).tolist()
         if len(steps) > _LONGEST_LAW:
             raise InvalidParameter(

@@ -53,7 +53,7 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
 _MIXED = ("mean", "variance", "std", "cdf")
 _ADDED = ("count", "count_distinct", "sum", "histogram")
-_SOME_GROUPS = 8  # of undeclared keys nobody knows how many there are
+_SOME_GROUPS = 12  # of undeclared keys nobody knows how many there are
 _TYPICAL = 3
 """Where bounds are all that is known, values are about one in so many parts of the greatest."""
 _PART = 3

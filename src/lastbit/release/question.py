@@ -17,6 +17,7 @@ from lastbit.arguments import check_kind, listed
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import whole
 from lastbit.release.step_names import unknown_step
+from lastbit.report import table_in_notebook
 from lastbit.tables import (
     AggregateSpec,
     ColumnName,
@@ -161,6 +162,9 @@ class Question:
         parts += [] if self.most is None else [f"limit {self.most}"]
         what = "; ".join(parts) or "nothing asked yet"
         return f"<{type(self).__name__} {self.place}: {what}>"
+
+    def _repr_html_(self) -> str:
+        return table_in_notebook(repr(self)[1:-1], self.card)
 
     @property
     def place(self) -> str:

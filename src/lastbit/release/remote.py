@@ -325,7 +325,7 @@ def _check_amounts(data: Any) -> None:
 def _compare(what: str, theirs: Cost, ours: Cost) -> None:
     if theirs != ours:
         raise ServerFailed(
-            f"the {what} is {theirs} by the server and {ours} here; compare the versions of "
+            f"the server names another {what}: {theirs}, not {ours}; compare the versions of "
             f"lastbit, and tell the steward"
         )
 

@@ -44,6 +44,10 @@ from lastbit.report.marginals import (
     cross_table as cross_table,
     marginal_tables as marginal_tables,
 )
+from lastbit.report.notebook import (
+    plan_in_notebook as plan_in_notebook,
+    table_in_notebook as table_in_notebook,
+)
 from lastbit.report.page import (
     AuditStory as AuditStory,
     amount as amount,

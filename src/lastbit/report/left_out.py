@@ -14,7 +14,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "no_unit": "lastbit leaves out rows without a {name}.",
         "max_groups": "{columns}: each {name} counts in at most {groups}.",
         "no_match": "lastbit leaves out rows that match no row of {name}.",
-        "copies": "lastbit goes through at most {most} rows of {name} with one id and one unit.",
+        "copies": "lastbit joins at most {most} rows of {name} with one id and one unit.",
         "one_match": "lastbit leaves out rows that match several rows of {name}.",
         "joined_rows": "lastbit joins at most {most} rows of one unit from {name}, at random.",
         "keys": "lastbit leaves out rows whose {name} is not a declared key.",

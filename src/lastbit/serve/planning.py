@@ -164,7 +164,7 @@ def _plan_of_many(question: Question, card: DataCard) -> AnyPlan | None:
     if (bought := purchases(question, card)) is None:
         return None
     if question.part is None:
-        problem, remedy = "is several statements", "send one, or ask them in the browser"
+        problem, remedy = "is several statements", "send one at a time"
         raise InvalidParameter("the question", problem=problem, remedy=remedy)
     return bought.plans[question.part]
 

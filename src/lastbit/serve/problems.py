@@ -69,8 +69,10 @@ def refusal_for(kind: type[Exception], words: str, said: Said | None = None) -> 
         kind = place  # it is gone, or cannot be read: not of the asker's making
     for known, (status, name, title) in _KINDS.items():
         if issubclass(kind, known):
-            if status >= 500 or said is None:
-                return Refusal(status, title, words if status < 500 else LATER, name)
+            if status >= 500:
+                return Refusal(status, title, LATER, name)
+            if said is None:
+                return Refusal(status, title, words, name, shown=in_letters(words))
             shown, field = page_words(said), FIELDS.get(said[0], ("", "sql"))[1]
             return Refusal(status, title, words, name, shown=shown, field=field)
     return None
@@ -105,22 +107,28 @@ def page_words(said: Said) -> str:
         label = FIELDS.get(name, (name, ""))[0]
         mention = f"{label} = {value}" if value else label
         problem, remedy = (words.replace(f"{{{name}}}", mention) for words in (problem, remedy))
-    remedy = _AMOUNT.sub(lambda found: f"{FIELDS[found[1]][0]} =", remedy)
+    remedy = in_letters(remedy)
     remedy = re.sub(r"^pass\b", "write", remedy)
-    for elsewhere, here in _ELSEWHERE.items():
-        remedy = remedy.replace(elsewhere, here)
+    for elsewhere, here in _ELSEWHERE:
+        remedy = elsewhere.sub(here, remedy)
     if problem[:1].isupper():  # a sentence of its own
         return f"{problem} {remedy}"
     return f"{FIELDS.get(parameter, (parameter, ''))[0]} {problem}; {remedy}"
 
 
-_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {
-        "`lastbit help queries` lists them all": "Help lists the usual ones",
-        "see `lastbit help queries`": "see Help",
-        "lastbit query --marginals region,ward, or ": "MARGINALS region, ward FROM the table ",
-        '.marginals(["region", "ward"]) in Python, gives': "gives",
-    }
+def in_letters(words: str) -> str:
+    """Amounts as pages write them.
+
+    >>> in_letters("it costs epsilon = 1, delta = 1e-9")
+    'it costs ε = 1, δ = 1e-9'
+    """
+    return _AMOUNT.sub(lambda found: f"{FIELDS[found[1]][0]} =", words)
+
+
+_ELSEWHERE = (
+    (re.compile("`lastbit help queries` lists all"), "Help lists more"),
+    (re.compile("`lastbit help queries`"), "Help"),
+    (re.compile("lastbit query --marginals .* in Python"), "MARGINALS region, ward FROM the table"),
 )
 """Ways out that are commands or Python, and what a page has instead."""
 _AMOUNT = re.compile(r"\b(epsilon|rho|delta) =")

@@ -29,7 +29,7 @@ Differs  "of no other example" is a premise. Floats of equal shape and place do 
          other 255. So an absent example leaves an *empty place*, in the theorem and not in the
          program: nobody sees one. The price is that of one example more or less, and the number of
          places is public, as q and the expected batch are. Batch normalisation breaks the premise;
-         `isolation` in torch/ looks for what does
+         `check_isolated` in tensors/ looks for what does
 Source   for clipping, Abadi et al. 2016; for what floats do to it, Casacuberta et al. 2022
 Checked  tests/training/test_clipping.py: 10**5 pairs by force, and the mutants
 """

@@ -258,7 +258,7 @@ def audit_program(
     ...     return Laplace(sensitivity=120, epsilon=1, grid="auto").release(sum(ages)) / len(ages)
     >>> print(audit_program(average, [31, 44, 52], records=[0, 120]))
     1 found with 8 neighbours, 1 call of noise primitives
-    * leak at the output: it changes although every noisy value is the same; return released ...
+    * leak at the output: it changes although every noisy value is the same; return only ...
     """
     _check_program(program)
     promised = claim_of(claim)

@@ -15,7 +15,7 @@ from lastbit.errors import LastbitError
 from lastbit.release import Answer
 from lastbit.report import EMPTY, answer_parts, page as report_page, title_of
 from lastbit.serve.handling import MOST_LINES, Call, released_as, see, unknown
-from lastbit.serve.questions import FINISHED
+from lastbit.serve.questions import FINISHED, Job
 from lastbit.serve.safety import attachment
 from lastbit.serve.views import citation, file_name, when_words
 
@@ -32,7 +32,7 @@ def job(call: Call) -> Response:
     if found.state == "answered" and found.entry is not None:
         return see(f"/answers/{found.entry}")
     heading, words = {
-        "waiting": ("Waiting for its turn", "Others asked this table first."),
+        "waiting": ("Waiting for its turn", "It begins as soon as the table is free."),
         "running": ("On its way", "The answer appears when its slot ends."),
         "answered": ("On its way", "The answer appears when its slot ends."),
         "no answer": ("No answer", "It was not ready in time. It stays charged."),
@@ -40,7 +40,7 @@ def job(call: Call) -> Response:
     }[found.state]
     wait = None
     if found.state not in FINISHED or found.state == "answered":
-        wait = 1 if found.due is None else max(1, ceil(found.due - time()))
+        wait = _seconds_to(found)
     return call.page(
         "job.html",
         title=heading,
@@ -50,6 +50,11 @@ def job(call: Call) -> Response:
         wait=wait,
         span=max(wait or 1, ceil(found.slot or 1)),
     )
+
+
+def _seconds_to(job: Job) -> int:
+    """Until it may be answered, at the end of a slot."""
+    return 1 if job.due is None else max(1, ceil(job.due - time()))
 
 
 def answers(call: Call) -> Response:
@@ -71,6 +76,7 @@ def answers(call: Call) -> Response:
         tables=[served.name for served in call.tables()],
         chosen=chosen,
         jobs=waiting[:MOST_LINES],
+        wait=min(map(_seconds_to, waiting), default=None),
         lines=lines[:MOST_LINES],
         older=lines[MOST_LINES - 1].entry if len(lines) > MOST_LINES else None,
     )

@@ -15,7 +15,7 @@ from lastbit.sampling import secure_bits
 from lastbit.serve.builder import choices_for, statement
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, exact_number, see
-from lastbit.serve.problems import FIELDS, refusal_of
+from lastbit.serve.problems import FIELDS, in_letters, refusal_of
 from lastbit.serve.questions import Preview, Question, Refusal, wrong
 from lastbit.serve.reference import EDITOR_WORDS, reference
 from lastbit.serve.schemas import question_of
@@ -209,6 +209,7 @@ def _preview(
         "errors": errors,
         "said": "; ".join([f"Price {cost}", *(" ".join(row) for row in errors[1:])]),
         "left": None if seen.left is None else _left(seen.left),
+        "refused": None if seen.refused is None else in_letters(seen.refused),
         "pay": [*fields, ("key", key)],
         "same": [(name, text) for name, text in fields if name != currency],
     }

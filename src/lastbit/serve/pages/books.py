@@ -16,7 +16,10 @@ from lastbit.serve.safety import attachment
 from lastbit.serve.views import allowance_parts, entry_line
 
 _KEPT_BY: Mapping[str, str] = MappingProxyType(
-    {"filter": "kept by the moment filter", "gaussian": "kept by the Gaussian filter"}
+    {
+        "filter": "prices count together, by the moment filter",
+        "gaussian": "prices count together, by the Gaussian filter",
+    }
 )
 _VERIFIED = 1000
 
@@ -48,7 +51,7 @@ def _account(call: Call, tables: list[Served]) -> dict[str, Any]:
     if account.filter is not None:
         next_ = typical_price(account, call.books.entries(account.name))
     if account.budget is not None:
-        told.append(_KEPT_BY.get(account.budget.kind, "kept by plain sums"))
+        told.append(_KEPT_BY.get(account.budget.kind, "prices add up"))
     return {"about": "; ".join(told), "parts": budget_parts(account_json(account, next_))}
 
 

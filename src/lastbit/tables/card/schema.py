@@ -115,6 +115,11 @@ class LinkedTable:
     source. `columns` are those of the card that are here, each with its name in the source. Where
     one unit has several rows with equal join columns, `max_rows` of them are met, chosen by a
     hash. That limits the work that one unit can cause, not what it counts for.
+
+    >>> orders = LinkedTable(name="orders", source=Source(kind="csv", paths=("orders.csv",)),
+    ...                      on=(("order_id", "id"),), columns={"customer": "customer_id"})
+    >>> orders.own_name("Customer")
+    'customer_id'
     """
 
     name: str

@@ -183,6 +183,10 @@ class MarginalsPlan:
         # found by name: sentences are the business of a room above this one
         return str(import_module("lastbit.report").plan_words(self))
 
+    def _repr_html_(self) -> str:
+        report = import_module("lastbit.report")
+        return str(report.plan_in_notebook(report.plan_words(self)))
+
     @property
     def written(self) -> WrittenPlan:
         """All of it that is written down."""

@@ -122,6 +122,10 @@ class Plan:
         # found by name: sentences are the business of a room above this one
         return str(import_module("lastbit.release").plan_words(self))
 
+    def _repr_html_(self) -> str:
+        words = import_module("lastbit.release").plan_words(self)
+        return str(import_module("lastbit.report").plan_in_notebook(words))
+
     @property
     def written(self) -> WrittenPlan:
         """All of it that is written down."""

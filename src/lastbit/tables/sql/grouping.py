@@ -20,7 +20,8 @@ from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, starts_of_times
 from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
-from lastbit.tables.query.query import Aggregate, OrderBy, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.view import ShownKey, View, over_keys
@@ -260,6 +261,34 @@ def count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
     if card.unit is None:
         return Aggregate(name=name, function="count", nullable=False)
     return Aggregate(name=name, function="count_units")
+
+
+def keys_with_rows(
+    aggregates: Sequence[Aggregate],
+    keys: Sequence[GroupKey],
+    having: Expression | None,
+    count: Aggregate,
+) -> tuple[list[Aggregate], Expression | None]:
+    """What is released, and tested, where keys alone are shown; `count` is asked if need be.
+
+    Keys that are known are shown where the released count is 1 or more, as SQL shows those that
+    rows have: by a count that is asked already, else by `count`, unless HAVING chooses.
+    """
+    released = [*aggregates] or [count]
+    if any(key.values is None for key in keys):
+        return released, having
+    plain = [part for part in released if part.function == "count_units" or _counts_rows(part)]
+    if not plain and having is None:
+        released.append(count)
+        plain.append(count)
+    if not plain:
+        return released, having
+    one = call(">=", ColumnName(plain[0].name), Constant(1))
+    return released, all_of([one] if having is None else [having, one])
+
+
+def _counts_rows(part: Aggregate) -> bool:
+    return part.function == "count" and part.expression is None
 
 
 _SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(

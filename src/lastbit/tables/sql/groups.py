@@ -24,16 +24,14 @@ from lastbit.tables.query.expression import (
     Call,
     ColumnName,
     ColumnType,
-    Constant,
     Expression,
 )
 from lastbit.tables.query.query import OrderBy, Query, all_of
-from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.view import ShownKey, View
 from lastbit.tables.sql.derived import Parts, has_aggregate
 from lastbit.tables.sql.expressions import quoted, translated
-from lastbit.tables.sql.grouping import count_of_keys
+from lastbit.tables.sql.grouping import count_of_keys, keys_with_rows
 from lastbit.tables.sql.parse import integer_of, kind_of, name_of, names, place_of, taken
 from lastbit.tables.sql.rows import SelectedRows
 
@@ -189,12 +187,10 @@ class _Outer(Parts):
         needed |= {column.name for one in derived for column in columns_in(one.expression)}
         aggregates = tuple(part for part in self.aggregates if part.name in needed)
         alone = not self.selected
-        if not aggregates:
-            counts = count_of_keys(self.rows.card, self.used)
-            aggregates = (counts,)
-            if all(key.values is not None for key in self.inner.keys):
-                one = call(">=", ColumnName(counts.name), Constant(1))
-                having = all_of([one] if having is None else [having, one])
+        if alone:
+            count = count_of_keys(self.rows.card, self.used)
+            found, having = keys_with_rows(aggregates, self.inner.keys, having, count)
+            aggregates = tuple(found)
         made = {one.name for one in self.shown_keys if one.expression not in self._final_keys()}
         made |= {one.name for one in self.sorts}
         by_made = any(one.name in made for one in order)

@@ -262,8 +262,17 @@ def _empty_parts(join: Any) -> set[str]:
 
 
 def _parts(test: Any) -> list[Any]:
-    """The conditions of which AND makes one."""
-    return list(test.flatten()) if kind_of(test) == "And" else [test]
+    """The conditions of which AND makes one, brackets or none."""
+    waiting, found = [test], list[Any]()
+    while waiting:
+        one = waiting.pop(0)
+        while kind_of(one) == "Paren":
+            (one,) = taken(one, "this")
+        if kind_of(one) == "And":
+            waiting = [*taken(one, "this", "expression"), *waiting]
+        else:
+            found.append(one)
+    return found
 
 
 def _next_join(

@@ -22,7 +22,6 @@ from lastbit.tables.query.expression import (
     Call,
     ColumnName,
     ColumnType,
-    Constant,
     Expression,
 )
 from lastbit.tables.query.known_keys import bounded_key, replace_parts
@@ -47,6 +46,7 @@ from lastbit.tables.sql.grouping import (
     grouped,
     grouped_by,
     item_names,
+    keys_with_rows,
     view_by,
 )
 from lastbit.tables.sql.groups import limit_of
@@ -375,13 +375,13 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     most = limit_of(limit)
     alone = bool(by.keys) and not parts.aggregates
-    counts = [count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
+    counts = count_of_keys(rows.card, parts.used)
     whole = Query(
         table=rows.card.name,
         where=all_of(rows.where),
         joins=rows.joins,
         keys=by.keys,
-        aggregates=tuple(counts),
+        aggregates=(counts,) if alone else tuple(parts.aggregates),
         per_unit=rows.per_unit,
     )
     released = Released(whole, rows, tuple(name for name, _ in named), parts, by.computed, by.own)
@@ -390,11 +390,8 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
     sorted_by = tuple(released.sorted_by(item) for item in wanted)
     if distinct is not None:
         _check_distinct(by, ungrouped=group is None and bool(parts.aggregates))
-    if alone and not parts.aggregates:
-        parts.aggregates += counts
-        if all(key.values is not None for key in by.keys):
-            one = call(">=", ColumnName(counts[0].name), Constant(1))
-            test = all_of([one] if test is None else [test, one])
+    if alone:
+        parts.aggregates, test = keys_with_rows(parts.aggregates, by.keys, test, counts)
     if alone:  # the record has all that is released, the answer the keys
         columns = [one.name for one in parts.aggregates] + [one.name for one in parts.derived]
     made_to_sort = {one.name for one in released.sorts}
