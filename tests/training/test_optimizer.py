@@ -96,8 +96,8 @@ def test_examples_of_a_unit_are_clipped_together(monkeypatch):
     together = sum(k**2 for k in flat)
     assert together <= (2 * private.clip.bound) ** 2
     private.clear()
-    for rows in ([1], [0, 2, 3]):
-        private.backward(x[rows], y[rows], units=torch.zeros(len(rows), dtype=torch.int64))
+    for unit, rows in enumerate(([1], [0, 2, 3])):
+        private.backward(x[rows], y[rows], units=torch.full((len(rows),), unit))
         flat_of_one = torch.cat([total.flatten() for total in private._totals]).tolist()
     assert flat_of_one == flat
     private.clear()
@@ -298,3 +298,60 @@ def test_a_grad_sample_of_another_kind_is_refused():
     next(iter(model.parameters())).grad_sample = "x"
     with pytest.raises(InvalidParameter, match="grad_sample"):
         private.step()
+
+
+# ---------------------------------------------------------------- nothing counts twice
+
+
+def anything_added(private):
+    return any(bool(total.any()) for total in private._totals)
+
+
+def test_a_batch_whose_step_was_not_taken_is_forgotten_by_zero_grad(monkeypatch):
+    """Failed before: a loop that skipped a step let the batch count in the next one as well."""
+    private = quiet(network(), monkeypatch, norm=1)
+    private.backward(*data())
+    assert anything_added(private)
+    private.zero_grad()
+    assert not anything_added(private)
+    private.backward(*data())
+    private.signal_skip_step()
+    private.step()
+    private.zero_grad()
+    assert anything_added(private)  # the first part of a batch that Opacus split
+    private.step()
+    assert not anything_added(private)
+
+
+def test_a_batch_whose_step_or_pass_failed_is_lost(monkeypatch):
+    """Failed before: what was caught and tried again counted twice."""
+    from lastbit.training.tensors import optimizer
+
+    private = quiet(network(), monkeypatch, norm=1)
+
+    def broken(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(optimizer, "whole_noise", broken)
+        private.backward(*data())
+        with pytest.raises(MemoryError):
+            private.step()
+    assert not anything_added(private)
+    private.backward(*data())
+    with monkeypatch.context() as patched:
+        patched.setattr(optimizer, "add_clipped", broken)
+        with pytest.raises(MemoryError):
+            private.backward(*data())
+    assert not anything_added(private)
+
+
+def test_a_unit_in_two_parts_is_refused(monkeypatch):
+    private, (x, y) = quiet(network(), monkeypatch, norm=1), data(4)
+    private.backward(x[:2], y[:2], units=torch.tensor([0, 1]))
+    with pytest.raises(InvalidParameter, match="units name one twice in a step"):
+        private.backward(x[2:], y[2:], units=torch.tensor([1, 2]))
+    assert not anything_added(private)
+    private.backward(x, y, units=torch.tensor([0, 1, 1, 2]))
+    private.step()
+    private.backward(x, y, units=torch.tensor([0, 1, 1, 2]))

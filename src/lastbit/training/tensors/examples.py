@@ -47,7 +47,7 @@ def per_example_gradients(model: torch.nn.Module, loss: Loss, *batch: Tensor) ->
 
 
 def gradient_of_unit(model: torch.nn.Module, loss: Loss, *batch: Tensor) -> list[Tensor]:
-    """The gradient of the mean loss on all examples of one unit, as rows of one."""
+    """The gradient of the loss on all examples of one unit together, as rows of one."""
     trained = [part for part in model.parameters() if part.requires_grad]
     with torch.enable_grad():
         found = torch.autograd.grad(loss(model, *batch), trained, allow_unused=True)

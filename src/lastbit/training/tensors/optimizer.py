@@ -121,6 +121,7 @@ class ExactOptimizer:
             check_no_batch_statistics(model)
         self._totals: list[Tensor] = []
         self._skips: list[bool] = []
+        self._is_skipped = False
         self._is_tested = False
         self.clear()
 
@@ -130,7 +131,7 @@ class ExactOptimizer:
         """Add the gradients of the examples of a batch, a few at a time.
 
         With `units`, the number of each example's unit, all examples of a unit are one: the
-        gradient of their mean loss is clipped.
+        gradient of their loss together is clipped. Hand over all of them at once.
         """
         if self.model is None or self.loss is None:
             problem = "and loss are needed for it"
@@ -138,6 +139,7 @@ class ExactOptimizer:
             raise InvalidParameter("model", problem=problem, remedy=remedy)
         model, loss = self.model, self.loss
         if units is not None:
+            self._check_new(units)
             for rows in _rows_of_units(units):
                 own = gradient_of_unit(model, loss, *(part[rows] for part in batch))
                 self.add(self._ordered(own))
@@ -152,7 +154,21 @@ class ExactOptimizer:
 
     def add(self, gradients: Sequence[Tensor]) -> None:
         """Add gradients of single examples: a tensor with their rows for each parameter."""
-        add_clipped(gradients, self._totals, self.clip)
+        try:
+            add_clipped(gradients, self._totals, self.clip)
+        except BaseException:  # what was added may be handed over again: it must not count twice
+            self.clear()
+            raise
+
+    def _check_new(self, units: Tensor) -> None:
+        """Refuse a unit that has been handed over since the last step: it would count twice."""
+        named = set(units.tolist())
+        if named & self._units:
+            self.clear()
+            problem = "name one twice in a step"
+            remedy = "hand over all examples of a unit at once"
+            raise InvalidParameter("units", problem=problem, remedy=remedy)
+        self._units |= named
 
     def accumulate(self) -> None:
         """Add the gradients that Opacus found, and forget them, so that none counts twice."""
@@ -178,17 +194,23 @@ class ExactOptimizer:
     # ------------------------------------------------------------ the step
 
     def step(self) -> Any:
-        """One step of the run: noise once, then the optimizer's own step."""
+        """One step of the run: noise once, then the optimizer's own step.
+
+        If it fails, the batch is lost: an example that came again would count twice.
+        """
         self.accumulate()
-        if self._skips and self._skips.pop(0):
+        self._is_skipped = bool(self._skips and self._skips.pop(0))
+        if self._is_skipped:
             return None
-        self._take_step()
-        self._add_up()
-        noise = self._noise()
-        share = float(self.clip.step / self.run.plan.expected_batch)
-        for part, total, own in zip(self._parameters, self._totals, noise, strict=True):
-            part.grad = ((total + own).double() * share).to(part.dtype).view_as(part)
-        self.clear()
+        try:
+            self._take_step()
+            self._add_up()
+            noise = self._noise()
+            share = float(self.clip.step / self.run.plan.expected_batch)
+            for part, total, own in zip(self._parameters, self._totals, noise, strict=True):
+                part.grad = ((total + own).double() * share).to(part.dtype).view_as(part)
+        finally:
+            self.clear()
         return self.original_optimizer.step()
 
     def _take_step(self) -> None:
@@ -227,13 +249,19 @@ class ExactOptimizer:
     def clear(self) -> None:
         """Forget what was added since the last step."""
         self._totals = [torch.zeros_like(part, dtype=torch.int64) for part in self._parameters]
+        self._units: set[int] = set()
 
     # ------------------------------------------------------------ what loops call
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget gradients; what was added for the step that is under way stays."""
+        """Forget gradients, also those added for a step that was not taken.
+
+        What was added before a skipped step stays: it is the first part of a batch.
+        """
         for part in self._parameters:
             part.grad_sample = None
+        if not self._is_skipped:
+            self.clear()
         self.original_optimizer.zero_grad(set_to_none)
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
