@@ -73,6 +73,7 @@ def test_a_draft_of_a_csv_file_has_names_only():
     page = without_values(succeeded("card", "new", visits("visits.csv"), "--out", "a.toml"))
     assert "4, 4 of them without a type yet" in page and "7 lines to decide" in page
     assert page.count("likewise") == 3  # what types there are is said once
+    assert "add --look, if you may look" in page
     data = tomllib.loads(without_values(Path("a.toml").read_text("utf-8")))
     assert [fields["type"] for fields in data["columns"].values()] == ["decide"] * 4
     assert data["table"]["name"] == "visits"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lastbit.checker.dispatch import beliefs
 from lastbit.cli import main
 from lastbit.privacy import from_json
 from lastbit.tables import parsed, planned, read_card
@@ -92,7 +93,9 @@ def test_the_question_can_still_be_asked(name: str, tables: Path) -> None:
     assert now.keys() - {"whole"} == before.keys()
     for part in ("columns", "guarantee", "cost", "asked"):
         assert now[part] == before[part]
-    assert now["certificate"]["assumptions"] == before["certificate"]["assumptions"]
+    said = before["certificate"]["assumptions"]  # the same in the words of then, or of now
+    assert list(beliefs("release", now["certificate"]["claim"], said)) == said
+    assert list(beliefs("release", now["certificate"]["claim"])) == now["certificate"]["assumptions"]
     if name not in PLANNED_OTHERWISE:
         assert now["certificate"]["body"]["plan"] == before["certificate"]["body"]["plan"]
     parts = {*before["certificate"]["body"], "engine"}  # which 0.1 did not name

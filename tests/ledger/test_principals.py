@@ -94,7 +94,10 @@ def test_only_a_steward_changes_a_budget_or_accepts_data(ledger):
 
 def test_every_charge_names_a_principal_who_may_ask(ledger):
     for name, problem in (
-        (None, "the charge names no principal of the ledger; ask as one of them: lastbit user list"),
+        (
+            None,
+            "the charge names no principal of the ledger; ask as one of them: lastbit user list",
+        ),
         ("zoe", "zoe is not a principal of the ledger; let a steward run lastbit user add"),
         ("eve", "eve is an auditor, who reads and does not ask"),
     ):

@@ -175,7 +175,8 @@ def test_a_table_for_people() -> None:
     assert "\x1b" not in str(ANSWER) and lines[3].split()[-4:] == ["unknown", "0", "to", "16"]
     promise = lines.index("epsilon = 1/3 differential privacy for one row more or less")
     assert lines[promise + 1] == "- A note."
-    assert all(line.startswith("- ") for line in lines[promise + 1 :])
+    assert all(line.startswith("- ") for line in lines[promise + 1 : -1])
+    assert lines[-1] == "1 more note: answer.notes"
     many = Answer(record_of(ROWS[:1] * 100))
     assert "... and 60 more rows" in str(many)
     total = Answer(record_of(ROWS[:1], totals=[1234, None]))

@@ -197,7 +197,7 @@ def test_several_statements_are_paid_together_or_not_at_all(tmp_path):
         ({"epsilon": None, "within": "9"}, "within is for one question"),
         ({"weights": "balanced"}, "weights is for one question"),
         ({"sql": ";".join([COUNT] * 11)}, "more than 10 statements"),
-        ({"sql": f"{COUNT}; DROP TABLE visits"}, "query is no SELECT"),
+        ({"sql": f"{COUNT}; DROP TABLE visits"}, "write SELECT"),
         ({"sql": f"{COUNT}; SELECT * FROM visits"}, "rows cannot be shown"),
     ],
 )

@@ -196,6 +196,8 @@ def _page(target: Path, typed: Typed, seen: Seen | None) -> list[Part]:
         parts.append(open_lines(problems))
     if seen is not None and any(column.from_data for column in seen.columns.values()):
         parts.append(TAKEN if seen.accepted else WAITING)
+    if seen is None and None in typed.values():
+        parts.append("Types can be proposed by a look at the values: add --look, if you may look.")
     parts.append(f"Decide them in the file; then: {then}" if problems else f"Next: {then}")
     return parts
 

@@ -40,7 +40,7 @@ ROWS = (
     ("types", "CAST(x AS BIGINT), DOUBLE, TEXT, DATE, BOOLEAN; what does not fit is missing"),
 )
 INSTEAD = (
-    ("SELECT *, SELECT DISTINCT", "COUNT(*) with GROUP BY"),
+    ("SELECT *", "COUNT(*) with GROUP BY"),
     ("AVG(wait) without bounds", "AVG(clamp(wait, 0, 240)), or bounds on the card"),
     ("GROUP BY a number or a time", "bin(x, 0, 10, 20), CAST(x AS BIGINT), month(d)"),
     ("IN (SELECT ...), EXISTS", "a join with a public table"),

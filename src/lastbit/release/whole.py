@@ -472,7 +472,9 @@ def _stray(share: float | Fraction) -> Fraction:
     return (1 - Fraction(share)) * ALIKE
 
 
-def _mixed(function: str, cell: Json, share: float, bounds: tuple[Fraction, Fraction]) -> Ends:
+def _mixed(
+    function: str, cell: Json, share: float, bounds: tuple[Fraction, Fraction]
+) -> tuple[float, float]:
     """A mean, variance, deviation or share up to a point, where lost rows are like the others."""
     low, high, lost = Fraction(cell["low"]), Fraction(cell["high"]), 1 - Fraction(share)
     if function in ("mean", "cdf"):

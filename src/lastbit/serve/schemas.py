@@ -156,7 +156,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
     {
         "Problem": _open({**_texts("type title detail"), "status": _WHOLE}),
         "Question": _object(
-            {"sql": text_of("one SELECT", most=LONGEST_SQL)},
+            {"sql": text_of("one SELECT, or MARGINALS a, b FROM t", most=LONGEST_SQL)},
             {
                 **dict.fromkeys(_PRICES, _EXACT_OR_NULL),
                 "within": {

@@ -11,14 +11,17 @@ Checked  tests/tables/test_comparing.py, against DuckDB
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Call, ColumnType, Constant, Expression
 
 _DIGITS = re.compile(r"\s*[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})\s*", re.ASCII)
-_TRUTHS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_TRUTHS: Mapping[str, bool] = MappingProxyType(
+    {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+)
 
 
 def comparable(

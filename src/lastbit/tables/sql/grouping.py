@@ -303,8 +303,7 @@ def check_one_grouping(group: Any) -> None:
             problem = "asks for several tables at once"
             remedy = (
                 "ask for each by itself; counts come from lastbit query --marginals region,ward, "
-                "or "
-                '.marginals("region", "ward") in Python'
+                'or .marginals("region", "ward") in Python'
             )
             raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 
