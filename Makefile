@@ -180,7 +180,7 @@ $(VENV)/.browser: $(READY) requirements-serve.lock
 # Above $(VENV), whose packages it sees: torch brings 1 GB, and 5 where only its usual build is found.
 TRAINING := $(VENV)/training/bin/python
 TRAIN_PIP := $(TRAINING) -m pip --quiet --quiet --disable-pip-version-check install --no-deps --require-hashes
-$(VENV)/training/.ready: $(READY) requirements-training.lock requirements-training-cpu.lock requirements-training-gpu.lock
+$(VENV)/training/.ready: requirements-training.lock requirements-training-cpu.lock requirements-training-gpu.lock | $(READY)
 	@echo "Installing torch and Opacus into $(VENV)/training (a minute or four) ..."
 	@$(PYTHON) -m venv --clear $(VENV)/training
 	@$(BIN)/python -c 'import pathlib, sysconfig; \
