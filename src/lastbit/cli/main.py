@@ -45,6 +45,7 @@ DOORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "Use one mechanism": {
             "mechanism": "Release one value with exact noise, or explain a mechanism.",
             "median": "A private median of one column of a CSV file.",
+            "train": "Plan private training: DP-SGD on whole numbers.",
             "theory": "Add up and convert guarantees; plan polls; hide places.",
         },
         "Judge a mechanism or an answer": {
