@@ -28,11 +28,14 @@ def key_of(seed: int) -> NDArray[np.uint32]:
     return Seeded(seed).fill(32).view(np.uint32)
 
 
-def by_kernel(seed: int, count: int, deviation: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def by_kernel(
+    seed: int, count: int, deviation: Any, *, narrow: bool = False
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """What the kernel gives, and where it is not certain, for each number."""
     sums = torch.zeros(count, dtype=torch.int64, device=DEVICE)
-    marks = launch.add_certain(key_of(seed), sums, constants_of(deviation)).cpu().numpy()
-    unsure = np.unpackbits(marks[np.newaxis], axis=0, bitorder="little").astype(bool)
+    marks = launch.add_certain(key_of(seed), sums, constants_of(deviation), narrow=narrow)
+    lanes = -(-count // decision.DRAWS)
+    unsure = np.unpackbits(marks.cpu().numpy()[np.newaxis, :lanes], axis=0, bitorder="little").astype(bool)
     return sums.cpu().numpy(), unsure.reshape(-1)[:count]
 
 

@@ -84,8 +84,10 @@ def test_open_draws_are_added_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_no_kernel_wrote_is_decided_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(key: object, sums: Any, constants: object) -> Any:
-        return torch.full((-(-sums.numel() // 8),), 255, dtype=torch.uint8, device=sums.device)
+    def nothing(key: object, sums: Any, constants: object, *, narrow: bool) -> Any:
+        marks = torch.full((128,), 255, dtype=torch.uint8, device=sums.device)
+        marks[126:] = 0
+        return marks
 
     monkeypatch.setattr(noise, "add_certain", nothing)
     assert (drawn(10, 1003, Fraction(50)) == by_arb(10, 1003, Fraction(50), key_seed=1)).all()
@@ -119,7 +121,7 @@ def test_every_call_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(5):
         torch.manual_seed(0)
         first.append(rounded_gaussian_on(DEVICE, (100,), 1 << 20).cpu().numpy().tobytes())
-    monkeypatch.setattr(noise, "_MOST_DRAWS", 32)  # a large tensor takes several keys
+    monkeypatch.setattr(noise, "MOST_NUMBERS", 32)  # a large tensor takes several keys
     rounded_gaussian_on(DEVICE, (100,), 1 << 20)
     assert len(keys) == 9 and len(set(keys)) == 9 and len(set(first)) == 5
     assert all(len(key) == 32 for key in keys)
@@ -146,9 +148,9 @@ def test_a_child_forked_within_a_draw_gives_nothing(monkeypatch: pytest.MonkeyPa
     inner = noise.add_certain
     children = []
 
-    def forking(*arguments: Any) -> Any:
+    def forking(*arguments: Any, **named: Any) -> Any:
         children.append(os.fork())
-        return inner(*arguments)
+        return inner(*arguments, **named)
 
     monkeypatch.setattr(noise, "add_certain", forking)
     parent = os.getpid()

@@ -19,6 +19,8 @@ _SLACK = 1 + Fraction(1, 1 << 8)
 """More than all terms of second order, and the roundings of the bound's own computation."""
 _ROOT_TWO = Fraction(14143, 10000)
 LEAST_DEVIATION, MOST_DEVIATION = Fraction(1), Fraction(1 << 36)
+NARROW_DEVIATION = Fraction(1 << 27)
+"""Up to it draws fit int32: none that the kernel is certain of is above 8.5 deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +34,11 @@ class Constants:
 
     @property
     def patterns(self) -> tuple[int, int, int, int]:
-        """The four as integers of 64 bits: a float argument would become binary32."""
-        floats = struct.pack("<4d", self.square, self.first, self.second, self.third)
+        """The four as integers of 64 bits: a float argument would become binary32.
+
+        What multiplies the radius has a minus: the kernel's radius is negative.
+        """
+        floats = struct.pack("<4d", self.square, -self.first, self.second, self.third)
         one, two, three, four = struct.unpack("<4q", floats)
         return one, two, three, four
 

@@ -29,8 +29,10 @@ DRAWS = 8
 """Numbers that one block of ChaCha20 gives: two for each of its four points."""
 _SIGMA = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _ROUNDS = 20
-_COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
-_DIAGONALS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
+_STEPS = ((0, 1, 3, 16), (2, 3, 1, 12), (0, 1, 3, 8), (2, 3, 1, 7))
+# The rows 1, 2, 3 of the state turned, so that its diagonals become columns, and turned back.
+_DIAGONALS = ([1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
+_COLUMNS = ([3, 0, 1, 2], [2, 3, 0, 1], [1, 2, 3, 0])
 
 
 def decided(
@@ -109,17 +111,18 @@ def chacha_blocks(key: NDArray[np.uint32], counters: NDArray[np.int64]) -> NDArr
     >>> hex(int(zero[0, 0])), hex(int(zero[0, 15]))
     ('0xade0b876', '0x8665eeb2')
     """
-    start = np.zeros((16, counters.size), np.uint32)
-    start[:4] = np.array(_SIGMA, np.uint32)[:, np.newaxis]
-    start[4:12] = key[:, np.newaxis]
-    start[12] = counters.astype(np.uint32)
+    start = np.zeros((4, 4, counters.size), np.uint32)
+    start[0] = np.array(_SIGMA, np.uint32)[:, np.newaxis]
+    start[1:3] = key.reshape(2, 4)[:, :, np.newaxis]
+    start[3, 0] = counters.astype(np.uint32)
     x = start.copy()
     for _ in range(_ROUNDS // 2):
-        for quarters in (_COLUMNS, _DIAGONALS):
-            for a, b, c, d in quarters:
-                for to, by, source, places in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-                    x[to] += x[by]
-                    mixed = x[source] ^ x[to]
-                    x[source] = mixed << np.uint32(places) | mixed >> np.uint32(32 - places)
+        for turn in (_DIAGONALS, _COLUMNS):  # columns first: it is after them that rows turn
+            for to, by, source, places in _STEPS:
+                x[to] += x[by]
+                mixed = x[source] ^ x[to]
+                x[source] = mixed << np.uint32(places) | mixed >> np.uint32(32 - places)
+            for row, order in enumerate(turn, 1):
+                x[row] = x[row][order]
     x += start
-    return np.ascontiguousarray(x.T)
+    return np.ascontiguousarray(x.reshape(16, -1).T)

@@ -11,9 +11,9 @@ Theorem  where the mark is 0, the number stored is round(A) or round(B) for *eve
          further bits
 Proof    u = 2**-53, e = 2**-k with 2**k sqrt(1/2) <= float(u) < 2**k sqrt(2). Every operation below
          is one rounding of IEEE 754 binary64 to nearest; nothing under- or overflows.
-         (L) -ln U is within (1+3u) u L + (LOG_ERROR + u + 2u**2) + sqrt(2) e (1+3u) of the L
-         computed: polynomial, combination and the words' rounding, the further bits.
-         (X) x = fl(q L), q a float within relative d of 2 sigma**2. U is in 2**-52 .. 1 - 2**-39,
+         (L) -ln U is within (1+3u) u L + (LOG_ERROR + u + 2u**2) + sqrt(2) e (1+3u) of L, minus
+         the logarithm computed: polynomial, combination and the words' rounding, the further bits.
+         (X) x = -n = fl(q L), q a float within relative d of 2 sigma**2. U is in 2**-52 .. 1 - 2**-39,
          others are marked; so that sum is below 2**-11 L, and the radius sqrt(2 sigma**2 (-ln U))
          is within r (1+2**-10) ((d + 2u)/2 + u) + sigma**2 (1+2**-10)(LOG_ERROR + u + sqrt(2) e)/r
          of r, the root computed: |sqrt(a) - sqrt(b)| = |a - b|/(sqrt(a) + sqrt(b)), and the root
@@ -22,6 +22,7 @@ Proof    u = 2**-53, e = 2**-k with 2**k sqrt(1/2) <= float(u) < 2**k sqrt(2). E
          bits. So the product is within |c| reach + r 2**-60, with
          reach = r FIRST + half (SECOND + THIRD e), whose constants `constants_of` rounds up by more
          than all that is left out here.
+         r and s have the other sign in the source, which changes no rounding.
          (K) k = round(r c) is found by adding and subtracting 3 2**51: some whole number, right or
          not; t = fma(r, c, -k) is within 2**-54 of r c - k, which is in -1..1. If
          fl(|t| + error) < 1/2 then |t| + error < 1/2, as rounding is monotone and 1/2 a float.  []
@@ -72,28 +73,31 @@ def log_of(f):
 
 
 @triton.jit
-def minus_log_of(k, log):
-    """-(k ln 2 + log), k a whole number as a float: ln 2 is the sum of two floats."""
+def log_with(k, log):
+    """k ln 2 + log, k a whole number as a float: ln 2 is the sum of two floats."""
     low = tl.fma(k, _real(2.3190468138462996e-17), log)
-    return -tl.fma(k, _real(0.6931471805599453), low)
+    return tl.fma(k, _real(0.6931471805599453), low)
 
 
 @triton.jit
-def rough_root(x, y):
-    """From y near 1/sqrt(x), up to 4 %: the root of x and half of its reciprocal, up to 2**-30."""
-    h = tl.fma(-(x * y), y, _real(1.0))
+def rough_root(n, y):
+    """With n = -x, and y near 1/sqrt(x), up to 4 %: -sqrt(x) and 1/(2 sqrt(x)), up to 2**-30.
+
+    A negative root needs no operation that changes a sign.
+    """
+    h = tl.fma(n * y, y, _real(1.0))
     p = tl.fma(h, _real(0.3125), _real(0.375))
     p = tl.fma(p, h, _real(0.5))
     y = tl.fma(y * h, p, y)
-    g = x * y
-    h = tl.fma(-g, y, _real(1.0)) * _real(0.5)
+    g = n * y
+    h = tl.fma(g, y, _real(1.0)) * _real(0.5)
     return tl.fma(g, h, g), tl.fma(y, h, y) * _real(0.5)
 
 
 @triton.jit
-def better_root(x, g, half):
-    """The root of x, rounded once but for 2**-20 of the last place."""
-    return tl.fma(tl.fma(-g, g, x), half, g)
+def better_root(n, g, half):
+    """-sqrt(-n), rounded once but for 2**-20 of the last place."""
+    return tl.fma(tl.fma(g, g, n), half, g)
 
 
 @triton.jit
@@ -122,17 +126,18 @@ def cosine_of(z):
 
 @triton.jit
 def radius(u, square, first, second, third):
-    """The radius of a word, half its reciprocal's worth of error, and whether U is at an end."""
+    """-R of a word, how far a product with it may be off, and whether U is too near an end."""
     bits = u.to(tl.float64).to(tl.int64, bitcast=True)
     # 2**k sqrt(1/2) <= the float < 2**k sqrt(2): the exponent after a shift of the mantissa
     k = (bits - 0x3FE6A09E667F3BCD) >> 52
     f = (bits - (k << 52)).to(tl.float64, bitcast=True) - _real(1.0)
     # a small whole number becomes a float by way of the last bits of 3 * 2**51
     count = (k + (0x4338000000000000 - 64)).to(tl.float64, bitcast=True) - _real(6755399441055744.0)
-    x = minus_log_of(count, log_of(f)) * square
-    start = 0x5FE6EB50C7B537A9 - (x.to(tl.int64, bitcast=True) >> 1)
-    g, half = rough_root(x, start.to(tl.float64, bitcast=True))
-    r = better_root(x, g, half)
+    n = log_with(count, log_of(f)) * square
+    # the famous first guess of 1/sqrt(x), 2**62 less for the sign that n has
+    start = 0x1FE6EB50C7B537A9 - (n.to(tl.int64, bitcast=True) >> 1)
+    g, half = rough_root(n, start.to(tl.float64, bitcast=True))
+    r = better_root(n, g, half)
     tail = ((1023 - k) << 52).to(tl.float64, bitcast=True)
     reach = tl.fma(r, first, half * tl.fma(tail, third, second))
     end = (u < 0x1000) | (u > 0xFFFFFFFFFE000000)
@@ -140,35 +145,40 @@ def radius(u, square, first, second, third):
 
 
 @triton.jit
-def rounded(r, c, reach, rest):
+def rounded(r, c, reach, rest, NARROW: tl.constexpr):
     """round(r c), and whether that is certain."""
     big = tl.fma(r, c, _real(6755399441055744.0))
-    off = tl.fma(r, c, -(big - _real(6755399441055744.0)))
-    error = tl.fma(tl.abs(c), reach, rest)
-    k = big.to(tl.int64, bitcast=True) - 0x4338000000000000
-    return k, tl.abs(off) + error < _real(0.5)
+    off = tl.fma(r, c, _real(6755399441055744.0) - big)
+    sure = tl.abs(off) + tl.fma(tl.abs(c), reach, rest) < _real(0.5)
+    bits = big.to(tl.int64, bitcast=True)
+    k = bits.to(tl.int32) if NARROW else bits - 0x4338000000000000
+    return k, sure
 
 
 @triton.jit
-def point(a, b, c, d, square, first, second, third):
-    """Two numbers of four words of 32 bits; their marks, 1 where one is not certain."""
+def point(a, b, c, d, square, first, second, third, NARROW: tl.constexpr):
+    """Two numbers of four words of 32 bits, each 0 where it is not certain, and if it is not."""
     u = (a.to(tl.uint64) << 32) | b.to(tl.uint64)
     v = (c.to(tl.uint64) << 32) | d.to(tl.uint64)
     r, reach, end = radius(u, square, first, second, third)
-    s = (v << 2).to(tl.int64, bitcast=True).to(tl.float64) * _real(1.0842021724855044e-19)
+    # -S, as the radius is negative too
+    s = (v << 2).to(tl.int64, bitcast=True).to(tl.float64) * _real(-1.0842021724855044e-19)
     z = s * s
-    rest = tl.fma(r, _real(8.673617379884035e-19), _real(1.1102230246251565e-16))
-    major, major_sure = rounded(r, cosine_of(z), reach, rest)
-    minor, minor_sure = rounded(r, sine_of(s, z), reach, rest)
-    major_mark = ((major_sure & (end == 0)) == 0).to(tl.int32)
-    minor_mark = ((minor_sure & (end == 0)) == 0).to(tl.int32)
-    major = tl.where((c & 0x40000000) != 0, -major, major)
+    rest = tl.fma(r, _real(-8.673617379884035e-19), _real(1.1102230246251565e-16))
+    major, major_sure = rounded(r, cosine_of(z), reach, rest, NARROW)
+    minor, minor_sure = rounded(r, sine_of(s, z), reach, rest, NARROW)
+    major_sure = major_sure & (end == 0)
+    minor_sure = minor_sure & (end == 0)
+    major = tl.where(major_sure, major, 0)
+    minor = tl.where(minor_sure, minor, 0)
+    major = tl.where((c & 0x40000000) != 0, major, -major)
     change = (c & 0x80000000) != 0
+    major_open = (major_sure == 0).to(tl.int32)
+    minor_open = (minor_sure == 0).to(tl.int32)
     return (
         tl.where(change, minor, major),
         tl.where(change, major, minor),
-        tl.where(change, minor_mark, major_mark),
-        tl.where(change, major_mark, minor_mark),
+        tl.where(change, minor_open | (major_open << 1), major_open | (minor_open << 1)),
     )
 
 
@@ -229,39 +239,46 @@ def chacha(lane, k0, k1, k2, k3, k4, k5, k6, k7):
 
 
 @triton.jit
-def _add(sums, at, count, number, mark):
-    """Add a number in place; an uncertain one counts as 0 until it is decided."""
+def _add(sums, at, count, number):
+    """Add a number in place."""
     here = at < count
-    number = tl.where(mark != 0, 0, number) + tl.load(sums + at, mask=here, other=0)
+    number = number.to(tl.int64) + tl.load(sums + at, mask=here, other=0)
     tl.store(sums + at, number, mask=here)
 
 
-_PATTERNS = ("k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "square", "first", "second", "third")
+_VARYING = (
+    "count", "lanes", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+    "square", "first", "second", "third",
+)  # fmt: skip
 
 
-@triton.jit(do_not_specialize=_PATTERNS)
+# not specialized: else a key of another shape, say with a word of 1, would be compiled again
+@triton.jit(do_not_specialize=_VARYING)
 def noise(
     sums, marks, count, lanes,
     k0, k1, k2, k3, k4, k5, k6, k7,
     square, first, second, third,
-    BLOCK: tl.constexpr,
+    NARROW: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Draw j of lane b is added to number b + j lanes of `sums`; its mark is bit j of byte b."""
+    """Draw j of lane b is added to number b + j lanes of `sums`; its mark is bit j of byte b.
+
+    `count` and `lanes` are below 2**30, so that places fit int32; `NARROW`, if draws do.
+    """
     square = square.to(tl.int64).to(tl.float64, bitcast=True)
     first = first.to(tl.int64).to(tl.float64, bitcast=True)
     second = second.to(tl.int64).to(tl.float64, bitcast=True)
     third = third.to(tl.int64).to(tl.float64, bitcast=True)
-    lane = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = lane < lanes
     four = chacha(lane, k0, k1, k2, k3, k4, k5, k6, k7)
-    mark = (lane * 0).to(tl.int32)
+    mark = lane * 0
     at = tl.where(real, lane, count)
     for i in tl.static_range(4):
         a, b, c, d = four[i]
-        one, two, one_mark, two_mark = point(a, b, c, d, square, first, second, third)
-        _add(sums, at, count, one, one_mark)
-        _add(sums, at + lanes, count, two, two_mark)
-        mark |= (one_mark << (2 * i)) | (two_mark << (2 * i + 1))
+        one, two, unsure = point(a, b, c, d, square, first, second, third, NARROW)
+        _add(sums, at, count, one)
+        _add(sums, at + lanes, count, two)
+        mark |= unsure << (2 * i)
         at += 2 * lanes
     tl.store(marks + lane, mark.to(tl.uint8), mask=real)
 

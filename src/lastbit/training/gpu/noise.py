@@ -28,13 +28,11 @@ from lastbit.errors import EntropyUnavailable, InvalidParameter, NotCertified, W
 from lastbit.exact import Number
 from lastbit.sampling.bits import Bits, KeyStream, secure_bits, words
 from lastbit.training.gpu import gaussian
-from lastbit.training.gpu.constants import checked_deviation, constants_of
-from lastbit.training.gpu.decision import decided
+from lastbit.training.gpu.constants import NARROW_DEVIATION, checked_deviation, constants_of
+from lastbit.training.gpu.decision import DRAWS, decided
 from lastbit.training.gpu.known_answer import check_device
-from lastbit.training.gpu.launch import add_certain, on_device_of
+from lastbit.training.gpu.launch import MOST_NUMBERS, add_certain, lanes_of, on_device_of
 
-_MOST_DRAWS = 1 << 31
-"""Under one key: counters have 32 bits, and places within a launch fit int32."""
 _MOST_OPEN = 1 << 12
 
 
@@ -57,8 +55,8 @@ def add_rounded_gaussian(sums: torch.Tensor, deviation: Number) -> None:
     bits = secure_bits()
     with on_device_of(sums):
         check_device(sums.device)
-        for start in range(0, flat.numel(), _MOST_DRAWS):
-            _add(bits, flat[start : start + _MOST_DRAWS], exact)
+        for start in range(0, flat.numel(), MOST_NUMBERS):
+            _add(bits, flat[start : start + MOST_NUMBERS], exact)
 
 
 def _add(bits: KeyStream, sums: torch.Tensor, deviation: Fraction) -> None:
@@ -78,18 +76,18 @@ def add_under_key(
     count = sums.numel()
     if not count:
         return
-    marks = add_certain(key, sums, constants_of(deviation))
-    lanes = marks.numel()
-    left = torch.nonzero(marks).view(-1)
-    if left.numel() > _MOST_OPEN + lanes // 32:
+    narrow = deviation <= NARROW_DEVIATION
+    marks = add_certain(key, sums, constants_of(deviation), narrow=narrow)
+    lanes, left = lanes_of(marks)
+    if not lanes.size:
+        return
+    if lanes.size > _MOST_OPEN + count // 256:
         raise NotCertified(
             "the device left far more draws open than its theorem allows; draw on the CPU"
         )
-    lane, place, value = decided(
-        bits, key, left.cpu().numpy(), marks[left].cpu().numpy(), deviation
-    )
-    at = lane + place * lanes
-    real = at < count
+    lane, place, value = decided(bits, key, lanes, left, deviation)
+    at = lane + place * -(-count // DRAWS)
+    real = at < count  # the last lane may have fewer than eight
     sums[torch.from_numpy(at[real]).to(sums.device)] += torch.from_numpy(value[real]).to(sums.device)
 
 
