@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,16 @@ def by_arb(task: tuple[int, Fraction]) -> Any:
     return decided(secure_bits(), np.arange(8, dtype=np.uint32) ** 9, lanes, every, deviation)
 
 
-def differing(torch: Any, launch: Any, constants_of: Any) -> dict[str, Any]:
+def differing(torch: Any, launch: Any) -> dict[str, Any]:
     """Of a million draws, how many differ from balls where the device is certain."""
+    from lastbit.training.gpu.constants import NARROW_DEVIATION, constants_of
+
     tested = wrong = unsure_in_all = 0
     key = np.arange(8, dtype=np.uint32) ** 9
     with multiprocessing.get_context("spawn").Pool() as pool:
         for deviation in SCALES:
             sums = torch.zeros(8 * LANES, dtype=torch.int64, device="cuda")
-            marks = launch.add_certain(key, sums, constants_of(deviation)).cpu().numpy()
+            marks = launch.add_certain(key, sums, constants_of(deviation), narrow=deviation <= NARROW_DEVIATION).cpu().numpy()
             unsure = np.unpackbits(marks[np.newaxis], axis=0, bitorder="little").astype(bool)
             true = np.zeros(8 * LANES, np.int64)
             for lane, place, value in pool.map(by_arb, [(s, deviation) for s in range(0, LANES, PART)]):
@@ -80,13 +83,77 @@ def wall(torch: Any, act: Callable[[], object], repeats: int = 9) -> float:
     return float(np.median(times))
 
 
+CHOICES: dict[str, dict[str, Any]] = {
+    f"{32 * warps} lanes, {warps} warps" + ("" if limit is None else f", {limit} registers"): {
+        "BLOCK": 32 * warps, "num_warps": warps, "NARROW": True,
+        **({} if limit is None else {"maxnreg": limit}),
+    }
+    for warps, limit in (
+        (1, None), (2, None), (4, None), (8, None), (4, 48), (4, 64), (4, 80), (4, 96), (8, 64),
+    )
+}  # fmt: skip
+CHOICES["128 lanes, 4 warps, wide"] = {"BLOCK": 128, "num_warps": 4, "NARROW": False}
+
+
+def launched(sums: Any, marks: Any, key: Any, **choice: Any) -> Any:
+    """One launch of the noise kernel, compiled as chosen."""
+    from lastbit.training.gpu import gaussian
+    from lastbit.training.gpu.constants import constants_of
+
+    lanes = sums.numel() // 8
+    return gaussian.noise[(-(-lanes // choice["BLOCK"]),)](
+        sums, marks, sums.numel(), lanes, *key.view(np.int32).tolist(),
+        *constants_of(Fraction(1 << 24)).patterns, enable_fp_fusion=False, **choice,
+    )  # fmt: skip
+
+
+def clip_results(torch: Any) -> dict[str, Any]:
+    """Norms, factors, and the sum of 64 gradients of 2**24 numbers: floats, and whole numbers."""
+    from lastbit.training.gpu import clipping, sums
+
+    examples, columns, bound = 64, 1 << 24, 1 << 24
+    rows = torch.randn(examples, columns, device="cuda")
+    total = torch.zeros(columns, dtype=torch.int64, device="cuda")
+
+    def of_floats() -> Any:
+        factor = (1 / (rows.norm(2, dim=1) + 1e-6)).clamp(max=1.0)
+        return torch.einsum("i,ij->j", factor, rows)
+
+    def factors() -> Any:
+        length = torch.linalg.vector_norm(rows, dim=1).double()
+        return bound * (1 - 2.0**-20) / length.clamp(min=1.0)
+
+    def of_integers() -> Any:
+        scaled = (rows * factors().float()[:, None]).to(torch.int32)
+        return scaled.sum(dim=0, dtype=torch.int64)
+
+    results = {
+        "floats (einsum), ms": milliseconds(torch, of_floats),
+        "norms and factors alone, ms": milliseconds(torch, factors),
+        "integers by torch, unchecked, ms": milliseconds(torch, of_integers),
+    }
+    for block, warps in ((256, 1), (512, 1), (512, 4), (1024, 1), (1024, 2), (1024, 4), (1024, 8)):
+        sums._COLUMNS, sums._WARPS = block, warps
+        name = f"integers, checked, {block} columns, {warps} warps, ms"
+
+        def whole() -> None:
+            assert sums.add_whole([rows], factors(), [total], bound=bound)
+
+        results[name] = milliseconds(torch, whole)
+    total.zero_()
+    whole()
+    results["equal to torch's integers"] = bool((total == of_integers()).all())
+    assert clipping
+    return results
+
+
 def noise_results(torch: Any) -> dict[str, Any]:
-    from lastbit.training.gpu import gaussian, known_answer, launch, noise
+    from lastbit.training.gpu import known_answer, launch, noise
     from lastbit.training.gpu.constants import constants_of, open_share
 
     results: dict[str, Any] = {}
     results["known answer"] = known_answer.digest_of(torch.device("cuda")) == known_answer._KNOWN
-    results["against balls"] = differing(torch, launch, constants_of)
+    results["against balls"] = differing(torch, launch)
     many = 1 << 30
     floats = torch.empty(many, dtype=torch.float32, device="cuda")
     normal = milliseconds(torch, floats.normal_)
@@ -98,27 +165,12 @@ def noise_results(torch: Any) -> dict[str, Any]:
     )
     key = np.arange(8, dtype=np.uint32) ** 9
     marks = torch.empty(many // 8, dtype=torch.uint8, device="cuda")
-    speeds = {}
-    for block, warps in ((64, 2), (128, 2), (128, 4), (256, 4), (256, 8), (512, 4), (512, 8)):
-
-        def launch_once(block: int = block, warps: int = warps, fuse: bool = False) -> Any:
-            return gaussian.noise[(-(-many // 8 // block),)](
-                sums, marks, many, many // 8, *key.view(np.int32).tolist(),
-                *constants_of(Fraction(1 << 24)).patterns,
-                BLOCK=block, num_warps=warps, enable_fp_fusion=fuse,
-            )  # fmt: skip
-
-        speeds[f"{block} lanes, {warps} warps"] = many / milliseconds(torch, launch_once) * 1e3
-        compiled = launch_once()
-        if (block, warps) == (256, 4):
-            text = compiled.asm["ptx"]
-            results["compiled"] = {
-                "registers": compiled.n_regs, "spills": compiled.n_spills,
-                **{word: text.count(word) for word in
-                   ("fma.rn.f64", "mul.f64", "mul.rn.f64", "add.f64", "add.rn.f64", "div", "sqrt",
-                    "cvt", "call")},
-            }  # fmt: skip
-    results["draws a second"] = speeds
+    results["draws a second"] = {
+        name: many / milliseconds(torch, partial(launched, sums, marks, key, **choice)) * 1e3
+        for name, choice in CHOICES.items()
+    }
+    compiled = launched(sums, marks, key, **CHOICES["128 lanes, 4 warps"])
+    results["compiled"] = {"registers": compiled.n_regs, "spills": compiled.n_spills}
     results["open of 2**30"] = {}
     for power in (10, 20, 24, 27, 30, 36):
         deviation = Fraction(1 << power)
@@ -147,6 +199,7 @@ def main() -> None:
         "machine": f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
         f"triton {triton.__version__}",
         "noise": noise_results(torch),
+        "clipped sums": clip_results(torch),
     }
     chosen.output.write_text(json.dumps(results, indent=1) + "\n")
     print(chosen.output.read_text())

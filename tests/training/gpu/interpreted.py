@@ -51,16 +51,21 @@ def by_arb(seed: int, count: int, deviation: Any, key_seed: int = 0) -> NDArray[
     return numbers[:count]
 
 
-def changed(path: Path, changes: list[tuple[str, str]]) -> ModuleType:
-    """The kernel with other words in its source, each of which must be there once at least."""
-    assert gaussian.__file__ is not None
-    source = Path(gaussian.__file__).read_text()
+def load_changed(module: ModuleType, path: Path, changes: list[tuple[str, str]]) -> ModuleType:
+    """A module with other words in its source, each of which must be there."""
+    assert module.__file__ is not None
+    source = Path(module.__file__).read_text()
     for old, new in changes:
         assert old in source, old
         source = source.replace(old, new)
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    changed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(changed)
+    return changed
+
+
+def changed(path: Path, changes: list[tuple[str, str]]) -> ModuleType:
+    """The noise kernel, changed."""
+    return load_changed(gaussian, path, changes)
