@@ -132,18 +132,31 @@ def clip_results(torch: Any) -> dict[str, Any]:
         "norms and factors alone, ms": milliseconds(torch, factors),
         "integers by torch, unchecked, ms": milliseconds(torch, of_integers),
     }
-    for block, warps in ((256, 1), (512, 1), (512, 4), (1024, 1), (1024, 2), (1024, 4), (1024, 8)):
-        sums._COLUMNS, sums._WARPS = block, warps
-        name = f"integers, checked, {block} columns, {warps} warps, ms"
+    for tile in (
+        (1, 1024, 4), (2, 1024, 4), (4, 1024, 4), (4, 1024, 8), (8, 1024, 8), (8, 512, 4),
+        (8, 256, 4), (16, 256, 4), (16, 128, 4), (16, 512, 8), (32, 128, 4),
+    ):  # fmt: skip
+        sums._ROWS, sums._COLUMNS, sums._WARPS = tile
+        name = "integers, checked, {} rows, {} columns, {} warps, ms".format(*tile)
 
         def whole() -> None:
             assert sums.add_whole([rows], factors(), [total], bound=bound)
 
         results[name] = milliseconds(torch, whole)
+        empty = torch.empty_like(total)
+        factor = factors().float()
+        counters = torch.zeros((2, examples), dtype=torch.int64, device="cuda")
+        results[name.replace("checked", "the kernel alone")] = milliseconds(
+            torch,
+            lambda: clipping.add_whole_rows[(-(-columns // sums._COLUMNS),)](
+                rows, columns, columns, examples, factor, empty, counters[0], counters[1], bound,
+                DOUBLE=False, FEW=True, ROWS=sums._ROWS, BLOCK=sums._COLUMNS,
+                num_warps=sums._WARPS, enable_fp_fusion=False,
+            ),
+        )  # fmt: skip
     total.zero_()
     whole()
     results["equal to torch's integers"] = bool((total == of_integers()).all())
-    assert clipping
     return results
 
 

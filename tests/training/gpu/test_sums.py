@@ -55,7 +55,8 @@ def test_sums_are_those_of_the_law(kind: Any, extent: Extent) -> None:
     chance = random.Random(str(kind))
     for _ in range(extent.number(3, 60)):
         bound = chance.choice((1, 1000, 1 << 24, (1 << 26) + 5, 1 << 30))
-        parts = [hostile(chance, 5, columns, kind) for columns in (3, 1500)]
+        examples = chance.choice((1, 5, 8, 9))
+        parts = [hostile(chance, examples, columns, kind) for columns in (3, 1500)]
         factors = factors_of(torch.cat(parts, dim=1), bound)
         totals = [torch.arange(part.shape[1], device=DEVICE) for part in parts]
         assert add_whole(parts, factors, totals, bound=bound)
@@ -100,10 +101,10 @@ def test_a_vector_at_the_bound_is_added_and_one_beyond_is_not() -> None:
 
 
 def test_a_sum_keeps_its_last_one() -> None:
-    rows = torch.tensor([[float(1 << 24)], [1.0], [1.0]], device=DEVICE)
+    rows = torch.tensor([[float(1 << 24)], [1.0]], device=DEVICE)
     total = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    ones = torch.ones(3, dtype=torch.float64, device=DEVICE)
-    assert add_whole([rows], ones, [total], bound=1 << 24) and total.item() == (1 << 24) + 2
+    ones = torch.ones(2, dtype=torch.float64, device=DEVICE)
+    assert add_whole([rows], ones, [total], bound=1 << 24) and total.item() == (1 << 24) + 1
 
 
 def test_squares_do_not_wrap() -> None:
@@ -132,7 +133,7 @@ MUTANTS = {
     "squares of floats": ("square = k * k", "square = (k * k) >> 1"),
     "halves of the squares lost": ("whole >> 32", "whole * 0"),
     "no cut": ("tl.minimum(tl.maximum(k, -bound), bound)", "(k + 1)"),
-    "a binary32 sum": ("total += k", "total = (total.to(tl.float32) + k.to(tl.float32)).to(tl.int64)"),
+    "a binary32 sum": ("tl.sum(k, axis=0)", "tl.sum(k.to(tl.float32), axis=0).to(tl.int64)"),
 }
 
 

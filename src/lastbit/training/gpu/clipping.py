@@ -7,11 +7,11 @@ Theorem  both are exact, whatever floats g and f are, and are about the same who
 Proof    k is an int32 in -D..D, D <= 2**30, by a comparison of integers; only those are worked with
          from there on. Each k is made once, and used for the sum and for the square. Sums: fewer
          than 2**31 rows of numbers up to 2**30 stay below 2**61. Squares: k**2 <= 2**60. In a block
-         of at most 2**10 columns, `FEW` says that D <= 2**26, so that the sum of squares is at most
-         2**62; otherwise the halves of the squares are added, to less than 2**42 each. What is
-         added to `low` is below 2**42, to `high` below 2**40, and there are below 2**21 blocks of
-         2**10 columns, or more of fewer and less. So nothing overflows, and integers give one sum
-         in whatever order blocks add.  []
+         of at most 2**10 columns, `FEW` says that D <= 2**26, so that a row's sum of squares in it
+         is at most 2**62, and its two halves are added; otherwise the halves of every square. So
+         `low` grows by less than 2**32 for each column, and `high` by less; a gradient has fewer
+         than 2**31 columns (`sums.py`). Nothing overflows, and integers give one sum in whatever
+         order blocks add.  []
 Checked  tests/training/gpu/test_sums.py
 """
 
@@ -24,31 +24,35 @@ import triton.language as tl
 @triton.jit
 def add_whole_rows(
     rows, stride, columns, examples, factors, sums, low, high, bound,
-    DOUBLE: tl.constexpr, FEW: tl.constexpr, BLOCK: tl.constexpr,
+    DOUBLE: tl.constexpr, FEW: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the sum of the rows, and add their squares to low and high; a factor 0 gives zeros."""
     column = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    real = column < columns
+    here = tl.arange(0, ROWS).to(tl.int64)
     kind = tl.float64 if DOUBLE else tl.float32
     most = bound.to(kind)
     total = tl.zeros([BLOCK], dtype=tl.int64)
-    at = rows + column
-    for i in range(examples):
-        factor = tl.load(factors + i)
-        scaled = tl.load(at, mask=real, other=0.0).to(kind) * factor
-        at += stride
+    # several rows at a time: threads wait for each other once for all of them
+    for start in range(0, examples, ROWS):
+        row = start + here
+        real = row < examples
+        factor = tl.load(factors + row, mask=real, other=0.0)[:, None]
+        at = rows + row[:, None] * stride + column[None, :]
+        value = tl.load(at, mask=real[:, None] & (column < columns)[None, :], other=0.0)
+        scaled = value.to(kind) * factor
         scaled = tl.where(factor != 0, tl.where(scaled == scaled, scaled, 0.0), 0.0)
         # cut as floats, so that no number is beyond int32; as integers, because nothing is to rest
         # on what floats do
         k = tl.minimum(tl.maximum(scaled, -most), most).to(tl.int32)
         k = tl.minimum(tl.maximum(k, -bound), bound).to(tl.int64)
-        total += k
+        total += tl.sum(k, axis=0)
         square = k * k
         if FEW:
-            whole = tl.sum(square, axis=0)
-            tl.atomic_add(low + i, whole & 0xFFFFFFFF, sem="relaxed")
-            tl.atomic_add(high + i, whole >> 32, sem="relaxed")
+            whole = tl.sum(square, axis=1)
+            tl.atomic_add(low + row, whole & 0xFFFFFFFF, mask=real, sem="relaxed")
+            tl.atomic_add(high + row, whole >> 32, mask=real, sem="relaxed")
         else:
-            tl.atomic_add(low + i, tl.sum(square & 0xFFFFFFFF, axis=0), sem="relaxed")
-            tl.atomic_add(high + i, tl.sum(square >> 32, axis=0), sem="relaxed")
-    tl.store(sums + column, total, mask=real)
+            lower = tl.sum(square & 0xFFFFFFFF, axis=1)
+            tl.atomic_add(low + row, lower, mask=real, sem="relaxed")
+            tl.atomic_add(high + row, tl.sum(square >> 32, axis=1), mask=real, sem="relaxed")
+    tl.store(sums + column, total, mask=column < columns)

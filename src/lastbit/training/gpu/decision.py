@@ -30,9 +30,6 @@ DRAWS = 8
 _SIGMA = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _ROUNDS = 20
 _STEPS = ((0, 1, 3, 16), (2, 3, 1, 12), (0, 1, 3, 8), (2, 3, 1, 7))
-# The rows 1, 2, 3 of the state turned, so that its diagonals become columns, and turned back.
-_DIAGONALS = ([1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
-_COLUMNS = ([3, 0, 1, 2], [2, 3, 0, 1], [1, 2, 3, 0])
 
 
 def decided(
@@ -111,18 +108,26 @@ def chacha_blocks(key: NDArray[np.uint32], counters: NDArray[np.int64]) -> NDArr
     >>> hex(int(zero[0, 0])), hex(int(zero[0, 15]))
     ('0xade0b876', '0x8665eeb2')
     """
-    start = np.zeros((4, 4, counters.size), np.uint32)
-    start[0] = np.array(_SIGMA, np.uint32)[:, np.newaxis]
+    start = np.zeros((4, 4, counters.size), "<u8")
+    start[0] = np.array(_SIGMA)[:, np.newaxis]
     start[1:3] = key.reshape(2, 4)[:, :, np.newaxis]
-    start[3, 0] = counters.astype(np.uint32)
-    x = start.copy()
+    start[3, 0] = counters
+    # A row of the state, of all blocks, is one integer with 64 bits a word: for the few blocks of a
+    # step that takes a tenth of the time of arrays
+    first = [int.from_bytes(row.tobytes(), "little") for row in start]
+    size = start[0].nbytes
+    low = int.from_bytes(np.full(start[0].shape, 0xFFFFFFFF, "<u8").tobytes(), "little")
+    column, rest = 2 * size, 6 * size  # bits of one column of a row, and of the three others
+    x = list(first)
     for _ in range(_ROUNDS // 2):
-        for turn in (_DIAGONALS, _COLUMNS):  # columns first: it is after them that rows turn
+        for turns in ((1, 2, 3), (3, 2, 1)):  # diagonals become columns, and columns again
             for to, by, source, places in _STEPS:
-                x[to] += x[by]
+                x[to] = x[to] + x[by] & low
                 mixed = x[source] ^ x[to]
-                x[source] = mixed << np.uint32(places) | mixed >> np.uint32(32 - places)
-            for row, order in enumerate(turn, 1):
-                x[row] = x[row][order]
-    x += start
-    return np.ascontiguousarray(x.reshape(16, -1).T)
+                x[source] = (mixed << places | mixed >> 32 - places) & low
+            for row, turn in enumerate(turns, 1):
+                for _ in range(turn):
+                    x[row] = x[row] >> column | (x[row] & (1 << column) - 1) << rest
+    ends = [(row + begin & low).to_bytes(size, "little") for row, begin in zip(x, first, strict=True)]
+    blocks = np.frombuffer(b"".join(ends), "<u8").reshape(16, -1)
+    return np.ascontiguousarray(blocks.T.astype(np.uint32))
