@@ -44,10 +44,18 @@ def differing(torch: Any, launch: Any) -> dict[str, Any]:
     with multiprocessing.get_context("spawn").Pool() as pool:
         for deviation in SCALES:
             sums = torch.zeros(8 * LANES, dtype=torch.int64, device="cuda")
-            marks = launch.add_certain(key, sums, constants_of(deviation), narrow=deviation <= NARROW_DEVIATION).cpu().numpy()
+            marks = (
+                launch.add_certain(
+                    key, sums, constants_of(deviation), narrow=deviation <= NARROW_DEVIATION
+                )
+                .cpu()
+                .numpy()
+            )
             unsure = np.unpackbits(marks[np.newaxis], axis=0, bitorder="little").astype(bool)
             true = np.zeros(8 * LANES, np.int64)
-            for lane, place, value in pool.map(by_arb, [(s, deviation) for s in range(0, LANES, PART)]):
+            for lane, place, value in pool.map(
+                by_arb, [(s, deviation) for s in range(0, LANES, PART)]
+            ):
                 true[lane + place * LANES] = value
             wrong += int(np.count_nonzero((true != sums.cpu().numpy()) & ~unsure.ravel()))
             unsure_in_all += int(unsure.sum())

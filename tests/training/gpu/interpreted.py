@@ -17,10 +17,14 @@ os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernels are impo
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from triton.runtime import interpreter  # noqa: E402
+
 from lastbit.sampling.deterministic import Seeded  # noqa: E402
 from lastbit.training.gpu import decision, gaussian, launch  # noqa: E402
 from lastbit.training.gpu.constants import constants_of  # noqa: E402
+from tests.training.gpu.fused import interpret_fused  # noqa: E402
 
+interpret_fused(interpreter)
 DEVICE = torch.device("cpu" if gaussian.is_interpreted() else "cuda")
 
 
@@ -35,7 +39,9 @@ def by_kernel(
     sums = torch.zeros(count, dtype=torch.int64, device=DEVICE)
     marks = launch.add_certain(key_of(seed), sums, constants_of(deviation), narrow=narrow)
     lanes = -(-count // decision.DRAWS)
-    unsure = np.unpackbits(marks.cpu().numpy()[np.newaxis, :lanes], axis=0, bitorder="little").astype(bool)
+    unsure = np.unpackbits(
+        marks.cpu().numpy()[np.newaxis, :lanes], axis=0, bitorder="little"
+    ).astype(bool)
     return sums.cpu().numpy(), unsure.reshape(-1)[:count]
 
 

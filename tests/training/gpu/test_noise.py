@@ -187,7 +187,12 @@ def test_noise_is_added_in_place_whatever_the_shape() -> None:
     [
         (lambda: torch.zeros(4), 1, "are no tensor of int64", WrongType),
         (lambda: np.zeros(4), 1, "are no tensor of int64", WrongType),
-        (lambda: torch.zeros((4, 4), dtype=torch.int64).T[1:], 1, "not contiguous", InvalidParameter),
+        (
+            lambda: torch.zeros((4, 4), dtype=torch.int64).T[1:],
+            1,
+            "not contiguous",
+            InvalidParameter,
+        ),
         (lambda: torch.zeros(4, dtype=torch.int64), "0.9", "is below 1", InvalidParameter),
         (lambda: torch.zeros(4, dtype=torch.int64), 2**36 + 1, r"above 2\*\*36", InvalidParameter),
         (lambda: torch.zeros(4, dtype=torch.int64), 0, "is zero", InvalidParameter),

@@ -36,7 +36,9 @@ def whole_rows(rows: Any, factors: Any, bound: int) -> list[list[int]]:
 
 def hostile(random: random.Random, examples: int, columns: int, kind: Any) -> Any:
     """Rows of ordinary numbers, of which some are put in the place of one coordinate or more."""
-    rows = torch.from_numpy(np.array([[random.gauss(0, 1) for _ in range(columns)] for _ in range(examples)]))
+    rows = torch.from_numpy(
+        np.array([[random.gauss(0, 1) for _ in range(columns)] for _ in range(examples)])
+    )
     for i in range(examples):
         for _ in range(random.choice((0, 0, 1, 3))):
             rows[i, random.randrange(columns)] = random.choice(HOSTILE)
@@ -73,7 +75,9 @@ def test_an_example_moves_a_sum_by_at_most_the_bound(extent: Extent) -> None:
         rows = hostile(chance, 4, chance.choice((1, 2, 40)), kind)
         factors = factors_of(rows, bound)
         if chance.random() < 0.5:
-            factors[chance.randrange(4)] *= chance.choice((1 + 2.0**-19, 1.5, 1e40, -1.0, float("nan")))
+            factors[chance.randrange(4)] *= chance.choice(
+                (1 + 2.0**-19, 1.5, 1e40, -1.0, float("nan"))
+            )
         total, other = (torch.zeros(rows.shape[1], dtype=torch.int64, device=DEVICE) for _ in "ab")
         alone = factors.clone()
         alone[chance.randrange(4)] = 0  # an absent example leaves its place empty
@@ -96,7 +100,12 @@ def test_a_vector_at_the_bound_is_added_and_one_beyond_is_not() -> None:
         for row, fits in ((short, True), (long, False)):
             one = torch.tensor([row, [0.0] * len(row)], dtype=torch.float64, device=DEVICE)
             total = torch.zeros(len(row), dtype=torch.int64, device=DEVICE)
-            assert add_whole([one], torch.ones(2, dtype=torch.float64, device=DEVICE), [total], bound=bound) == fits
+            assert (
+                add_whole(
+                    [one], torch.ones(2, dtype=torch.float64, device=DEVICE), [total], bound=bound
+                )
+                == fits
+            )
             assert total.tolist() == ([int(x) for x in row] if fits else [0] * len(row))
 
 
@@ -112,7 +121,9 @@ def test_squares_do_not_wrap() -> None:
     for bound in (1 << 26, 1 << 30):
         row = torch.full((1, 1 << 14), float(bound), device=DEVICE)
         total = torch.zeros(1 << 14, dtype=torch.int64, device=DEVICE)
-        assert not add_whole([row], torch.ones(1, dtype=torch.float64, device=DEVICE), [total], bound=bound)
+        assert not add_whole(
+            [row], torch.ones(1, dtype=torch.float64, device=DEVICE), [total], bound=bound
+        )
         assert not total.any()
 
 

@@ -87,4 +87,3 @@ def open_share(deviation: Fraction) -> float:
     reach = root * float(deviation) * one.first + root * one.second / float(2 * deviation)
     # the further bits: E[e/R], in steps of a factor 2 of U, is below 64 times 2**-63
     return 2 * (2 / math.pi * reach + root * float(deviation) * 2.0**-60 + 2.0**-53) + 2.0**-39
-

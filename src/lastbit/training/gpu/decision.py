@@ -128,6 +128,8 @@ def chacha_blocks(key: NDArray[np.uint32], counters: NDArray[np.int64]) -> NDArr
             for row, turn in enumerate(turns, 1):
                 for _ in range(turn):
                     x[row] = x[row] >> column | (x[row] & (1 << column) - 1) << rest
-    ends = [(row + begin & low).to_bytes(size, "little") for row, begin in zip(x, first, strict=True)]
+    ends = [
+        (row + begin & low).to_bytes(size, "little") for row, begin in zip(x, first, strict=True)
+    ]
     blocks = np.frombuffer(b"".join(ends), "<u8").reshape(16, -1)
     return np.ascontiguousarray(blocks.T.astype(np.uint32))

@@ -36,7 +36,9 @@ def add_certain(
     """
     count = sums.numel()
     lanes = -(-count // DRAWS)
-    marks = torch.full((-(-lanes // _TOGETHER) * _TOGETHER,), _OPEN, dtype=torch.uint8, device=sums.device)
+    marks = torch.full(
+        (-(-lanes // _TOGETHER) * _TOGETHER,), _OPEN, dtype=torch.uint8, device=sums.device
+    )
     marks[lanes:] = 0
     # a CPU is slow at the start of each operation, so it takes many lanes at a time
     block = _LANES if sums.is_cuda else 1 << min(_MOST_INTERPRETED, (lanes - 1).bit_length())

@@ -88,7 +88,9 @@ def add_under_key(
     lane, place, value = decided(bits, key, lanes, left, deviation)
     at = lane + place * -(-count // DRAWS)
     real = at < count  # the last lane may have fewer than eight
-    sums[torch.from_numpy(at[real]).to(sums.device)] += torch.from_numpy(value[real]).to(sums.device)
+    sums[torch.from_numpy(at[real]).to(sums.device)] += torch.from_numpy(value[real]).to(
+        sums.device
+    )
 
 
 def _checked(sums: object) -> torch.Tensor:
