@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables honest-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests training-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables honest-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -33,7 +33,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
-check: lint types contracts anchors engines serve-tests site ## everything CI runs; the tests come last
+check: lint types contracts anchors engines serve-tests site training-tests ## everything CI runs; the tests come last
 	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
@@ -84,6 +84,10 @@ engines: $(VENV)/.engines ## install drivers and servers of other engines, for t
 serve-tests: $(VENV)/.browser ## install what tests of the server need: a browser's driver, an API's fuzzer
 	@command -v chromium >/dev/null || \
 	    echo "No chromium here: tests in a browser will be skipped. On Debian: apt install chromium"
+
+training-tests: $(VENV)/training/.ready ## install torch and Opacus apart, and run the tests of training there
+	@LASTBIT_EVIDENCE=1 $(TRAINING) -m pytest -n auto --dist worksteal \
+	    tests/training src/lastbit/training $(ARGS)
 
 contracts: $(READY) ## which room may import which (import-linter)
 	@$(BIN)/lint-imports --no-logo
@@ -168,6 +172,22 @@ $(VENV)/.engines: $(READY) requirements-engines.lock
 $(VENV)/.browser: $(READY) requirements-serve.lock
 	@echo "Installing requirements-serve.lock: what tests of the server need ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-serve.lock
+	@touch $@
+
+# Above $(VENV), whose packages it sees: torch brings 1 GB, and 5 where only its usual build is found.
+TRAINING := $(VENV)/training/bin/python
+TRAIN_PIP := $(TRAINING) -m pip --quiet --quiet --disable-pip-version-check install --no-deps --require-hashes
+$(VENV)/training/.ready: $(READY) requirements-training.lock requirements-training-cpu.lock requirements-training-gpu.lock
+	@echo "Installing torch and Opacus into $(VENV)/training (a minute or four) ..."
+	@$(PYTHON) -m venv --clear $(VENV)/training
+	@$(BIN)/python -c 'import pathlib, sysconfig; \
+	    own = sysconfig.get_path("purelib", vars={"base": "$(VENV)/training"}); \
+	    line = "import site; site.addsitedir({!r})\n".format(sysconfig.get_path("purelib")); \
+	    pathlib.Path(own, "above.pth").write_text(line)'
+	@$(TRAIN_PIP) -r requirements-training.lock
+	@$(TRAIN_PIP) -r requirements-training-cpu.lock 2>/dev/null || $(TRAIN_PIP) -r requirements-training-gpu.lock
+	@$(TRAINING) -c 'import torch, opacus' || \
+	    { echo "torch does not start in $(VENV)/training" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.site: $(READY) requirements-site.lock

@@ -31,6 +31,8 @@ ROOMS: Mapping[str, str] = {
     "ledger": "who spent what",
     "verify": "proofs about float code, and certificates",
     "audit": "judging mechanisms by experiment",
+    "training": "DP-SGD on whole numbers: clipping, noise, plans and runs",
+    "training.tensors": "the same around torch and Opacus",
     "report": "charts and pages of what is already public",
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.M)
@@ -87,6 +89,15 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
         "edges": "the limits of the bins, in ascending order",
         "level": "the share of values below, between 0 and 1",
         "levels": "several shares, each between 0 and 1",
+    },
+    "training": {
+        "examples": "how many there are: public",
+        "batch": "how many are expected in a step",
+        "epochs": "how often each example is used, on average",
+        "delta": "the probability by which the promise may fail",
+        "epsilon": "the privacy loss allowed for all steps together",
+        "noise_multiplier": "noise over clipping norm",
+        "unit": "who is protected, if examples are counted by it",
     },
     "audit": {
         "epsilon": "the loss that is claimed",

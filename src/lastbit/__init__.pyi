@@ -11,6 +11,7 @@ from lastbit import (
     sampling as sampling,
     sensitivity as sensitivity,
     tables as tables,
+    training as training,
     verify as verify,
 )
 from lastbit.mechanisms import (
@@ -225,6 +226,7 @@ __all__ = [
     "synthetic",
     "table",
     "tables",
+    "training",
     "uniform_below",
     "variance",
     "verify",

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "query": "Ask a table in SQL: a private answer with error bars.",
         "report": "What is on record of a table, for reviewers and registries.",
         "serve": "Let people who do not have the data ask in a browser.",
+        "train": "Plan private training: DP-SGD on whole numbers.",
         "user": "Who may decide, ask and read: the principals of a ledger.",
         "verify": "What float code truly loses, with a certificate.",
     }

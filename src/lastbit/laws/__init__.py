@@ -14,7 +14,7 @@ to work with, and the ball says what came of it.
 Real-valued laws (`IdealLaplace`, `IdealGaussian`, `IdealCauchy`, `PolynomialTail`, `StudentT`,
 `Logistic`, `Gumbel`) give the same answers for intervals; they are drawn only through `Rounded`.
 
-The room lies between `exact` and `privacy`: a law needs exact numbers and nothing else, and both
+The room lies between exact numbers and privacy: a law needs the former and nothing else, and both
 the samplers and the privacy-loss computations need laws.
 """
 

@@ -1,0 +1,78 @@
+"""A model's card, in Markdown: what its training promises, and where that was counted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.privacy import PureDP, posterior_bounds
+from lastbit.training.clipping import WholeClip
+from lastbit.training.plan import TrainingPlan
+from lastbit.training.run import TrainingRun
+
+_BELIEF = Fraction(1, 100)
+
+
+def model_card(run: TrainingRun, clip: WholeClip) -> str:
+    """The card of a model that this run trained, to be saved beside it.
+
+    It depends on the plan and the ledger alone, and on no example.
+
+    >>> from lastbit.training import start_run, training_plan
+    >>> plan = training_plan(examples=9, batch=3, steps=2, noise_multiplier=2, delta="1e-5")
+    >>> print(model_card(start_run(plan), WholeClip(norm=1)).splitlines()[0])
+    # How this model was trained
+    """
+    plan, unit = run.plan, run.plan.unit
+    low, _ = plan.epsilon_bounds()
+    told = (
+        ("promise", f"({exact_text(plan.epsilon)}, {exact_text(plan.delta)})-differential privacy"),
+        ("for", f"one {unit} more or less among {plan.examples:,}"),
+        ("true of it", f"no ε below {rounded_down(low)} is: the promise is tight for its noise"),
+        (f"in a step, each {unit} with probability", str(plan.rate)),
+        ("steps", f"{plan.steps:,}"),
+        ("gradients", f"cut to norm {exact_text(clip.norm)}, in whole steps of {clip.step}"),
+        ("noise", f"rounded Gaussian, {exact_text(plan.noise_multiplier)} times that norm, exact"),
+        ("run", run.name),
+        ("charged", _charge(run)),
+        ("plan", plan.digest),
+    )
+    rows = "\n".join(f"| {name} | {_plain(value)} |" for name, value in told)
+    return f"""# How this model was trained
+
+{_promise(plan)}
+
+| | |
+|---|---|
+{rows}
+
+What one {unit} moves is bounded in whole numbers and the noise is drawn exactly, so the promise is
+about the program that ran, whatever its floats did. It assumes random bits that nobody can tell
+from true ones, and gradients of each {unit} that depend on no other.
+
+Not covered: whatever else was learned from the same data, such as the choice of settings, an early
+stop, or a test on examples that were trained on. `lastbit check` derives the promise again from the
+certificate of the plan.
+"""
+
+
+def _promise(plan: TrainingPlan) -> str:
+    """The promise as a sentence about beliefs, which delta leaves out."""
+    _, most = posterior_bounds(_BELIEF, PureDP(plan.epsilon))
+    share = rounded_up(100 * Fraction(most), 3)
+    return (
+        f"Somebody who knows all other {plan.unit}s may think it 1 % likely that one more was in "
+        f"the training data. After seeing the model and all that training released they think it "
+        f"at most {share} % likely, up to a chance of {exact_text(plan.delta)}."
+    )
+
+
+def _charge(run: TrainingRun) -> str:
+    entry = run.entry
+    if entry is None:
+        return "to no ledger: steps were counted in memory alone"
+    return f"account {entry.account}, entry {entry.sequence}, {entry.hash}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

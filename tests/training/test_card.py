@@ -1,0 +1,42 @@
+"""The card says what the plan and the books say, and nothing of an example."""
+
+from lastbit.ledger import Ledger
+from lastbit.tables import Budget
+from lastbit.training import WholeClip, model_card, start_run, training_plan
+
+PLAN = training_plan(
+    examples=100, batch=10, steps=20, noise_multiplier=2, delta="1e-6", unit="pa|tient"
+)
+
+
+def test_a_card_says_what_was_promised_and_charged(folder):
+    run = start_run(
+        PLAN,
+        name="digits <1>",
+        ledger=Ledger.open(folder / "l.ledger"),
+        account="digits",
+        budget=Budget(epsilon=10, delta="1e-5"),
+    )
+    card = model_card(run, WholeClip(norm="1/2"))
+    assert "| promise | (" in card
+    assert "| steps | 20 |" in card
+    assert "cut to norm 0.5, in whole steps of 1/33554432" in card
+    assert "noise | rounded Gaussian, 2 times that norm, exact" in card
+    assert run.entry is not None
+    assert f"account digits, entry {run.entry.sequence}, {run.entry.hash}" in card
+    assert "digits &lt;1>" in card
+    assert "one pa\\|tient more or less" in card
+    assert PLAN.digest in card
+
+
+def test_a_run_without_a_ledger_says_so():
+    card = model_card(start_run(PLAN), WholeClip(norm=1))
+    assert "to no ledger: steps were counted in memory alone" in card
+
+
+def test_the_sentence_is_about_beliefs():
+    """Of 1 %, exp(epsilon) times the odds: 12/11 at epsilon = ln(12/11)."""
+    plan = training_plan(examples=9, batch=1, steps=1, noise_multiplier=50, delta="1e-5")
+    words = " ".join(model_card(start_run(plan), WholeClip(norm=1)).split())
+    assert "may think it 1 % likely" in words
+    assert "they think it at most 1." in words
