@@ -20,7 +20,15 @@ pytest.importorskip("triton")
 from triton.runtime import interpreter  # noqa: E402
 
 from lastbit.sampling.deterministic import Seeded  # noqa: E402
-from lastbit.training.gpu import decision, gaussian, launch  # noqa: E402
+from lastbit.training.gpu import (  # noqa: E402
+    clipping as clipping,
+    decision,
+    gaussian as gaussian,
+    known_answer as known_answer,
+    launch as launch,
+    noise as noise,
+    sums as sums,
+)
 from lastbit.training.gpu.constants import constants_of  # noqa: E402
 from tests.training.gpu.fused import interpret_fused  # noqa: E402
 

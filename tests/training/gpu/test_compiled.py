@@ -36,9 +36,9 @@ made = triton.compile(source, target=GPUTarget("cuda", capability, 32),
 print(made.asm["ptx"])
 """
 KERNELS = [
-    ("noise", {"NARROW": True, "BLOCK": 128}),
-    ("noise", {"NARROW": False, "BLOCK": 128}),
-    ("clip", {"DOUBLE": False, "FEW": True, "ROWS": 8, "BLOCK": 1024}),
+    ("noise", {"narrow": True, "block": 128}),
+    ("noise", {"narrow": False, "block": 128}),
+    ("clip", {"double": False, "few": True, "together": 8, "block": 1024}),
 ]
 
 

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lastbit.training.gpu.constants import NARROW_DEVIATION, constants_of, open_share
 from tests.evidence import Extent
 from tests.laws.frequency import assert_frequency
-from tests.training.gpu.interpreted import DEVICE, by_arb, by_kernel, changed, constants_of, launch
-
-from lastbit.training.gpu import gaussian, known_answer  # isort: skip
-from lastbit.training.gpu.constants import NARROW_DEVIATION, open_share  # isort: skip
+from tests.training.gpu.interpreted import (
+    DEVICE,
+    by_arb,
+    by_kernel,
+    changed,
+    gaussian,
+    known_answer,
+    launch,
+    torch,
+)
 
 SCALES = (Fraction(1), Fraction(4, 3), Fraction(1 << 20), Fraction(10**9, 7), Fraction(1 << 36))
 # Not for use, but here nearly every bit of the arithmetic shows, and a share of the draws is open.
@@ -66,11 +73,11 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
     "no bound": [("tl.abs(off) + tl.fma(tl.abs(c), reach, rest)", "tl.abs(off)")],
     "an eighth of the bound": [("tl.abs(off) + tl.fma(tl.abs(c), reach, rest)",
                                 "tl.abs(off) + tl.fma(tl.abs(c), reach, rest) * _real(0.125)")],
-    "rounded down": [("    bits = big.to", "    big = tl.where(off < 0, big - 1.0, big)\n    bits = big.to")],
+    "rounded down": [("bits = big.to(", "bits = tl.where(off < 0, big - 1.0, big).to(")],
     "the counter is used twice": [("s12 = lane.to(tl.uint32)", "s12 = (lane // 2).to(tl.uint32)")],
     "a point is used twice": [("a, b, c, d = four[i]", "a, b, c, d = four[i // 2 * 2]")],
     "twelve rounds": [("ROUNDS = tl.constexpr(20)", "ROUNDS = tl.constexpr(12)")],
-    "the radius of one word": [("u = (a.to(tl.uint64) << 32) | b", "u = (a.to(tl.uint64) << 32) | a")],
+    "the radius of one word": [("(a.to(tl.uint64) << 32) | b", "(a.to(tl.uint64) << 32) | a")],
     "constants in binary32": [("tl.full([], value, tl.float64)",
                                "tl.full([], value, tl.float32).to(tl.float64)")],
     "the float of a word in binary32": [("u.to(tl.float64).to(tl.int64",
@@ -134,7 +141,7 @@ def test_the_digest_is_of_sums_and_marks() -> None:
     assert len(known_answer._KNOWN) == 2 * hashlib.sha256().digest_size
     marks = launch.add_certain(
         np.arange(8, dtype=np.uint32),
-        (sums := known_answer.torch.zeros(80, dtype=known_answer.torch.int64, device=DEVICE)),
+        (sums := torch.zeros(80, dtype=torch.int64, device=DEVICE)),
         constants_of(GREAT),
     )
     assert marks.numel() == 16 and sums.any()

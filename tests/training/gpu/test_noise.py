@@ -15,10 +15,18 @@ from lastbit.sampling.deterministic import Seeded
 from tests.evidence import Extent
 from tests.laws.frequency import assert_frequency
 from tests.sampling.children import in_child
-from tests.training.gpu.interpreted import DEVICE, by_arb, key_of, torch
+from tests.training.gpu.interpreted import (
+    DEVICE,
+    by_arb,
+    gaussian,
+    key_of,
+    known_answer,
+    launch,
+    noise,
+    torch,
+)
 
-from lastbit.training.gpu import known_answer, noise  # isort: skip
-from lastbit.training.gpu.noise import add_rounded_gaussian, rounded_gaussian_on  # isort: skip
+add_rounded_gaussian, rounded_gaussian_on = noise.add_rounded_gaussian, noise.rounded_gaussian_on
 
 
 def drawn(seed: int, count: int, deviation: Fraction) -> np.ndarray:
@@ -128,7 +136,7 @@ def test_every_call_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def draw() -> list[int]:
-    return rounded_gaussian_on(DEVICE, (64,), 1 << 30).cpu().tolist()  # type: ignore[no-any-return]
+    return rounded_gaussian_on(DEVICE, (64,), 1 << 30).cpu().tolist()
 
 
 forks = pytest.mark.skipif(DEVICE.type == "cuda", reason="CUDA does not work in a forked child")
@@ -145,7 +153,7 @@ def test_a_child_draws_other_noise() -> None:
 @forks
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_child_forked_within_a_draw_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = noise.add_certain
+    inner = launch.add_certain
     children = []
 
     def forking(*arguments: Any, **named: Any) -> Any:
@@ -204,6 +212,6 @@ def test_what_refuses(sums: Any, deviation: Any, problem: str, error: Any) -> No
 
 
 def test_a_processor_without_the_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise.gaussian, "is_interpreted", lambda: False)
+    monkeypatch.setattr(gaussian, "is_interpreted", lambda: False)
     with pytest.raises(InvalidParameter, match="not on a CUDA device; draw on the CPU"):
         add_rounded_gaussian(torch.zeros(4, dtype=torch.int64), 5)

@@ -10,7 +10,7 @@ import pytest
 from flint import arb, arb_poly, fmpq, fmpq_poly
 
 from lastbit.exact import arb_of, working_precision
-from lastbit.training.gpu.constants import LOG_ERROR, TURN_ERROR
+from lastbit.training.gpu.constants import LOG_ERROR, TURN_ERROR, constants_of
 from tests.evidence import Extent
 from tests.training.gpu.interpreted import changed, gaussian
 from tests.training.gpu.running_error import (
@@ -36,7 +36,7 @@ def precise() -> Iterator[None]:
 
 
 def log_error(kernel: ModuleType, count: int = 256) -> arb:
-    """The greatest |computed - (k ln 2 + ln(1 + f))| less one rounding of the result, any k and f."""
+    """The greatest distance from k ln 2 + ln(1 + f), less one rounding of the result."""
     log_of, log_with = (on_intervals(kernel, name) for name in ("log_of", "log_with"))
     poly, worst = as_polynomial(kernel, "log_of", X), arb(0)
     rest = abs(arb.const_log2() - arb(0.6931471805599453) - arb(2.3190468138462996e-17))
@@ -148,8 +148,6 @@ def test_the_last_step_of_the_root_rounds_once() -> None:
 
 
 def test_constants_are_rounded_up() -> None:
-    from lastbit.training.gpu.constants import constants_of
-
     for deviation in (Fraction(1), Fraction(4, 3), Fraction(10**9, 7), Fraction(1 << 36)):
         have = constants_of(deviation)
         double = 2 * deviation**2

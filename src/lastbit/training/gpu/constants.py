@@ -78,7 +78,7 @@ def constants_of(deviation: Fraction) -> Constants:
 
 
 def open_share(deviation: Fraction) -> float:
-    """About how large a share of the draws the kernel leaves open: for planning, nothing rests on it.
+    """About how large a share of the draws the kernel leaves open; nothing rests on it.
 
     Twice the mean of `error` in the kernel: E|c| = 2/pi, E[R] = sqrt(pi/2), and E[1/R] as much.
     """

@@ -1,8 +1,8 @@
 """Draws that the kernel left open, decided exactly: from the same bits, then more of them.
 
 Law      the point of the words u, v (`gaussian.py`), U and S having further bits from `bits`
-Theorem  both numbers of a point are decided with one and the same U and S, so that the two, together
-         with any that the kernel was certain of, are round(A), round(B) of one point: independent
+Theorem  both numbers of a point are decided with one and the same U and S, so that the two, also
+         where the kernel was certain of one, are round(A), round(B) of one point: independent
          rounded normal numbers
 Proof    a ball of A over all further bits is rounded only if every number in it rounds to the same;
          else U and S get 64 bits more each. The bits come from the operating system's keystream and

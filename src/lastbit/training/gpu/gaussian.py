@@ -13,9 +13,10 @@ Proof    u = 2**-53, e = 2**-k with 2**k sqrt(1/2) <= float(u) < 2**k sqrt(2). E
          is one rounding of IEEE 754 binary64 to nearest; nothing under- or overflows.
          (L) -ln U is within (1+3u) u L + (LOG_ERROR + u + 2u**2) + sqrt(2) e (1+3u) of L, minus
          the logarithm computed: polynomial, combination and the words' rounding, the further bits.
-         (X) x = -n = fl(q L), q a float within relative d of 2 sigma**2. U is in 2**-52 .. 1 - 2**-39,
-         others are marked; so that sum is below 2**-11 L, and the radius sqrt(2 sigma**2 (-ln U))
-         is within r (1+2**-10) ((d + 2u)/2 + u) + sigma**2 (1+2**-10)(LOG_ERROR + u + sqrt(2) e)/r
+         (X) x = -n = fl(q L), q a float within relative d of 2 sigma**2. Unless it is marked, U is
+         in 2**-52 .. 1 - 2**-39; so that sum is below 2**-11 L, and the radius, the root of
+         2 sigma**2 (-ln U), is within 1+2**-10 times
+         r ((d + 2u)/2 + u) + sigma**2 (LOG_ERROR + u + sqrt(2) e)/r
          of r, the root computed: |sqrt(a) - sqrt(b)| = |a - b|/(sqrt(a) + sqrt(b)), and the root
          is within (1+2**-20) u r of sqrt(x). `half` is 1/(2r) up to 2**-30.
          (C) cosine and sine are within TURN_ERROR times themselves, and 2**-61 for the further
@@ -29,7 +30,8 @@ Proof    u = 2**-53, e = 2**-k with 2**k sqrt(1/2) <= float(u) < 2**k sqrt(2). E
          The constants are proved by intervals, for the very source below:
          tests/training/gpu/test_proof.py
 Source   ChaCha20: Bernstein 2008, RFC 8439. The prototype's pitfalls: Triton makes Python's floats
-         binary32, so constants are made by `_real`; and fuses products and sums unless told not to
+         binary32, so constants are made by `_real`; and fuses products and sums unless told not to,
+         though here no sum has a product for a term
 Differs  no division, no library function; no float argument: floats travel as bit patterns
 Checked  tests/training/gpu/: in Triton's interpreter on a CPU against Arb, draw by draw
 """
@@ -74,7 +76,7 @@ def log_of(f):
 
 @triton.jit
 def log_with(k, log):
-    """k ln 2 + log, k a whole number as a float: ln 2 is the sum of two floats."""
+    """The sum of k ln 2 and log, k a whole number as a float: ln 2 is the sum of two floats."""
     low = tl.fma(k, _real(2.3190468138462996e-17), log)
     return tl.fma(k, _real(0.6931471805599453), low)
 
@@ -145,18 +147,18 @@ def radius(u, square, first, second, third):
 
 
 @triton.jit
-def rounded(r, c, reach, rest, NARROW: tl.constexpr):
+def rounded(r, c, reach, rest, narrow: tl.constexpr):
     """round(r c), and whether that is certain."""
     big = tl.fma(r, c, _real(6755399441055744.0))
     off = tl.fma(r, c, _real(6755399441055744.0) - big)
     sure = tl.abs(off) + tl.fma(tl.abs(c), reach, rest) < _real(0.5)
     bits = big.to(tl.int64, bitcast=True)
-    k = bits.to(tl.int32) if NARROW else bits - 0x4338000000000000
+    k = bits.to(tl.int32) if narrow else bits - 0x4338000000000000
     return k, sure
 
 
 @triton.jit
-def point(a, b, c, d, square, first, second, third, NARROW: tl.constexpr):
+def point(a, b, c, d, square, first, second, third, narrow: tl.constexpr):
     """Two numbers of four words of 32 bits, each 0 where it is not certain, and if it is not."""
     u = (a.to(tl.uint64) << 32) | b.to(tl.uint64)
     v = (c.to(tl.uint64) << 32) | d.to(tl.uint64)
@@ -165,8 +167,8 @@ def point(a, b, c, d, square, first, second, third, NARROW: tl.constexpr):
     s = (v << 2).to(tl.int64, bitcast=True).to(tl.float64) * _real(-1.0842021724855044e-19)
     z = s * s
     rest = tl.fma(r, _real(-8.673617379884035e-19), _real(1.1102230246251565e-16))
-    major, major_sure = rounded(r, cosine_of(z), reach, rest, NARROW)
-    minor, minor_sure = rounded(r, sine_of(s, z), reach, rest, NARROW)
+    major, major_sure = rounded(r, cosine_of(z), reach, rest, narrow)
+    minor, minor_sure = rounded(r, sine_of(s, z), reach, rest, narrow)
     major_sure = major_sure & (end == 0)
     minor_sure = minor_sure & (end == 0)
     major = tl.where(major_sure, major, 0)
@@ -258,24 +260,24 @@ def noise(
     sums, marks, count, lanes,
     k0, k1, k2, k3, k4, k5, k6, k7,
     square, first, second, third,
-    NARROW: tl.constexpr, BLOCK: tl.constexpr,
+    narrow: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """Draw j of lane b is added to number b + j lanes of `sums`; its mark is bit j of byte b.
 
-    `count` and `lanes` are below 2**30, so that places fit int32; `NARROW`, if draws do.
+    `count` and `lanes` are below 2**30, so that places fit int32; `narrow`, if draws do.
     """
     square = square.to(tl.int64).to(tl.float64, bitcast=True)
     first = first.to(tl.int64).to(tl.float64, bitcast=True)
     second = second.to(tl.int64).to(tl.float64, bitcast=True)
     third = third.to(tl.int64).to(tl.float64, bitcast=True)
-    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    lane = tl.program_id(0) * block + tl.arange(0, block)
     real = lane < lanes
     four = chacha(lane, k0, k1, k2, k3, k4, k5, k6, k7)
     mark = lane * 0
     at = tl.where(real, lane, count)
     for i in tl.static_range(4):
         a, b, c, d = four[i]
-        one, two, unsure = point(a, b, c, d, square, first, second, third, NARROW)
+        one, two, unsure = point(a, b, c, d, square, first, second, third, narrow)
         _add(sums, at, count, one)
         _add(sums, at + lanes, count, two)
         mark |= unsure << (2 * i)

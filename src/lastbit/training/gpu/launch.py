@@ -44,7 +44,7 @@ def add_certain(
     block = _LANES if sums.is_cuda else 1 << min(_MOST_INTERPRETED, (lanes - 1).bit_length())
     gaussian.noise[(-(-lanes // block),)](
         sums, marks, count, lanes, *key.view(np.int32).tolist(), *constants.patterns,
-        NARROW=narrow, BLOCK=block, num_warps=_WARPS, enable_fp_fusion=False,
+        narrow=narrow, block=block, num_warps=_WARPS, enable_fp_fusion=False,
     )  # fmt: skip
     return marks
 

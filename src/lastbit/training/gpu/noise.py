@@ -2,13 +2,14 @@
 
 Law      X = round(sigma Z), Z standard normal, in each coordinate apart; sigma an exact rational
 Theorem  X is exact: what the kernel is certain of is right for every choice of bits not yet drawn
-         (`gaussian.py`), and the rest is decided from the same bits and more (`decision.py`); for an
-         adversary who cannot tell ChaCha20 under a random key, and AES-256-CTR, from random bits
-Proof    with true bits in place of ChaCha20's, each draw is round(A) or round(B) of a point of its
+         (`gaussian.py`), and the rest is decided from the same bits and more (`decision.py`). It is
+         private against those who cannot tell ChaCha20 under a random key, and AES-256-CTR, from
+         random bits
+Proof    With true bits in place of ChaCha20's, two draws are round(A), round(B) of a point of their
          own, whose U and S are uniform and independent. It stands on IEEE 754: a device whose
-         results differ from an ordinary processor's in one bit of a test is refused before its first
-         draw (`known_answer.py`). Marks begin as "open": a draw that no kernel wrote, the host
-         decides.  []
+         results differ from an ordinary processor's in one bit of a test is refused before its
+         first draw (`known_answer.py`). Marks begin as "open": a draw that no kernel wrote, the
+         host decides.  []
 Differs  **No key is used twice.** Each call takes a key of 256 bits from the operating system's
          keystream (`lastbit.sampling.bits`: new in every process, also after a fork), uses counters
          from 0 up once, and forgets it: nothing is kept between steps, so nothing that a checkpoint

@@ -3,11 +3,14 @@
 Law      that of `lastbit.training.clipping` for rows whose whole numbers k = trunc(g f) have
          k_1**2 + ... + k_d**2 <= D**2: c = k. Where that is not so for an example, nothing is added
          and the caller takes the slower way, which shortens it
-Theorem  if `add_whole` says yes, every total has grown by the sum of one vector per example, of whole
-         numbers and of length at most D; if it says no, no total has changed
-Proof    the kernel's sums and squares are exact and about the same whole numbers (`clipping.py`). The
-         squares of a gradient in several tensors add up in the same two counters. They are compared
-         with D**2 as integers, and only then are the sums added to the totals.  []
+Theorem  if `add_whole` says yes, every total has grown by the sum of one vector for each example,
+         of whole numbers, of length at most D, and a function of that example and its factor alone;
+         if it says no, no total has changed
+Proof    The kernel's sums and squares are exact, and about the same whole numbers (`clipping.py`).
+         The squares of a gradient in several tensors add up in the same two counters, which are
+         compared with D**2 as integers; only then are the sums added to the totals. A row's k come
+         from its own numbers and factor, by operations on single numbers, in a precision that the
+         types and the caller fix.  []
 Differs  floats choose the factors; whatever these are, the theorem holds
 Checked  tests/training/gpu/test_sums.py
 """
@@ -26,40 +29,45 @@ from lastbit.training.gpu.launch import on_device_of
 MOST_BOUND = 1 << 30
 _FEW_BOUND = 1 << 26
 _MOST_COLUMNS = 1 << 31
-_LEAST_FACTOR, _MOST_FACTOR = 1e-30, 1e30
 _ROWS, _COLUMNS, _WARPS = 8, 512, 4  # the fastest of eleven on an H200
 
 
 def add_whole(
-    rows: Sequence[Tensor], factors: Tensor, totals: Sequence[Tensor], *, bound: int
+    rows: Sequence[Tensor],
+    factors: Tensor,
+    totals: Sequence[Tensor],
+    *,
+    bound: int,
+    double: bool = False,
 ) -> bool:
     """Add trunc(g f) of every example to the totals, if each is no longer than the bound.
 
     `rows` are matrices of floats with a row for each example, `factors` a float64 for each, 0 where
     the example shall give nothing; `totals` are int64, one for each matrix, as long as its rows.
+    Products are formed in binary32, or in binary64 if the rows are so or if `double` says so, for a
+    clip whose factors leave binary32. That may hang on nothing else: if one example decided about
+    the products of the others, its absence would move the sum by more than the bound.
     """
     _check(rows, factors, totals, bound)
     low = torch.zeros(len(factors), dtype=torch.int64, device=factors.device)
     high = torch.zeros_like(low)
-    used = factors[factors != 0]
-    moderate = bool(((used.abs() > _LEAST_FACTOR) & (used.abs() < _MOST_FACTOR)).all())
     single = factors.float()
     sums = []
     with on_device_of(factors):
         for part in rows:
-            double = part.dtype == torch.float64 or not moderate
+            wide = double or part.dtype == torch.float64
             sums.append(torch.empty(part.shape[1], dtype=torch.int64, device=part.device))
             if part.shape[1]:
                 clipping.add_whole_rows[(-(-part.shape[1] // _COLUMNS),)](
                     part, part.stride(0), part.shape[1], len(part),
-                    factors if double else single, sums[-1], low, high, bound,
-                    DOUBLE=double, FEW=bound <= _FEW_BOUND, ROWS=_ROWS,
-                    BLOCK=_COLUMNS, num_warps=_WARPS, enable_fp_fusion=False,
+                    factors if wide else single, sums[-1], low, high, bound,
+                    double=wide, few=bound <= _FEW_BOUND, together=_ROWS,
+                    block=_COLUMNS, num_warps=_WARPS, enable_fp_fusion=False,
                 )  # fmt: skip
     if _any_above(low, high, bound**2):
         return False
     for total, summed in zip(totals, sums, strict=True):
-        total += summed.view(total.shape)
+        total.add_(summed.view(total.shape))
     return True
 
 
