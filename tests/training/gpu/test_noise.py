@@ -201,14 +201,20 @@ def test_noise_is_added_in_place_whatever_the_shape() -> None:
             "not contiguous",
             InvalidParameter,
         ),
-        (lambda: torch.zeros(4, dtype=torch.int64), "0.9", "is below 1", InvalidParameter),
-        (lambda: torch.zeros(4, dtype=torch.int64), 2**36 + 1, r"above 2\*\*36", InvalidParameter),
         (lambda: torch.zeros(4, dtype=torch.int64), 0, "is zero", InvalidParameter),
     ],
 )
 def test_what_refuses(sums: Any, deviation: Any, problem: str, error: Any) -> None:
     with pytest.raises(error, match=problem):
         add_rounded_gaussian(sums(), deviation)
+
+
+def test_other_scales_are_drawn_by_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "add_under_key", None)
+    for deviation in (Fraction(1, 1000), 2**36 + 1, 2**50):
+        values = rounded_gaussian_on(DEVICE, (1000,), deviation).double()
+        assert deviation < 1 or 0.8 < float(values.std() / float(deviation)) < 1.2
+        assert deviation > 1 or not values.any()
 
 
 def test_a_processor_without_the_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ import struct
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, upper
+from lastbit.exact import upper
 
 UNIT = Fraction(1, 1 << 53)
 LOG_ERROR = Fraction(5, 8) * UNIT
@@ -43,21 +42,13 @@ class Constants:
         return one, two, three, four
 
 
-def checked_deviation(deviation: Number) -> Fraction:
-    """A standard deviation for which the kernel is fast and its theorem holds.
+def suits_kernel(deviation: Fraction) -> bool:
+    """Whether the kernel's theorem holds for a standard deviation, and few draws are left open.
 
-    >>> checked_deviation("1e20")
-    Traceback (most recent call last):
-        ...
-    lastbit.errors.InvalidParameter: deviation is above 2**36; draw this noise on the CPU
+    >>> suits_kernel(Fraction(1 << 24)), suits_kernel(Fraction(1 << 40))
+    (True, False)
     """
-    exact = positive(deviation, "deviation")
-    remedy = "draw this noise on the CPU"
-    if exact < LEAST_DEVIATION:
-        raise InvalidParameter("deviation", problem="is below 1", remedy=remedy)
-    if exact > MOST_DEVIATION:
-        raise InvalidParameter("deviation", problem="is above 2**36", remedy=remedy)
-    return exact
+    return LEAST_DEVIATION <= deviation <= MOST_DEVIATION
 
 
 def constants_of(deviation: Fraction) -> Constants:

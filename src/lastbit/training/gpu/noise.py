@@ -26,13 +26,14 @@ import torch
 from numpy.typing import NDArray
 
 from lastbit.errors import EntropyUnavailable, InvalidParameter, NotCertified, WrongType
-from lastbit.exact import Number
+from lastbit.exact import Number, positive
 from lastbit.sampling.bits import Bits, KeyStream, secure_bits, words
 from lastbit.training.gpu import gaussian
-from lastbit.training.gpu.constants import NARROW_DEVIATION, checked_deviation, constants_of
+from lastbit.training.gpu.constants import NARROW_DEVIATION, constants_of, suits_kernel
 from lastbit.training.gpu.decision import DRAWS, decided
 from lastbit.training.gpu.known_answer import check_device
 from lastbit.training.gpu.launch import MOST_NUMBERS, add_certain, lanes_of, on_device_of
+from lastbit.training.noise import rounded_gaussian
 
 _MOST_OPEN = 1 << 12
 
@@ -49,10 +50,15 @@ def rounded_gaussian_on(
 def add_rounded_gaussian(sums: torch.Tensor, deviation: Number) -> None:
     """Add an independent draw of round(deviation Z) to every number of a tensor, in place.
 
+    The processor draws for deviations below 1 and above 2**36.
+
     If anything fails, the tensor holds part of the noise: throw it away.
     """
-    exact = checked_deviation(deviation)
+    exact = positive(deviation, "deviation")
     flat = _checked(sums).view(-1)
+    if not suits_kernel(exact):  # as exact, and slower
+        flat += torch.from_numpy(rounded_gaussian(flat.numel(), exact)).to(flat.device)
+        return
     bits = secure_bits()
     with on_device_of(sums):
         check_device(sums.device)
