@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors engines serve-tests training-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve utility utility-tables honest-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
+.PHONY: help demo leak test evidence check anchors engines serve-tests training-tests bench bench-accounting bench-audit bench-tables bench-engines bench-serve bench-training utility utility-tables honest-tables attacks lint types contracts docs site figures reference trusted comparison format lock dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ bench-engines: $(VENV)/.engines ## the standard question on DuckDB, PostgreSQL a
 
 bench-serve: $(READY) ## fifty analysts at one server for ten minutes: previews, charges, memory
 	@$(BIN)/python bench/serve.py $(ARGS)
+
+bench-training: $(VENV)/training/.ready ## steps of DP-SGD beside Opacus, and accuracy at equal epsilon (minutes)
+	@$(TRAINING) bench/training.py $(ARGS)
 
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)

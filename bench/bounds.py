@@ -4,7 +4,8 @@
     python bench/bounds.py --page    only writes them into the page
     python bench/bounds.py --print   prints what the page must hold
 
-The page, docs/known-limits.md, holds what was measured between two markers; a test compares them.
+The page, docs/limits/accounting.md, holds what was measured between two markers; a test compares
+them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from lastbit.privacy import (
 from lastbit.verify import composition_certificate
 
 SAVED = report.RESULTS / "bounds.json"
-PAGE = report.ROOT / "docs" / "known-limits.md"
+PAGE = report.ROOT / "docs" / "limits" / "accounting.md"
 BEGIN, END = "<!-- bounds: written by bench/bounds.py -->", "<!-- end of bounds -->"
 DELTAS = ("1e-12", "1e-6", "1e-2", "9/10")
 NOTHING = 1e-12  # an epsilon that is next to none has no relative width

@@ -588,9 +588,9 @@ def index() -> str:
     return f"""\
 # Python reference
 
-Every public name with its types, what it promises and an example that runs. The pages are generated
-by `make reference` from the docstrings. Names of the first column are also found in `lastbit`
-itself where their entry says so: `import lastbit as lb; lb.Laplace`.
+Every public name with its types, what it promises and an example that runs. Names of the first
+column are also found in `lastbit` itself where their entry says so: `import lastbit as lb`, then
+`lb.Laplace`.
 
 | room | holds |
 |---|---|

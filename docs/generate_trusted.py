@@ -23,8 +23,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_000
-"""A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000."""
+MOST = 12_240
+"""A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
+
+Rows that reach their unit through other tables took 230 more: the join, the card's way, the rules.
+"""
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent
 ROOMS = (

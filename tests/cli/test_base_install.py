@@ -35,8 +35,9 @@ for name in COMMANDS:
     check(name, "--help")
     check("help", name)
     command = main.get_command(click.Context(main), name)
-    for below in getattr(command, "commands", ()):
-        check(name, below, "--help")
+    if isinstance(command, click.Group):
+        for below in command.list_commands(click.Context(command)):
+            check(name, below, "--help")
 print(len(COMMANDS), "commands")
 """
 BLOCKER = """

@@ -233,7 +233,7 @@ def test_a_card_that_is_whole_is_shown():
         "everybody who can read the files",
         "0 to 0.5",
         "2: north, south",
-        "nobody may ask about them: day",
+        "no question can use them: day",
     ):
         assert shown in page
     assert read("card", "check", "visits.toml") == {
@@ -328,7 +328,7 @@ def test_options_decide_what_a_draft_asks():
 
 def test_each_row_needs_no_bound():
     page = succeeded("card", "new", visits(), "--each-row", "--epsilon", "1")
-    assert "1 lines to decide" in page
+    assert "1 line to decide" in page
     assert tomllib.loads(Path("visits.toml").read_text("utf-8"))["unit"] == {"each_row": True}
 
 
@@ -355,14 +355,14 @@ def test_nobody_is_asked_in_a_pipe():
 
 
 def test_a_terminal_is_asked(monkeypatch):
-    monkeypatch.setattr("lastbit.cli.card._on_terminal", lambda: True)
+    monkeypatch.setattr("lastbit.cli.drafting._on_terminal", lambda: True)
     visits("visits.csv")
     typed = ["nobody", "patient_id", "many", "7", "neither", "add-remove", "0", "0.5"]
     typed += ["text", "", "number", "date"]
     run = CliRunner().invoke(main, ["card", "new", "visits.csv"], input="\n".join(typed) + "\n")
     assert run.exit_code == 0, run.output
     assert "names no column" in run.output and "is not a whole number" in run.output
-    assert "1 lines to decide" in run.output
+    assert "1 line to decide" in run.output
     data = tomllib.loads(without_values(Path("visits.toml").read_text("utf-8")))
     assert data["unit"] == {"column": "patient_id", "max_rows": 7}
     assert [fields["type"] for fields in data["columns"].values()] == [

@@ -87,7 +87,7 @@ def test_a_delta_that_is_spent_already_promises_nothing():
         (("zcdp 0.1",), "--to is missing; pass --delta"),
         (("zcdp 0.1", "--to", "approx"), "--delta is missing"),
         (("zcdp 0.1", "--to", "renyi"), "--alpha is missing"),
-        (("zcdp 0.1", "--to", "pure"), "zcdp does not convert to pure"),
+        (("zcdp 0.1", "--to", "pure"), "zcdp cannot be converted to pure"),
         (("zcdp 0.1", "--delta", "nan"), "--delta is 'nan'"),
         (("zcdp 0.1", "--delta", "-1"), "--delta is not between 0 and 1"),
         (("zcdp 0.1", "--delta", "1e-9", "--epsilon", "1"), "--delta and --epsilon contradict"),

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import lastbit
-from lastbit.cli.main import COMMANDS, Commands, main
+from lastbit.cli.main import COMMANDS, DOORS, THEORY, Commands, main
 from lastbit.cli.options import Command
 from lastbit.errors import InvalidParameter, LastbitError, Undecidable
 
@@ -40,6 +40,28 @@ def test_the_table_says_of_a_command_what_it_says_of_itself(name):
     room = 80 - 6 - max(map(len, COMMANDS))  # what click leaves beside the names
     assert command is not None and command.name == name
     assert COMMANDS[name] == command.get_short_help_str(room)
+
+
+def test_commands_are_listed_by_the_doors_of_the_readme():
+    page = CliRunner().invoke(main, ["--help"]).output
+    headings = [line.rstrip(":") for line in page.splitlines() if line.rstrip(":") in DOORS]
+    assert headings == list(DOORS) and len(COMMANDS) <= 20
+    assert not any(f"\n  {name} " in page for name in THEORY)
+
+
+@pytest.mark.parametrize("name", THEORY)
+def test_seldom_used_commands_have_a_group_and_their_old_names(name):
+    context = click.Context(main)
+    command = main.get_command(context, name)
+    assert command is not None
+    assert THEORY[name] == command.get_short_help_str(80)
+    old, new = (CliRunner().invoke(main, [*path, "--help"]) for path in ([name], ["theory", name]))
+    assert old.exit_code == new.exit_code == 0
+    assert [line.split() for line in old.output.splitlines()[1:]] == (
+        [line.split() for line in new.output.splitlines()[1:]]
+    )
+    assert f"Example: lastbit theory {name}" in old.output
+    assert name in CliRunner().invoke(main, ["theory", "--help"]).output
 
 
 def test_help_imports_no_command_and_nothing_heavy():

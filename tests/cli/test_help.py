@@ -22,6 +22,9 @@ def test_queries_fit_on_a_terminal():
 def test_the_help_of_a_command_is_its_own():
     assert succeeded("help", "card") == succeeded("card", "--help")
     assert succeeded("help") == succeeded("--help")
+    assert succeeded("help", "card", "new") == succeeded("card", "new", "--help")
+    assert "is not known" in refused("help", "card", "old")
+    assert "is not known" in refused("help", "query", "new")
     assert "is not known; write queries" in refused("help", "nothing")
 
 

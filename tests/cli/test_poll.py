@@ -18,7 +18,7 @@ def test_a_plan_says_how_many_and_what_to_do():
     assert re.search(r"^price +4\.69 times", output, re.M)
     words = " ".join(output.split())
     assert "keep 0.731058, the probability" in words
-    assert "with probability 0.462117 they answer truthfully; otherwise they toss a" in words
+    assert "with probability 0.462117 they answer truthfully. Otherwise they toss a" in words
     assert "26.89 % to 73.11 % afterwards" in words
 
 

@@ -70,7 +70,7 @@ def test_an_answer_has_error_bars_a_price_and_a_budget():
     assert [line.split()[0] for line in lines[3:6]] == ["North", "East", "South"]
     assert all(line.count("±") + line.count(" to ") == 2 for line in lines[3:6])
     assert "epsilon = 1 differential privacy for one patient more or less" in page
-    assert "1 spent, 1 left of 2" in page and "- The noise ± holds" in page
+    assert "1 spent, 1 left of 2" in page and "- Each noise ± covers noise only" in page
     assert spent() == Cost(epsilon=Fraction(1))
 
 
@@ -275,7 +275,7 @@ def test_whatever_is_no_card_leads_to_one():
 
 def test_options_are_called_by_their_names():
     said = refused("query", "visits.toml", BY_REGION)
-    assert "--epsilon or --rho, exactly one, is needed" in said
+    assert "--epsilon is missing" in said
 
 
 def test_questions_in_python_are_told_in_the_books():

@@ -77,7 +77,7 @@ def test_the_json_has_answers_that_can_be_checked() -> None:
 def test_the_share_beside_an_answer_is_bought() -> None:
     asked = ("query", "visits.toml", COUNT, "--epsilon")
     shown = " ".join(succeeded(*asked, "1", "--kept").split())
-    assert "bought besides, for ε = 0.05" in shown
+    assert "For ε = 0.05 more, lastbit also estimated" in shown
     succeeded(*asked, "0.9", "--fresh")
     assert "1.95 spent" in succeeded("budget", "visits.toml")
 

@@ -216,7 +216,7 @@ def _commands(
     known = command.get_params(context)
     yield path, {" ".join((*one.opts, *one.secondary_opts)): _parameter(one) for one in known}
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
+        for name in (*command.list_commands(context), *getattr(command, "old_names", ())):
             below = command.get_command(context, name)
             assert below is not None
             yield from _commands(below, f"{path} {name}", context)

@@ -83,7 +83,7 @@ def test_the_limits_hold_the_measured_widths():
         pytest.skip("the benchmarks are not part of a source distribution")
     run = [sys.executable, "bench/bounds.py", "--print"]
     fresh = subprocess.run(run, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
-    page = (ROOT / "docs" / "known-limits.md").read_text("utf-8")
+    page = (ROOT / "docs" / "limits" / "accounting.md").read_text("utf-8")
     assert fresh.stdout.strip() in page, "run `python bench/bounds.py --page`"
     assert page.count("<!-- bounds:") == 1
 

@@ -350,7 +350,7 @@ def test_customers_with_many_orders_are_in_the_last_group_and_none_in_an_impossi
     inner = "SELECT customer, COUNT(*) AS k FROM orders GROUP BY customer"
     answer = answered(f"SELECT k, COUNT(*) AS n FROM ({inner}) GROUP BY k")
     assert shown(answer) == {1: 100, 3: 100, 10: 100} | dict.fromkeys([2, 4, 5, 6, 7, 8, 9], 0)
-    assert "Rows with k below 1 count at 1, those above 10 at 10." in answer.notes
+    assert "k: rows below 1 count at 1, and rows above 10 at 10." in answer.notes
     assert not any("counts for at most" in note for note in answer.notes)  # each has one row
 
 
@@ -362,7 +362,7 @@ def test_whole_numbers_beyond_their_bounds_are_at_the_nearer_one() -> None:
     assert rules["max_groups"].most == 4
     whole = orders().sql("SELECT month, COUNT(*) AS n FROM orders GROUP BY month")
     assert [key.values for key in whole.query.keys] == [tuple(range(1, 13))]
-    note = "Each customer counts in at most 4 groups of n, and in no other."
+    note = "n: each customer counts in at most 4 groups."
     assert note in answer.notes  # failed before: nothing said so
 
 
@@ -429,11 +429,11 @@ def test_notes_say_what_is_left_out_by_which_rule_and_where() -> None:
         "WHERE month > 2 GROUP BY b"
     )
     assert answer.notes[-6:-1] == (
-        "Rows without a customer are left out.",
-        "Rows with paid below 0 or above 4 are in no bin of b, and left out.",
-        "In m paid counts as 0 below 0, and as 5 above 5.",
-        "In m values are rounded to multiples of 4.769e-6 or less.",
-        "A value that is missing, or cannot be read, leaves its row out of WHERE, b and m.",
+        "lastbit leaves out rows without a customer.",
+        "b: lastbit leaves out rows with paid below 0 or above 4.",
+        "m: paid below 0 counts as 0, and above 5 as 5.",
+        "m: lastbit rounds values to multiples of 4.769e-6 or less.",
+        "WHERE, b and m: lastbit leaves out rows with a missing or unreadable value.",
     )
 
 

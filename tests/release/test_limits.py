@@ -252,17 +252,20 @@ def test_plan_and_notes_say_what_was_chosen(tmp_path: Path) -> None:
     place = tmp_path / "a.ledger"
     question = table().agg(n=lb.count(), c=lb.mean("cost"))
     before = question.explain(epsilon=1, ledger=place)
-    assert "bought first, for ε = 0.2 in 2 charges" in " ".join(before.split())
-    assert "a guess" in before and not place.exists()
+    assert "lastbit first buys a profile of the table for ε = 0.2 in 2 charges" in " ".join(
+        before.split()
+    )
+    assert "lastbit assumes at most 10 rows" in before and not place.exists()
     prices = "ε = 0.8 for the whole answer, and ε = 0.2 for a profile before: ε = 1 in all"
     assert prices in " ".join(before.split())
     answer = question.release(epsilon=1, ledger=place)
     notes = (answer.shown or {})["notes"]
-    assert "Each patient counts for at most 3 rows: chosen from the profile." in notes
-    assert any(note.startswith("Values of cost count as ") for note in notes)
-    assert any("bought first, inside the price: ε = 0.2" in note for note in notes)
+    assert "From the profile, lastbit chose at most 3 rows of each patient." in notes
+    bounds = "From the profile, lastbit chose bounds of cost: "
+    assert any(note.startswith(bounds) for note in notes)
+    assert "Of the price, ε = 0.2 bought a profile of the table." in notes
     after = " ".join(question.explain(epsilon=1, ledger=place).split())
-    assert "Each patient counts for at most 3 rows: chosen from the profile." in after
+    assert "From the profile, lastbit chose at most 3 rows of each patient." in after
     plan = question.plan(epsilon=1, ledger=place)
     assert plan.card.max_rows == 3 and question_is(answer, plan)
 
@@ -420,7 +423,7 @@ def test_units_by_group_have_groups_of_their_own(tmp_path: Path) -> None:
     assert {round(row.u / 100) for row in answer} == {20}
     one = table(max_groups=1, max_rows=1).group_by("region").agg(u=lb.count_units())
     notes = one.release(epsilon=1, delta="1e-9").notes
-    assert "Each patient counts in at most 1 group of u, and in no other." in notes
+    assert "u: each patient counts in at most 1 group." in notes
     # declared keys: no group is left out where that is better
     declared = table(keys={"region": ["a", "b", "c"]}).group_by("region").agg(u=lb.count_units())
     prepared = prepare_plan(declared, {**PRICE, "epsilon": 20, "delta": "1e-9"}, ledger=place)

@@ -546,7 +546,7 @@ def test_redirects_are_refused_and_the_token_stays(card, server):
 
 
 PROBLEMS = (
-    (401, "not-signed-in", NotAllowed, "does not know the token"),
+    (401, "not-signed-in", NotAllowed, "refuses the token"),
     (403, "over-budget", BudgetExceeded, "words of the server"),
     (403, "not-allowed", NotAllowed, "words of the server"),
     (404, "unknown-table", NotAllowed, "words of the server"),

@@ -207,7 +207,7 @@ def test_steps_leave_the_table_as_it_was():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        (lambda t: t.query, "releases nothing"),
+        (lambda t: t.query, "asks for nothing"),
         (lambda t: t.agg(n=lb.count()).where("ok"), "comes after"),
         (lambda t: t.group_by("region").with_columns(a="age"), "comes after"),
         (lambda t: t.group_by("region").agg(n=lb.count()).where("ok"), "comes after"),
@@ -221,7 +221,7 @@ def test_steps_leave_the_table_as_it_was():
         (lambda t: t.group_by(3), "no names"),
         (lambda t: t.group_by("region").agg(region=lb.count()), "one name"),
         (lambda t: t.agg(n=lb.count()).agg(N=lb.count()), "one name"),
-        (lambda t: t.agg(n=5), "is no aggregate"),
+        (lambda t: t.agg(n=5), "is not an aggregate"),
         (lambda t: t.agg(n=lb.cdf("free", [30])), "no bounds"),
         (lambda t: t.agg(n=lb.count()).having("age > 3"), "not released"),
         (lambda t: t.agg(n=lb.count()).having("n"), "true nor false"),
@@ -349,8 +349,8 @@ def test_frames(frame):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "privacy unit"),
-        ({"unit": "patient_id", "each_row": True, "max_rows": 1}, "privacy unit"),
+        ({}, "unit is missing; name the column"),
+        ({"unit": "patient_id", "each_row": True, "max_rows": 1}, "beside each_row"),
         ({"unit": "nobody", "max_rows": 1}, "not on the card"),
         ({"unit": "cost", "max_rows": 1}, "of type number"),
         ({"unit": "patient_id", "max_rows": 0}, "below 1"),

@@ -226,7 +226,7 @@ def test_the_share_is_bought_beside_an_answer(visits) -> None:
     share = share_in(answer)
     assert spent() == 2 + Fraction(2, 20) and share is not None
     assert (
-        "bought besides" in answer.notes[-1]
+        "also estimated the share" in answer.notes[0]
         and answer._seen["whole"]["profile"]["of"] == "question"
     )
     again = asked.release(epsilon=2, ledger=BOOKS, kept="0.7")
@@ -247,7 +247,7 @@ def test_rows_with_other_keys_are_not_among_those_asked_about(visits) -> None:
 def test_a_share_that_the_budget_does_not_allow_is_said(visits) -> None:
     table = visits(budget=lb.Budget(epsilon=1))
     answer = table.agg(n=lb.count()).release(epsilon=1, ledger=BOOKS, kept=True)
-    assert share_in(answer) is None and "was not bought" in answer.notes[-1] and spent() == 1
+    assert share_in(answer) is None and "did not estimate" in answer.notes[0] and spent() == 1
 
 
 def test_what_has_no_share_is_refused_before_anything_is_paid(visits) -> None:

@@ -268,7 +268,11 @@ def test_a_profile_on_record_closes_it_and_is_quoted(visits) -> None:
     assert problem_of(answer.record) is None
     assert whole["profile"]["of"] == "table" and len(whole["profile"]["counts"]) == len(EDGES) - 1
     said = whole["columns"]["total"]
-    assert said["about"] == ["group_like_table", "nobody_beyond", "values_alike", "within_bounds"]
+    assert set(said["about"]) - {"spread_evenly"} == {
+        *("group_like_table", "nobody_beyond", "values_alike", "within_bounds")
+    }
+    assert {"rows_alike", "group_like_table"} <= set(whole["columns"]["average"]["about"])
+    assert {"rows_alike", "group_like_table"} <= set(whole["columns"]["rate"]["about"])
     assert said["beyond"] > 4 and whole["columns"]["average"]["of"] == "limited_rows"
     for row, truth in zip(answer, true_rows(), strict=True):
         for cell, number in zip(row.cells, truth[1:], strict=True):
@@ -292,7 +296,7 @@ def test_a_question_about_all_rows_assumes_nothing_of_groups(visits) -> None:
     buy_profile(table, 20)
     answer = table.agg(n=lb.count(), total=lb.sum("cost", 0, 50)).release(epsilon=1, ledger=BOOKS)
     columns = answer.record["whole"]["columns"]
-    assert columns["n"]["about"] == [] and columns["n"]["beyond"] is None
+    assert columns["n"]["about"] == ["spread_evenly"] and columns["n"]["beyond"] is None
     assert "group_like_table" not in columns["total"]["about"]
     assert problem_of(answer.record) is None
 
@@ -306,10 +310,11 @@ def test_sums_of_both_signs_have_no_share(visits) -> None:
     buy_profile(table, 20)
     record = table.agg(s=lb.sum("change", -4, 4)).release(epsilon=1, ledger=BOOKS).record
     said, cell = record["whole"]["columns"]["s"], record["rows"][0]["cells"][0]
-    assert said["about"] == ["within_bounds"] and problem_of(record) is None
+    assert said["about"] == ["spread_evenly", "within_bounds"] and problem_of(record) is None
     assert cell["whole_high"] == pytest.approx(cell["high"] + 4 * said["lost"])
     assert cell["whole_low"] == pytest.approx(cell["low"] - 4 * said["lost"])
-    bolder = forged(record, ["whole", "columns", "s", "about"], ["values_alike", "within_bounds"])
+    codes = ["spread_evenly", "values_alike", "within_bounds"]
+    bolder = forged(record, ["whole", "columns", "s", "about"], codes)
     bolder["rows"][0]["cells"][0] |= {
         end: noise / said["share"]["low"]
         for end, noise in (("whole_low", cell["low"]), ("whole_high", cell["high"]))
@@ -448,7 +453,8 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
     """Over 500 releases each kind of number is in its interval in 93 % at least.
 
     A profile at epsilon = 1/2 and an answer at 5, both with new noise each time. Proved is 92.5 %
-    under the assumptions; three misses of three would be a false alarm in 5e-4 of seeds.
+    under the assumptions. One profile in 25 ends too soon for these tails, and misses all three
+    regions: of three releases two such are a false alarm in 5e-3 of seeds.
     """
     table, releases = visits(max_groups=2), extent.generated(3, 500)
     truths = true_rows()
@@ -461,7 +467,7 @@ def test_whole_intervals_hold_the_truth(visits, extent: Extent) -> None:
                 below = cell.whole_high is None or number <= cell.whole_high
                 held.setdefault(name, []).append(above and below)
     for name, inside in held.items():
-        assert sum(inside) >= 0.93 * len(inside) - 2, name
+        assert sum(inside) >= 0.93 * len(inside) - 4, name
 
 
 @pytest.mark.parametrize("scale", ["1/10", "1/4", "1/2", "1", "3", "20"])
@@ -504,8 +510,6 @@ def narrower_ends(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
         for end, noise, step in (("whole_low", "low", 1), ("whole_high", "high", -1)):
             if cell[end] is None:
                 value = cell[noise]
-            elif name == "rate":  # of formulas the ends are not derived again
-                continue
             elif name == "people" and end == "whole_high":  # it has chance besides
                 value = cell[noise] - 1
             elif isinstance(cell[end], int):
@@ -520,6 +524,8 @@ def bolder_columns(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
         path = ["whole", "columns", name]
         for part in ("limits", "about"):
             for code in said[part]:
+                if (name, code) == ("people", "group_like_table"):  # it has chance besides
+                    continue
                 left = [other for other in said[part] if other != code]
                 yield f"{name}: {code} dropped", forged(record, [*path, part], left)
         if said["share"] is not None:
@@ -651,12 +657,19 @@ def test_what_is_derived_is_accepted(extent: Extent) -> None:
         histogram = _histogram(quoted)
         assert histogram is not None
         lost, low = Fraction(found.most_lost(most)), Fraction(found.share(most).low)
-        _check_proved(histogram, most, found.farthest, lost, low)
+        _check_proved(histogram, most, found.farthest, lost, low, even=False)
+        loss = found.loss(most)
+        claim = found.farthest, Fraction(loss.lost), Fraction(loss.share.low)
+        _check_proved(histogram, most, *claim, even=loss.evenly)
+        if loss.evenly and loss.share.low > found.share(most).low * 1.001:
+            with pytest.raises(Rejected):
+                _check_proved(histogram, most, *claim, even=False)
         ends = [end for _, end in histogram.bins if end <= found.farthest]
         sums = list(accumulate(n * max(b - most, 0) for n, b in zip(counts, ends, strict=False)))
         if lost and sums[-1] == max(0, *sums):  # else it is a little more than what is derived
             with pytest.raises(Rejected):
-                _check_proved(histogram, most, found.farthest, lost * Fraction(999, 1000), low)
+                less = lost * Fraction(999, 1000)
+                _check_proved(histogram, most, found.farthest, less, low, even=False)
 
 
 def test_units_without_end_leave_the_whole_unknown() -> None:

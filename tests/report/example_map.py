@@ -48,7 +48,7 @@ PLACES = (
 
 
 def example() -> str:
-    """The picture, as `lastbit geo --map` would draw it."""
+    """The picture, as `lastbit theory geo --map` would draw it."""
     noise = Geo(epsilon="ln(4)/200m", region=(52.49, 13.34, 52.55, 13.46))
     radius = noise.radius("0.95")
     east, north = (float(half) for half in noise.map.extent)

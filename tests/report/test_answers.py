@@ -92,7 +92,7 @@ def test_a_page_says_what_was_asked_promised_paid_and_made():
         "the mean of cost, kept within 0 and 500",
         "for each region (3 declared keys)",
         "SELECT region, COUNT(*) AS n",
-        "One patient counts for at most 20 rows",
+        "Each patient counts for at most 20 rows",
         "Laplace, scale 20",  # rows and values together
         "1.5 left of 3",
         "95 of 100",

@@ -215,7 +215,7 @@ def test_a_hint_says_how_rows_of_a_sub_query_are_bounded() -> None:
 def test_rows_without_a_unit_are_said_to_be_left_out() -> None:
     query = Query(table="visits", aggregates=(count(),), keys=(by_region("North"),))
     rows = [(("North",), [cell(5)])]
-    said = "Rows without a patient are left out."
+    said = "lastbit leaves out rows without a patient."
     made = record(query, rows)
     made["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
     assert said in notes_of(made) and said in " ".join(record_words(made).limits)

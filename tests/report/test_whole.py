@@ -97,7 +97,8 @@ def test_every_screen_has_the_whole_and_what_it_rests_on(screen):
     text = screen(limited())
     assert "970 to about 1,133" in text and "± 30" in text
     for sentence in (
-        "n: about 96 %, at least 94 % of rows counted.",
+        "n: about 96 %, at least 94 % of rows counted, "
+        "if hardly any patient has more than 1,024 rows.",
         "cost: each patient counts for at most 20 rows.",
         "The whole assumes that hardly any patient has more than 1,024 rows.",
         "The whole assumes that no group loses a larger share of its rows than the table.",
@@ -215,7 +216,8 @@ def test_groups_of_a_unit_are_not_rows():
     one = whole_column("nobody_beyond", limits=["max_groups"])
     found = with_whole(simple(), {"n": one})
     assert whole_sentences(found)[:2] == [
-        "n: about 96 %, at least 94 % of the groups of each patient counted.",
+        "n: about 96 %, at least 94 % of the groups of each patient counted, "
+        "if hardly any patient is in more than 1,024 groups.",
         "n: the whole assumes that hardly any patient is in more than 1,024 groups.",
     ]
     unknown = with_whole(simple(), {"n": whole_column(share=None, limits=["max_groups"])})
@@ -244,8 +246,15 @@ def test_a_share_says_what_it_assumes_where_no_number_has_an_interval():
     for row in found["rows"]:
         row["cells"][0] |= nothing
     assert whole_sentences(found) == [
-        "n: about 96 %, at least 94 % of rows counted.",
-        "n: the share assumes that hardly any patient has more than 1,024 rows.",
+        "n: about 96 %, at least 94 % of rows counted, "
+        "if hardly any patient has more than 1,024 rows."
     ]
+    middles = with_whole(simple(), {"n": whole_column("nobody_beyond", "spread_evenly")})
+    for row in middles["rows"]:
+        row["cells"][0] |= nothing
+    assert whole_sentences(middles)[1] == (
+        "n: the share assumes that patients have the middle number of rows of their range on "
+        "average."
+    )
     wide = with_whole(simple(), {"n": about}, wider=1)  # as a mean of which nothing is known
     assert not any("nothing was left out" in sentence for sentence in whole_sentences(wide))

@@ -282,7 +282,7 @@ def test_by_keyboard_alone(server, person):
     tab_to(analyst, "Ask")
     analyst.page.keyboard.press("Enter")
     analyst.page.wait_for_url(re.compile("/ask"))
-    tab_to(analyst, "Question, one SELECT")
+    tab_to(analyst, "Question, in SQL")
     analyst.page.keyboard.press("Control+A")
     analyst.page.keyboard.type(SQL)
     tab_to(analyst, "Price in ε")
@@ -294,6 +294,92 @@ def test_by_keyboard_alone(server, person):
     analyst.page.keyboard.press("Enter")
     analyst.page.wait_for_url(re.compile(r"/answers/\d+"))
     analyst.reads("Accepted by the independent checker")
+
+
+def chooses(one: Person, label: str, letters: str) -> None:
+    """A choice of a list, by the keyboard: its first letters."""
+    tab_to(one, label)
+    one.page.keyboard.type(letters)
+
+
+BUILT = """\
+SELECT region, COUNT(*) AS n, AVG(cost) AS mean_cost
+FROM visits
+WHERE age >= 18
+GROUP BY region"""
+
+
+def test_a_question_is_built_by_keyboard_and_without_script(server, person, tmp_path):
+    """Lists become SQL; words are completed and inserted; paid, checked; then without script."""
+    steward = person()
+    becomes_steward(steward, server)
+    link = adds(steward, "ana", "analyst")
+    steward.presses("Give ana an allowance", role="link")
+    allows(steward, "1", "1e-9")
+    steward.opens("/tables/visits/ask")
+    for label, letters in (
+        ("What to compute, line 2", "the mean of"),
+        ("Of which column, line 2", "cost"),
+        ("Group by, line 1", "region"),
+        ("Rows where, line 1", "age"),
+        ("Comparison, line 1", "is at least"),
+        ("Value, line 1", "18"),
+    ):
+        chooses(steward, label, letters)
+    tab_to(steward, "Write the SQL")
+    steward.page.keyboard.press("Enter")
+    steward.page.get_by_role("button", name=re.compile("^Pay ε = 0.5")).wait_for()
+    box = steward.page.locator("#sql")
+    assert box.input_value() == BUILT
+    steward.looks("built")
+    assert steward.page.locator(".editor .sql-word").first.text_content() == "SELECT"
+
+    box.click()
+    steward.page.keyboard.press("Control+End")
+    steward.page.keyboard.type(" HAVING n > 10 ORDER BY ag")
+    steward.page.locator("#completions [aria-selected=true]", has_text="age").wait_for()
+    steward.page.keyboard.press("Escape")
+    steward.page.keyboard.press("Backspace")
+    steward.page.keyboard.press("Backspace")
+    steward.page.keyboard.type("re")
+    steward.page.locator("#completions [aria-selected=true]", has_text="region").wait_for()
+    steward.page.keyboard.press("Tab")
+    assert box.input_value() == f"{BUILT} HAVING n > 10 ORDER BY region"
+    assert steward.page.evaluate("document.activeElement.id") == "sql"
+    steward.page.keyboard.press("Tab")  # the list is closed: the focus goes on
+    assert steward.page.evaluate("document.activeElement.id") == "by-price"
+    box.fill("SELECT COUNT(*) AS n FROM visits WHERE ")
+    box.press("Control+End")
+    steward.page.locator("button.insert", has_text="wait").first.click()
+    steward.page.keyboard.type(" > 3")
+    assert box.input_value() == "SELECT COUNT(*) AS n FROM visits WHERE wait > 3"
+    box.fill("MARGINALS region, age > 64 AS old FROM visits")
+    steward.page.get_by_role("button", name=re.compile("^Pay")).click()
+    steward.page.wait_for_url(re.compile(r"/answers/\d+"))
+    steward.reads("Accepted by the independent checker")
+    steward.looks("tables-of-two")
+
+    analyst = person(script=False)
+    signs_in(analyst, link)
+    analyst.opens("/tables/visits/ask")
+    for field, choice in (("what2", "mean"), ("of2", "cost"), ("by1", "region"), ("where1", "age")):
+        analyst.page.locator(f"#{field}").select_option(choice)
+    analyst.page.locator("#is1").select_option(">=")
+    analyst.page.locator("#value1").fill("old")
+    analyst.presses("Write the SQL")
+    analyst.reads("age is not a number: write 12 or 0.5.")
+    assert analyst.page.locator("[aria-invalid=true]").get_attribute("id") == "value1"
+    analyst.looks("builder-refused")
+    analyst.page.locator("#value1").fill("18")
+    analyst.presses("Write the SQL")
+    assert analyst.page.locator("#sql").input_value() == BUILT
+    analyst.presses("Preview")
+    analyst.presses(re.compile("^Pay .* and ask"))
+    analyst.page.wait_for_url(re.compile(r"/answers/\d+"))
+    analyst.reads("Accepted by the independent checker")
+    assert "ACCEPTED" in succeeded("check", str(downloaded(analyst, tmp_path)[".json"]))
+    analyst.opens("/help")
+    analyst.looks("help")
 
 
 FOCUSED = """() => {

@@ -12,7 +12,7 @@ from lastbit.serve.catalogue import Catalogue, Reading, examples_of
 from lastbit.serve.planning import plan_of
 from lastbit.serve.questions import Refusal
 from lastbit.serve.settings import Settings
-from lastbit.serve.slots import DECLARED
+from lastbit.serve.slots import DECLARED, slot_for
 from lastbit.serve.store import Store
 from lastbit.serve.tasks import measure, within_memory
 from lastbit.tables import Cost, read_card
@@ -72,13 +72,17 @@ def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path):
         rows.rename(tmp_path / "visits.parquet")
         assert desk.ledger.spent("patients").epsilon == 0
         assert desk.answer().state == "answered"
-    assert served.slot in (1.0, 2.0, 5.0, 10.0, 20.0) and not served.slots.strict
+    assert served.slot in {slot_for(tenth / 20) for tenth in range(400)}
+    assert not (served.slots.strict or served.is_unsized)
     kept = store.connection().execute("SELECT * FROM slots").fetchall()
     assert [tuple(row) for row in kept] == [("visits", served.slot, "made-up rows: 2000 parquet")]
     strict = replace(settings, strict=True)
     again = Catalogue(strict, store).tables["visits"]
     assert again.slot == served.slot and again.slots.strict
-    assert Catalogue(replace(settings, slot=7.0), store).tables["visits"].slot == 7.0
+    path.write_text(text.replace("rows = 2000\n", ""))  # then they are taken to be a million
+    for slot, unsized in ((7.0, False), (None, True)):
+        one = Catalogue(replace(settings, slot=slot), store).tables["visits"]
+        assert (one.slot, one.is_unsized) == (slot, unsized)
 
 
 def test_a_calibration_asks_all_examples(tmp_path):

@@ -62,7 +62,7 @@ def test_a_desk_answers_by_the_profile_or_says_how_to_buy_one(tmp_path):
         table.profile(epsilon="0.1", columns=["cost"])
         shown = desk.do(desk.desk.preview("visits", Question(sql=MEAN, epsilon="1"), ANA))
         assert shown.cost["epsilon"] == "1"
-        assert any("chosen from the profile" in words for _, words in shown.facts)
+        assert any("From the profile, lastbit chose" in words for _, words in shown.facts)
         first = desk.answer(MEAN)
         assert first.state == "answered" and first.cost["epsilon"] == "1"
         # a better profile later: what is on record is still found, at no charge

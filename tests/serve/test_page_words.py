@@ -41,6 +41,12 @@ SELECTS = (
     "SELECT QUANTILE_CONT(cost, 2) FROM visits",
     "SELECT reigon FROM visits",
     "SELECT COUNT(*) FROM other",
+    "SELECT FROB(cost) FROM visits",
+    "SELECT COUNT(*) AS n, FROB(n) AS f FROM visits",
+    "SELECT region, COUNT(*) FROM visits GROUP BY ROLLUP(region)",
+    "SELECT * FROM visits",
+    "MARGINALS ward, region FROM visits",
+    "SELECT COUNT(*) FROM visits; SELECT AVG(cost) FROM visits",
 )
 PRICES: tuple[dict[str, Any], ...] = (
     *({"epsilon": text} for text in ("0", "-1", "1e-50", "0.1234567890123456", "1e13", "1e-9")),
@@ -50,10 +56,11 @@ PRICES: tuple[dict[str, Any], ...] = (
     *({"within": "5", "delta": "1e-9"}, {"epsilon": "1", "rho": "1"}, {"epsilon": "1"}),
 )
 PYTHON = re.compile(
+    r"`|lastbit |--\w|\.\w+\(|in Python|"
     r"\b(pass|Fraction|None|lb|str|list|epsilon|delta|rho|within)\b(?! and)|\w+=|\bas exact text"
 )
 """What nobody who looks at a page has to understand."""
-_ABOUT_BUDGETS = ("takes a delta", "an epsilon and a delta", "give the budget a delta")
+_ABOUT_BUDGETS = ("to find them privately", "an epsilon and a delta", "give the budget a delta")
 
 
 def refused(kind: str) -> dict[str, InvalidParameter]:

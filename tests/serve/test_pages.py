@@ -40,6 +40,7 @@ class Table:
     """A table as the catalogue has it."""
 
     slot = 2.0
+    is_unsized = True
 
     def __init__(self, ledger: Ledger, name: str, budget: Budget, **told: Any) -> None:
         words = told.pop("words", name)
@@ -134,11 +135,13 @@ class Desk:
         told = {"made_up": {"rows": 10}, "certificate": {}, "cost": NOTHING, "guarantee": "none"}
         return rows_of(self.words) | told | {"entry": None}
 
-    async def submit(self, table: str, question: Question, who: Any, *, key: str | None) -> Job:
+    async def submit_all(
+        self, table: str, question: Question, who: Any, *, key: str | None
+    ) -> list[Job]:
         if "refuse" in question.sql:
             raise BudgetExceeded(self.words)
         self.asked.append((question, key))
-        return self.job("a1", who)
+        return [self.job("a1", who)]
 
     def job(self, id: str, who: Any) -> Job:
         if id != "a1":
@@ -256,8 +259,10 @@ def check(text: str, *, whole: bool = True) -> Page:
         for name in ("for", "form", "aria-labelledby", "aria-describedby", "data-copy"):
             if name in attributes and whole:
                 assert attributes[name] in ids, attributes
-    scripts = page.all("script")
-    assert [one.get("src", "").split("?")[0] for one in scripts] == ["/static/serve.js"] * whole
+    scripts = [one.get("src", "").split("?")[0] for one in page.all("script")]
+    editors = [one for one in page.all("textarea") if one.get("id") == "sql"]
+    editor = ["/static/editor.js"] * len(editors)
+    assert scripts == (["/static/serve.js", *editor] if whole else [])
     assert page.all("img") == []
     labelled = {one["for"] for one in page.all("label")}
     for field in page.all("input", "select", "textarea"):

@@ -6,12 +6,16 @@ import signal
 
 import pytest
 
-from lastbit.errors import QueryRefused
+from lastbit.checker import problem_of
+from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.kernel import question_of_program
+from lastbit.ledger import Ledger
+from lastbit.release import Table, checked, question_of_plan
 from lastbit.serve.planner import Turns
 from lastbit.serve.planning import plan_of, previewed
 from lastbit.serve.questions import Question, Refusal
-from lastbit.tables import read_card
-from tests.serve.desks import ANA, BY_REGION, COUNT, running, written
+from lastbit.tables import read_card, rows_of
+from tests.serve.desks import ANA, BY_REGION, COUNT, STELLA, running, written
 
 LONGEST = 16_000
 
@@ -124,3 +128,82 @@ def test_what_is_made_of_keys_is_refused_and_what_is_left_out_is_not(tmp_path):
     made = "SELECT upper(region) AS u, COUNT(*) AS n FROM visits GROUP BY region"
     with pytest.raises(QueryRefused, match=r"u is made of a key, .*select the key itself"):
         plan_of(Question(sql=made, epsilon="1"), card)
+
+
+def test_tables_of_two_columns_are_paid_once_and_free_afterwards(tmp_path):
+    """Asked here, they are the library's: what it has on record is free here, and the reverse."""
+    question = Question(sql="MARGINALS region, cost > 50 AS dear FROM visits;", epsilon="1/2")
+    with running(written(tmp_path)) as desk:
+        seen = desk.do(desk.desk.preview("visits", question, ANA))
+        assert (seen.cost["epsilon"], seen.recorded, seen.prices) == ("1/2", None, ())
+        assert len(seen.columns) == 4
+        made = desk.do(desk.desk.made_up("visits", question, ANA))
+        assert len(made["rows"]) == 8
+        job = desk.finished(desk.do(desk.desk.submit("visits", question, ANA)))
+        assert job.state == "answered" and job.cost is not None
+        assert desk.do(desk.desk.preview("visits", question, ANA)).recorded == job.entry
+        again = desk.finished(desk.do(desk.desk.submit("visits", question, ANA)))
+        assert (again.entry, again.cost) == (job.entry, None)
+        record = desk.desk.answer(job.entry, STELLA)
+    card = read_card(tmp_path / "visits.toml")
+    asked = Table(rows=rows_of(card)).marginals({"region": "region", "dear": "cost > 50"})
+    plan = asked.plan(epsilon="1/2")
+    data = Ledger.existing(str(card.ledger)).accepted_data("patients", "visits")
+    assert record["question"] == question_of_plan(plan, data)
+    assert record["question"] == question_of_program(checked(plan), data)
+    assert problem_of(record) is None
+    with pytest.raises(InvalidParameter, match="within finds no price for tables"):
+        plan_of(Question(sql=question.sql, within="9"), card)
+
+
+def test_several_statements_are_paid_together_or_not_at_all(tmp_path):
+    """What they share is bought once; a key or the same again charges nothing twice."""
+    last = "SELECT region, SUM(cost) AS s FROM visits GROUP BY region"
+    sql = f"{COUNT}; {BY_REGION};\n{last}; -- end"
+    question = Question(sql=sql, epsilon="1")
+    with running(written(tmp_path, allowance="3/2")) as desk:
+        seen = desk.do(desk.desk.preview("visits", question, ANA))
+        assert (seen.parts, seen.cost["epsilon"], seen.recorded) == (2, "1", None)
+        assert seen.title == "3 questions, bought as 2" and seen.columns[1][0].startswith("1. ")
+        with pytest.raises(Refusal, match="is several statements"):
+            desk.do(desk.desk.submit("visits", question, ANA))
+        for _ in range(2):
+            jobs = desk.do(desk.desk.submit_all("visits", question, ANA, key="k"))
+            found = [desk.finished(job) for job in jobs]
+            assert [job.state for job in found] == ["answered"] * 2
+            assert desk.ledger.spent("patients").epsilon == 1
+        again = desk.do(desk.desk.preview("visits", question, ANA))
+        assert again.refused is None and again.left is None  # it is on record
+        records = [desk.desk.answer(job.entry, ANA) for job in found]
+        assert [problem_of(record) for record in records] == [None, None]
+        assert records[0]["asked"]["sql"] == COUNT
+        assert records[1]["asked"]["sql"].startswith(f"{BY_REGION};\n{last}")
+        dearer = Question(sql=sql.replace("region;", "region, 1=1;"), epsilon="1")
+        with pytest.raises(Refusal, match="of the allowance of ana"):
+            desk.do(desk.desk.submit_all("visits", dearer, ANA))
+        assert desk.ledger.spent("patients").epsilon == 1
+        one = Question(sql="SELECT COUNT(*) AS n FROM visits WHERE region = 'a;b';", epsilon="1/4")
+        (job,) = desk.do(desk.desk.submit_all("visits", one, ANA))
+        assert desk.finished(job).state == "answered"
+        same = Question(sql=f"{COUNT}; {COUNT}", epsilon="1/4")
+        assert desk.do(desk.desk.preview("visits", same, ANA)).parts == 1
+        (job,) = desk.do(desk.desk.submit_all("visits", same, ANA))
+        assert desk.finished(job).state == "answered"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"epsilon": None, "within": "9"}, "within is for one question"),
+        ({"weights": "balanced"}, "weights is for one question"),
+        ({"sql": ";".join([COUNT] * 11)}, "more than 10 statements"),
+        ({"sql": f"{COUNT}; DROP TABLE visits"}, "query is no SELECT"),
+        ({"sql": f"{COUNT}; SELECT * FROM visits"}, "rows cannot be shown"),
+    ],
+)
+def test_several_statements_that_are_refused(tmp_path, changed, words):
+    card = read_card(written(tmp_path)[0])
+    asked = {"sql": f"{COUNT}; {BY_REGION}", "epsilon": "1", **changed}
+    for question in (Question(**asked), Question(**asked, part=0)):
+        with pytest.raises(InvalidParameter, match=words):
+            previewed(question, card, None)

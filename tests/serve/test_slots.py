@@ -288,4 +288,4 @@ def test_slots_without_meaning_are_refused(seconds):
 @given(st.floats(0, 10_000))
 def test_a_slot_is_twice_the_slowest_example_rounded_up(slowest):
     slot = slot_for(slowest)
-    assert 2 * slowest <= slot <= max(1.0, 2.5 * 2 * slowest)
+    assert 2 * slowest <= slot <= max(0.5, 1.7 * 2 * slowest)

@@ -100,6 +100,10 @@ OF_KEYS = (
     "FROM visits GROUP BY ward, age, ok HAVING u <> 'A' AND n > 3 "
     "ORDER BY u DESC, n LIMIT 3"
 )
+DISTINCT_VALUES = (
+    "SELECT region, SUM(DISTINCT age) AS s, 2 * AVG(DISTINCT age + 1) AS a FROM visits "
+    "WHERE age < '90' AND ok = 1 GROUP BY region HAVING STDDEV(DISTINCT age) > 3"
+)
 KEYS_ALONE = "SELECT DISTINCT ward, age FROM visits ORDER BY ward LIMIT 3"
 OVER_GROUPS = (
     "WITH s AS (SELECT region AS k, COUNT(*) AS n, SUM(age) AS m FROM visits GROUP BY k) "

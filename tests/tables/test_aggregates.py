@@ -67,8 +67,8 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.mean("free", 0), "only one"),
         (lambda: lb.mean("free", 0, "1e400"), "1e300"),
         (lambda: lb.mean("free", 0, float("nan")), "low|high|finite|number"),
-        (lambda: lb.mean("region", 0, 1), "made of text"),
-        (lambda: lb.mean("nothing", 0, 1), "not a column"),
+        (lambda: lb.mean("region", 0, 1), "needs numbers, not text"),
+        (lambda: lb.mean("nothing", 0, 1), "No column"),
         (lambda: lb.mean("cost FROM visits", 0, 1), "leave it out|no SQL"),
         (lambda: lb.mean("cost) FROM visits WHERE (ok", 0, 1), "leave it out"),
         (lambda: lb.mean("cost AS c", 0, 1), "not known|no SQL|not one"),
@@ -84,7 +84,7 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.histogram("age", [3]), "rising"),
         (lambda: lb.histogram("age", 5), "list"),  # type: ignore[arg-type]
         (lambda: lb.histogram("age", "0, 5"), "list"),
-        (lambda: "mean", "is no aggregate"),
+        (lambda: "mean", "is not an aggregate"),
     ],
 )
 def test_refusals(wanted, message):

@@ -362,6 +362,7 @@ def test_the_page_shows_a_card_that_is_read():
         ("step = 0.01", "step = 1000", "line 28: columns.cost.step is as wide as the bounds"),
         ("step = 0.01", "step = 1e-30", "line 28: columns.cost.step is too fine"),
         ("nullable = false", 'nullable = "no"', "columns.cost.nullable is neither true nor false"),
+        ("nullable = false", "description = 3", "columns.cost.description is not text"),
         ('keys = ["north", "south"]', "bounds = [0, 1]", "columns.region.bounds are for numbers"),
         ('keys = ["north", "south"]', "step = 1", "columns.region.step is for numbers"),
         ('["north", "south"]', '["a", "a"]', "line 33: columns.region.keys are none, or two"),

@@ -103,3 +103,17 @@ def test_nothing_says_where_the_data_are_or_who_may_ask():
 def test_what_is_no_card_is_refused(change):
     with pytest.raises(InvalidParameter):
         card_from_json({**card_to_json(read()), **change})
+
+
+def test_what_a_column_means_is_said_and_decides_nothing():
+    words = 'what "it" cost'
+    told = read(edited("nullable = false", f"nullable = false\ndescription = '{words}'"))
+    assert told.columns["cost"].description == words
+    sent = json.loads(json.dumps(card_to_json(told)))
+    assert card_from_json(sent).columns["cost"].description == words
+    for column in sent["columns"]:  # a server of before says none
+        del column["description"]
+    assert card_from_json(sent) == card_from_json(card_to_json(read(WHOLE)))
+    plans = [planned(parsed("SELECT AVG(cost) AS c FROM visits", card), card, epsilon="1")
+             for card in (told, read(WHOLE))]  # fmt: skip
+    assert plans[0].digest == plans[1].digest

@@ -134,10 +134,10 @@ REFUSED = {
     "FROM visits JOIN (SELECT region FROM regions GROUP BY 1) r USING (region)": "aggregates",
     "FROM visits JOIN (SELECT upper(region) AS region FROM regions) r USING (region)": "not a col",
     "FROM visits JOIN (SELECT size + 1 AS s FROM regions) r ON age = r.s": "equality of columns",
-    "FROM visits JOIN (SELECT zone FROM regions) r ON region = r.region": "not a column",
-    "FROM visits JOIN (SELECT pid FROM regions) r USING (region)": "not a column",
+    "FROM visits JOIN (SELECT zone FROM regions) r ON region = r.region": "No column",
+    "FROM visits JOIN (SELECT pid FROM regions) r USING (region)": "No column",
     "FROM visits JOIN (SELECT region, size > 3 FROM regions) r USING (region)": "no name",
-    "FROM visits JOIN (SELECT region FROM regions) r USING (region) WHERE size > 3": "not a col",
+    "FROM visits JOIN (SELECT region FROM regions) r USING (region) WHERE size > 3": "No col",
     "FROM visits JOIN (SELECT region FROM regions) r USING (region) JOIN regions USING (region)": (
         "joined twice"
     ),

@@ -109,6 +109,15 @@ round(cost, 1) = 9.3
 sqrt(cost) > 6
 ln(cost + 1) < 3
 exp(free) < 1
+log(many + 5) = 0
+log10(power(10, many + 5)) = many + 5
+log2(power(2, many + 5)) = many + 5
+log(3, power(3, many + 5)) = many + 5
+floor(log(cost + 1)) = 1
+ok = 1 OR ok = 0 AND age > '50'
+many = '3' OR free < '-1.5' OR ok = 'false'
+many IN ('1', '2', '-3')
+ok <> 2 AND many = TRUE
 power(many, 2) = 9
 many ^ 2 = 4
 length(ward) = 1
@@ -126,6 +135,8 @@ substring(ward, 2) = '_y'
 trim(ward || ' ') = 'a'
 ward || region = 'anorth'
 CONCAT(ward, region) = 'north'
+CONCAT(ward, many, ok) = 'a-4true'
+many || '|' || ok || day = '3|false2020-01-24' OR CONCAT(many, '!') = '4!'
 (ward || 'x') IS NULL
 ward > 'a'
 day >= '2020-01-01'

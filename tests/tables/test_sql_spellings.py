@@ -31,6 +31,59 @@ def test_a_schema_before_the_table_means_nothing(text):
     assert asked(text) == asked(BY_REGION)
 
 
+JOINED = "SELECT zone, COUNT(*) AS n FROM visits JOIN regions USING (region) GROUP BY zone"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("SELECT region, COUNT(*) AS n FROM (visits) GROUP BY region", BY_REGION),
+        ("SELECT v.region, COUNT(*) AS n FROM (s.visits) AS v GROUP BY 1", BY_REGION),
+        ("SELECT v.region, COUNT(*) AS n FROM ((visits AS v)) GROUP BY 1", BY_REGION),
+        ("SELECT q.region, COUNT(*) AS n FROM ((visits)) AS q GROUP BY 1", BY_REGION),
+        (JOINED.replace("visits JOIN regions USING (region)", "({})"), JOINED),
+        (JOINED.replace("visits JOIN regions USING (region)", "({}) AS q"), JOINED),
+        (JOINED.replace("visits JOIN regions USING (region)", "(SELECT * FROM ({})) AS q"), JOINED),
+        (
+            "SELECT q.zone, COUNT(*) AS n FROM (visits v JOIN regions r USING (region)) AS q "
+            "WHERE q.ok GROUP BY q.zone",
+            JOINED.replace("GROUP", "WHERE ok GROUP"),
+        ),
+        (
+            "SELECT r.zone, COUNT(*) AS n FROM (visits v JOIN regions r USING (region)) "
+            "WHERE v.ok GROUP BY r.zone",
+            JOINED.replace("GROUP", "WHERE ok GROUP"),
+        ),
+        (
+            "SELECT beds, COUNT(*) AS n FROM (visits v JOIN regions r USING (region)) "
+            "JOIN wards w ON w.zone = r.zone GROUP BY beds",
+            "SELECT beds, COUNT(*) AS n FROM visits v JOIN regions r USING (region) "
+            "JOIN wards w ON w.zone = r.zone GROUP BY beds",
+        ),
+    ],
+)
+def test_brackets_around_tables(text, plain):
+    assert asked(text.format("visits JOIN regions USING (region)")) == asked(plain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v.region, COUNT(*) FROM (visits v JOIN regions r USING (region)) AS q GROUP BY 1",
+        "SELECT COUNT(*) FROM (visits) AS q(a, b)",
+        "SELECT COUNT(*) FROM (visits, visits)",
+        "SELECT COUNT(*) FROM (visits TABLESAMPLE 10%)",
+        "SELECT COUNT(*) FROM (visits) TABLESAMPLE 10%",
+        "SELECT COUNT(*) FROM (regions)",
+        "SELECT COUNT(*) FROM (visits LEFT JOIN regions USING (region)) AS q",
+        "SELECT COUNT(*) FROM (visits PIVOT (SUM(age) FOR ok IN (TRUE)))",
+    ],
+)
+def test_brackets_with_more_in_them_are_refused(text):
+    with pytest.raises(QueryRefused):
+        asked(text)
+
+
 def test_joined_tables_may_have_schemas_too():
     plain = "SELECT zone, COUNT(*) AS n FROM visits JOIN regions USING (region) GROUP BY zone"
     text = plain.replace("SELECT zone", "SELECT p.regions.zone").replace(
@@ -48,7 +101,7 @@ def test_joined_tables_may_have_schemas_too():
         ("SELECT COUNT(*) FROM visits WHERE s.visits.ok", "write the name alone"),
         ("SELECT COUNT(*) FROM s.visits WHERE d.s.visits.ok", "a schema that no table"),
         ("WITH visits AS (SELECT * FROM visits) SELECT COUNT(*) FROM s.visits", "WITH defines"),
-        ("SELECT COUNT(*) FROM s.visits AS v WHERE s.visits.ok", "ok is not a column known here"),
+        ("SELECT COUNT(*) FROM s.visits AS v WHERE s.visits.ok", 'No column "ok"'),
     ],
 )
 def test_schemas_that_say_something_else_are_refused(text, words):
@@ -73,7 +126,7 @@ def test_mean_is_avg():
 
 
 def test_a_deviation_of_two_columns_or_of_distinct_values_is_refused():
-    for text, words in (("STD(age, cost)", "STD"), ("STD(DISTINCT age)", "DISTINCT")):
+    for text, words in (("STD(age, cost)", "STD"), ("STD(DISTINCT cost)", "DISTINCT")):
         with pytest.raises(QueryRefused, match=words):
             asked(f"SELECT {text} AS s FROM visits")
 
@@ -114,7 +167,7 @@ def test_top_before_a_quoted_column():
         ("SELECT TOP 5 PERCENT region, COUNT(*) FROM visits GROUP BY region", "PERCENT is not"),
         ("SELECT TOP 5 WITH TIES region, COUNT(*) FROM visits GROUP BY region", "WITH is not"),
         ("SELECT TOP 5.5 region, COUNT(*) FROM visits GROUP BY region", "not a whole number"),
-        ("SELECT TOP region, COUNT(*) FROM visits GROUP BY region", "top is not a column"),
+        ("SELECT TOP region, COUNT(*) FROM visits GROUP BY region", 'no column "top"'),
         ("SELECT TOP -5 region, COUNT(*) FROM visits GROUP BY region", ""),
         ("SELECT TOP(5), COUNT(*) FROM visits", "TOP"),
         ("SELECT TOP(5) AS region, COUNT(*) FROM visits", "TOP"),

@@ -8,6 +8,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from lastbit.errors import InvalidParameter
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.view import View
 from lastbit.tables.sql import (
@@ -15,10 +16,11 @@ from lastbit.tables.sql import (
     derived as sql_derived,
     expressions as sql_expression,
 )
-from lastbit.tables.sql.statement import query_of
+from lastbit.tables.sql.statement import parsed, query_of
 from tests.tables.asked import (
     CARD,
     COMMAS,
+    DISTINCT_VALUES,
     EVERYTHING,
     JOINED,
     KEYS_ALONE,
@@ -37,6 +39,7 @@ MEANINGLESS = {
     ("DPipe", "safe"), ("Div", "safe"), ("Div", "typed"),
     ("DateDiff", "date_part_boundary"),  # midnights are counted, always
     ("Identifier", "quoted"),  # all names here are spelled as on the card
+    ("Literal", "is_string"),  # '8' beside a number is 8; elsewhere: the test below
     ("Least", "ignore_nulls"),  # missing ones are left out, always
     ("Ordered", "nulls_first"),  # of a quantile: missing values have no rank
 }  # fmt: skip
@@ -63,7 +66,8 @@ def everything(text: str = EVERYTHING) -> Any:
 def kinds_of_places() -> dict[tuple[str, str | None, str], tuple[str, int]]:
     """One place in the trees for every kind of node below every kind of node."""
     found: dict[tuple[str, str | None, str], tuple[str, int]] = {}
-    for text in (EVERYTHING, SHARES, MOST_FREQUENT, OF_KEYS, KEYS_ALONE, OVER_GROUPS, JOINED):
+    texts = (SHARES, MOST_FREQUENT, OF_KEYS, KEYS_ALONE, OVER_GROUPS, JOINED, DISTINCT_VALUES)
+    for text in (EVERYTHING, *texts):
         for place, node in enumerate(everything(text).walk(bfs=False)):
             kinds = type(node.parent).__name__, node.arg_key, type(node).__name__
             found.setdefault(kinds, (text, place))
@@ -132,6 +136,25 @@ def test_no_part_of_a_select_over_groups_or_of_joins_is_overlooked(text):
                 assert difference(tree, original) or (kind, name) in free, (kind, name, strange)
             node.args[name] = before
     assert read(tree) == original
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM visits GROUP BY '1'",
+        "SELECT region, COUNT(*) AS n FROM visits GROUP BY '1'",
+        "SELECT region, COUNT(*) AS n FROM visits GROUP BY region LIMIT '5'",
+        "SELECT QUANTILE_CONT(age, '0.5') AS q FROM visits",
+        "SELECT HISTOGRAM(age, '0', '18') AS h FROM visits",
+        "SELECT bin(age, '0', '18') AS b, COUNT(*) AS n FROM visits GROUP BY b",
+        "SELECT AVG(clamp(age, '0', '18')) AS a FROM visits",
+        "SELECT AVG(age + '1') AS a FROM visits",
+        "SELECT COUNT(*) * '2' AS a FROM visits",
+    ],
+)
+def test_a_text_is_a_number_in_comparisons_alone(text):
+    with pytest.raises(InvalidParameter):
+        parsed(text, CARD)
 
 
 def test_every_name_of_the_parser_that_we_know_is_one():

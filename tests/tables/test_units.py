@@ -240,7 +240,7 @@ REFUSED_SUB_QUERIES = {
     "SELECT pid, SUM(free) AS n FROM visits GROUP BY pid": "no bounds",
     "SELECT pid, SUM(DISTINCT age) AS n FROM visits GROUP BY pid": "not known here",
     "SELECT pid, age AS n FROM visits GROUP BY pid": "neither grouped by",
-    "SELECT pid, SUM(region) AS n FROM visits GROUP BY pid": "made of text",
+    "SELECT pid, SUM(region) AS n FROM visits GROUP BY pid": "needs numbers, not text",
     "SELECT pid, COUNT(*) FROM visits GROUP BY pid": "no name",
     "SELECT pid, free AS n FROM visits GROUP BY pid, free": "type number",
     "SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid LIMIT 3": "no meaning",
@@ -465,7 +465,7 @@ def test_refused_in_python():
         table.per_unit()
     with pytest.raises(QueryRefused, match="comes twice"):
         table.per_unit(n=lb.count()).per_unit(m=lb.count())
-    with pytest.raises(InvalidParameter, match="rows can be asked for"):
+    with pytest.raises(InvalidParameter, match="function of one unit's rows"):
         table.per_unit(n=lb.median("x", 0, 3))
     with pytest.raises(QueryRefused, match="after group_by"):
         table.agg(n=lb.count()).per_unit(n=lb.count())

@@ -233,18 +233,67 @@ def test_hostile_keys_are_data():
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "plain"),
     [
-        "SELECT -age AS age, COUNT(*) AS n FROM visits GROUP BY visits.age HAVING age > 1",
-        "SELECT ward AS region, COUNT(*) AS n FROM visits GROUP BY 1, visits.region "
-        "HAVING region <> 'north'",
-        "SELECT COUNT(*) AS ward FROM visits GROUP BY visits.ward HAVING ward > 3",
+        (
+            "SELECT -age AS age, COUNT(*) AS n FROM visits GROUP BY visits.age HAVING age > 1",
+            "SELECT age AS age_2, COUNT(*) AS n FROM visits GROUP BY age HAVING age_2 > 1",
+        ),
+        (
+            "SELECT ward AS region, COUNT(*) AS n FROM visits GROUP BY 1, visits.region "
+            "HAVING region <> 'north'",
+            "SELECT ward AS region, visits.region AS region_2, COUNT(*) AS n FROM visits "
+            "GROUP BY 1, 2 HAVING visits.region <> 'north'",
+        ),
+        (
+            "SELECT COUNT(*) AS ward FROM visits GROUP BY visits.ward HAVING ward > 'a'",
+            "SELECT visits.ward AS ward_2, COUNT(*) AS ward FROM visits GROUP BY 1 "
+            "HAVING visits.ward > 'a'",
+        ),
     ],
 )
-def test_a_name_in_having_that_is_a_key_and_something_else_is_refused(text):
-    """There DuckDB means the column that is grouped by, and in ORDER BY what SELECT calls so."""
-    with pytest.raises(QueryRefused, match="what is selected under its name is another thing"):
-        parsed(text, CARD)
+def test_a_name_in_having_means_the_column_that_is_grouped_by(text, plain):
+    """As in DuckDB; in ORDER BY it means what SELECT calls so."""
+    assert parsed(text, CARD) == parsed(plain, CARD)
+
+
+@pytest.mark.parametrize("item", ["length(ward)", "length(v.ward)", "length(w)", "(length(ward))"])
+def test_order_by_what_is_made_of_keys_and_not_selected(item):
+    text = f"SELECT ward AS w, COUNT(*) AS n FROM visits v GROUP BY ward ORDER BY {item} DESC, n"
+    query, view = asked(text + " LIMIT 2")
+    assert (query.order, query.limit) == ((), None)
+    assert [one.name for one in view.keys] == ["w"]
+    (made,) = view.sorts
+    assert view.order == (OrderBy(name=made.name, descending=True), OrderBy(name="n"))
+    assert view.limit == 2
+
+
+def test_order_by_and_having_may_say_what_a_key_is():
+    start = "SELECT COUNT(*) AS n, upper(ward) AS u FROM visits GROUP BY upper(ward) "
+    plain = parsed(start + "HAVING u <> 'A' ORDER BY u", CARD)
+    assert parsed(start + "HAVING upper(ward) <> 'A' ORDER BY upper(visits.ward)", CARD) == plain
+    for text in (start + "ORDER BY ward", start + "HAVING ward = 'a'", start + "ORDER BY age + 1"):
+        with pytest.raises(QueryRefused, match="not released"):
+            parsed(text, CARD)
+
+
+def test_constants_are_shown():
+    query, view = asked(
+        "SELECT 3 AS three, ward, COUNT(*) AS n, 'x' AS x FROM visits GROUP BY ward"
+    )
+    assert query == parsed("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", CARD)
+    assert view.shown([("a",)]) == [(Fraction(3), "a", "x")]
+    query, view = asked("SELECT 1 + 1 AS two, COUNT(*) AS n FROM visits")
+    assert view.shown([()]) == [(2,)]
+
+
+def test_declared_keys_alone_are_those_with_a_unit():
+    query, view = asked("SELECT DISTINCT region FROM visits")
+    plain = "SELECT region, COUNT(DISTINCT pid) AS units FROM visits GROUP BY region "
+    assert query == parsed(plain + "HAVING units >= 1", CARD)
+    assert not view.numbers
+    query, _ = asked("SELECT region FROM visits GROUP BY region HAVING region <> 'north'")
+    assert query.having == parsed(plain + "HAVING region <> 'north' AND units >= 1", CARD).having
 
 
 def test_a_name_in_having_that_is_no_key_is_that_of_select():

@@ -277,13 +277,13 @@ class AuditResult(Counted):
         match self.basis:
             case "code" if self.monotone == "proved":
                 return (
-                    "the law of the code itself, worked out by running it; that it is monotone in "
-                    "its uniform is proved from its steps"
+                    "the law of the code itself, worked out by running it; its steps prove it "
+                    "monotone in its uniform"
                 )
             case "code":
                 return (
-                    "a law that is the code's only if it is monotone in its uniform, which was "
-                    "probed and not proved: it decides nothing"
+                    "a law that holds if the code is monotone in its uniform, which was probed, "
+                    "not proved: it decides nothing"
                 )
             case "law" if self.releases:
                 return f"the law, which {self.releases:,} releases do not contradict"

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 from .formulas import check_shown, check_values, remarks_on_shown
 from .numbers import Json, Rejected, digest, ratio, require
@@ -46,34 +46,51 @@ from .whole import check_ends, check_whole
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."
-_INTERVALS = (
+# Each sentence as answers say it now, then as they said it before; of two versions before, the
+# older one stands last, and of one that has not changed only that one.
+_Versions: TypeAlias = tuple[str, ...]
+_INTERVALS: _Versions = (
+    "Each noise ± covers noise only, in 95 % of releases. Bias from limits and rounding comes on "
+    "top; the whole interval covers that of limits.",
     "The noise ± holds the number without noise in 95 % of all releases, each by itself. What "
-    "limits on rows, groups and values left out is in the whole interval alone."
-)
-_EARLIER_INTERVALS = (  # until 0.1, which had no whole intervals
+    "limits on rows, groups and values left out is in the whole interval alone.",
     "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
-    "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
+    "limits on rows, bounds and rounding did to the data, and nobody may know if they did.",
 )
-_BELONGS = (
+_BELONGS: _Versions = (
+    "Each interval is that of the noisy count; the consistent count has a standard error. Whole "
+    "tables agree too, and hold no counts below 0.",
     "An interval belongs to the noisy count of its cell; the consistent count has the standard "
-    "error beside it. Whole tables agree as well, and are not below 0."
+    "error beside it. Whole tables agree as well, and are not below 0.",
 )
-_DECLARED = "Rows count if each of the columns has one of its declared keys there."
-_VARIANCES = "Variances are those of the rows themselves (divided by n, not n - 1)."
-_QUANTILES = (
+_DECLARED: _Versions = (
+    "lastbit leaves out rows with an undeclared key in any of the columns.",
+    "Rows count if each of the columns has one of its declared keys there.",
+)
+_VARIANCES: _Versions = (
+    "Variances divide by n, not by n - 1.",
+    "Variances are those of the rows themselves (divided by n, not n - 1).",
+)
+_QUANTILES: _Versions = (
+    "Quantiles are rounded to the middle of a bin, or to a whole step.",
     "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
-    "bin, or as its lower edge where a bin is one step."
+    "bin, or as its lower edge where a bin is one step.",
 )
-_DERIVED = (
+_DERIVED: _Versions = (
+    "Computed columns cost nothing: they use released numbers only. One has no interval if its "
+    "divisor may be 0, or if it mixes quantiles with other numbers.",
     "Columns made of others are computed from released numbers and cost nothing. Where a divisor "
-    "may be 0, or a part is a quantile among others, they have no interval."
+    "may be 0, or a part is a quantile among others, they have no interval.",
 )
-_SERVED = (
+_SERVED: _Versions = (
+    "Counts near that size tend to be too high. Their ±, and that of means and variances made of "
+    "them, misses more often.",
     "The count by which a key is shown is the count in the answer. Its interval, and those of "
     "means and variances made of it, hold in 95 % of all releases, those without the key included; "
-    "where noise lifted a key to that number, they miss more often."
+    "where noise lifted a key to that number, they miss more often.",
 )
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
+_PLURAL = re.compile("[a-z_]{0,58}[a-rt-wz]")  # not names that end in s, x or y
 
 
 def guarantee_of(plan: Json) -> str:
@@ -90,59 +107,91 @@ def guarantee_of(plan: Json) -> str:
     return f"{price} differential privacy for one {unit} {how}"
 
 
-def notes_of(plan: Json, *, earlier: bool = False) -> list[str]:
-    """What a reader must know, in the order in which answers say it, or in which 0.1 said it."""
+def notes_of(plan: Json, version: int = 0) -> list[str]:
+    """What a reader must know, in the order in which answers say it; 1 and 2 are earlier words."""
+
+    def words(sentence: _Versions) -> str:
+        return sentence[min(version, len(sentence) - 1)]
+
     functions = {recipe["function"] for recipe in plan["recipes"]}
-    intervals = _EARLIER_INTERVALS if earlier else _INTERVALS
-    notes = [intervals, *((_BELONGS, _DECLARED) if "marginals" in plan else ())]
-    if plan["unit"] is not None:
-        less = "where there are more, all of them count for less."
-        if not earlier:
-            less = (
-                "of one with more, all count for less. Means and quantiles are of rows so counted."
-            )
-        most = plan["max_rows"]
-        notes.append(f"Each {named(plan['unit'])} counts for at most {most} rows: {less}")
+    notes = [words(_INTERVALS)]
+    notes += [words(_BELONGS), words(_DECLARED)] if "marginals" in plan else []
+    notes += [] if plan["unit"] is None else [words(_at_most(plan))]
     selections = [part for part in plan["parts"] if part["part"] == "keys"]
-    notes += [_threshold_words(part) for part in selections]
+    notes += [words(_threshold_words(part, plan)) for part in selections]
     counted = {name for recipe in plan["recipes"] for name in recipe["measures"].values()}
-    notes += [_SERVED for part in selections if part["measure"] in counted]
+    notes += [words(_SERVED) for part in selections if part["measure"] in counted]
     notes += [
         f"{part['picks']} of {len(part['candidates'])} two-way tables were chosen privately: pairs "
         "of columns that look least independent are likelier."
         for part in plan["parts"]
         if part["part"] == "choice"
     ]
-    notes += [_VARIANCES] if functions & {"variance", "std"} else []
-    notes += [_QUANTILES] if functions & {"quantile", "min", "max"} else []
+    notes += [words(_VARIANCES)] if functions & {"variance", "std"} else []
+    notes += [words(_QUANTILES)] if functions & {"quantile", "min", "max"} else []
     if "count_distinct" in functions and plan["unit"] is not None:
-        rows, groups = plan["max_rows"], plan["max_groups"]
-        notes.append(
-            f"Of distinct values each {named(plan['unit'])} names at most "
-            f"{rows if groups is None else min(rows, groups)}, chosen afresh: values that it alone "
-            "has beyond these are not counted."
-        )
+        notes.append(words(_distinct_words(plan)))
     return notes
 
 
-def _threshold_words(part: Json) -> str:
-    """From how many units on a key is shown."""
-    one = part.get("weight_one", 1)
-    if "single" in part:
-        return (
-            f"A key is shown if about {part['single']['threshold']} units or more have it and no "
-            f"other, or about {-(-part['threshold'] // one)} that have several, a unit with K keys "
-            "counting as one over the square root of K; others are unknown."
-        )
-    if one == 1:
-        return (
-            f"A key is shown if about {part['threshold']} units or more have it; others are "
-            "unknown, and counts close to that number tend to be too high."
+def _at_most(plan: Json) -> _Versions:
+    """For how many rows one unit counts."""
+    unit, most = named(plan["unit"]), plan["max_rows"]
+    before = f"Each {unit} counts for at most {most} rows: "
+    now = f"Each {unit} is counted once."
+    if most > 1:
+        now = (
+            f"Each {unit} counts for at most {most} rows; beyond that, each of its rows weighs "
+            "less. Means and quantiles use these weights."
         )
     return (
-        f"A key is shown if about {-(-part['threshold'] // one)} units or more have it, a unit "
-        "with K keys counting as one over the square root of K; others are unknown."
+        now,
+        before
+        + "of one with more, all count for less. Means and quantiles are of rows so counted.",
+        before + "where there are more, all of them count for less.",
     )
+
+
+def _distinct_words(plan: Json) -> _Versions:
+    """How many different values one unit names."""
+    unit, rows, groups = named(plan["unit"]), plan["max_rows"], plan["max_groups"]
+    most = rows if groups is None else min(rows, groups)
+    return (
+        f"Each {unit} adds at most {most} distinct values, so rare values may be missed.",
+        f"Of distinct values each {unit} names at most {most}, chosen afresh: values that it alone "
+        "has beyond these are not counted.",
+    )
+
+
+def _threshold_words(part: Json, plan: Json) -> _Versions:
+    """From how many units on a key is shown."""
+    one = part.get("weight_one", 1)
+    most = -(-part["threshold"] // one)
+    least = part["single"]["threshold"] if "single" in part else most
+    low, high = sorted((least, most))
+    units = "rows" if plan["unit"] is None else several(plan["unit"])
+    size = f"{low} {units}" if low == high else f"{low} to {high} {units}"
+    now = f"Groups with fewer than about {size} are withheld."
+    now += "" if low == high else " Those in several groups count for less in each."
+    before = f"A key is shown if about {least} units or more have it"
+    if "single" in part:
+        before += f" and no other, or about {most} that have several"
+    if one > 1 or "single" in part:
+        before += (
+            ", a unit with K keys counting as one over the square root of K; others are unknown."
+        )
+    else:
+        before += "; others are unknown, and counts close to that number tend to be too high."
+    return now, before
+
+
+def several(name: str) -> str:
+    """Several units, by the name of their column.
+
+    >>> print(several("patient_id"), "and", several("Bundesländer"))
+    patient_ids and units (Bundesländer)
+    """
+    return f"{name}s" if _PLURAL.fullmatch(name) else f"units ({named(name)})"
 
 
 def named(name: str) -> str:
@@ -276,11 +325,14 @@ def _check_words(record: Json, plan: Json, question: ShownQuestion, *, recorded:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
     first = [] if recorded else [UNRECORDED]
-    last = [_DERIVED] if question.derived else []
-    last += [CONSISTENT] if "before" in record else []
-    earlier = notes_of(plan, earlier=True)
-    oldest = [note for note in earlier if note != _SERVED] if _of_units(plan) else earlier
-    accepted = ([*first, *notes, *last] for notes in (notes_of(plan), earlier, oldest))
+    last = [CONSISTENT] if "before" in record else []
+    versions = [(number, notes_of(plan, number)) for number in range(3)]
+    if _of_units(plan):  # and one more, which said nothing of their intervals
+        versions.append((2, [note for note in versions[2][1] if note not in _SERVED]))
+    accepted = (
+        [*first, *notes, *(_DERIVED[min(number, 1) :][:1] if question.derived else ()), *last]
+        for number, notes in versions
+    )
     require(record["notes"] in accepted, "the notes say something else")
     sql, version = record["asked"].get("sql"), record["lastbit"]
     require(sql is None or type(sql) is str, "the SQL text is none")

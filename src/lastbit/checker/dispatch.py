@@ -176,6 +176,12 @@ _PER_UNIT = (
     "integers that did not overflow, by quotients of these, or by least and greatest values. No "
     "order of rows changed one."
 )
+_THROUGH = (
+    "A row belongs to the unit that it reaches through the tables of the claim, step by step, by "
+    "equal columns; a row that reaches nobody counts for nothing, and one that reaches several "
+    "units is there once for each. Neighbours differ in rows through which one unit alone is "
+    "reached: its rows in the last table, and rows of the others that lead to nobody else."
+)
 _COMPOSITION = (
     "Each release is about the same people and no worse than the loss written for it: for every "
     "two neighbours and whatever was answered before, its pair of laws dominates the release; for "
@@ -196,7 +202,6 @@ _TIGHT_ON_TRUST = (
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
-    "marginals": _RELEASE,
 })  # fmt: skip
 
 
@@ -249,7 +254,10 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             return (*_COMPOSITION, *moments, *((_TIGHT_ON_TRUST,) if tight else ()))
         case "release":
             joined = (_PRIVATE_JOIN,) if "private" in claim else ()
-            return (*_RELEASE, *joined, *((_PER_UNIT,) if "per_unit" in claim else ()))
+            way = (_THROUGH,) if "through" in claim else ()
+            return (*_RELEASE, *way, *joined, *((_PER_UNIT,) if "per_unit" in claim else ()))
+        case "marginals":
+            return (*_RELEASE, *((_THROUGH,) if "through" in claim else ()))
         case str() if kind in _BELIEFS:
             return _BELIEFS[kind]
     raise Rejected("its kind is unknown")

@@ -75,7 +75,7 @@ from .tail import gaussian_tail, pair_delta
 from .tree import tree_shape
 
 CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
-_OPTIONAL = frozenset({"private", "per_unit"})
+_OPTIONAL = frozenset({"private", "per_unit", "through"})
 _BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
 PLAN = frozenset(
     {"query", "table", "unit", "max_rows", "max_groups", "neighbours", "weight_one", "groups"}
@@ -172,11 +172,16 @@ def check_parts(body: Json) -> None:
 
 
 def check_names(claim: Json, body: Json, parts: frozenset[str], of_plan: frozenset[str]) -> Json:
-    """The plan, if what is named in several places is one thing, and digests are digests."""
-    require(set(claim) == parts, "the claim lacks a part, or has one too many")
+    """The plan, if what is named in several places is one thing, and digests are digests.
+
+    How rows reach their unit is in both, where they do so through other tables.
+    """
+    way = {"through"} & set(claim)
+    require(set(claim) == parts | way, "the claim lacks a part, or has one too many")
     check_parts(body)
     plan: Json = body["plan"]
-    require(isinstance(plan, Mapping) and set(plan) == of_plan, "the plan lacks a part")
+    require(isinstance(plan, Mapping) and set(plan) == of_plan | way, "the plan lacks a part")
+    require(same(claim.get("through"), plan.get("through")), "claim and plan differ in the way")
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
     require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")

@@ -8,6 +8,11 @@ Theorem  where a sub-query is grouped by the unit alone, and nothing is joined a
          has one row: max_rows and max_groups are 1
 Checked  tests/verify/test_check_units.py
 
+Theorem  where rows reach their unit through other tables, each step begins at columns of the table
+         before, and the unit is a column of the last one: the chain of rows that is made belongs to
+         the unit of its last row, and what a unit contributes depends on its own chains alone.
+         `tables/compile/reached.py` has the proof. No step makes more rows of one than it says
+
 A join that does not compare the units is rejected: it would let one person's row meet any number of
 others'. Rows that one unit may bring to all joins together are limited (`_MOST`), since no sum may
 overflow.
@@ -53,6 +58,7 @@ def check_units(plan: Json, units: Units) -> None:
         require(named, "the unit of a private table has no name")
         most = table["max_rows"]
         require(type(most) is int and most >= 1, "max_rows of a private table is out of range")
+    check_way(plan, {join["table"].lower() for join in (*units.inner_joins, *units.joins)})
     most = prod(private[join["table"]]["max_rows"] for join in joined)
     require(most <= _MOST, "joins could make too many rows of one")
     require(unit is not None or not joined, "units are joined, and each row is one")
@@ -73,6 +79,42 @@ def check_units(plan: Json, units: Units) -> None:
     if units.one_row:
         single = plan["max_rows"] == 1 and plan["max_groups"] == 1
         require(single, "each unit has one row, and the plan says otherwise")
+
+
+def check_way(plan: Json, joined: set[str]) -> None:
+    """Reject a way to the unit that leaves out a table, or ends elsewhere than at the unit."""
+    if "through" not in plan:
+        return
+    steps, here, taken = plan["through"], None, {plan["table"].lower(), *joined}
+    require(isinstance(steps, list) and bool(steps), "the way to the unit has no steps")
+    require(isinstance(plan["unit"], str), "rows reach a unit, and each row is one")
+    later = {name.lower() for step in steps for name in step["columns"]}
+    for step in steps:
+        whole = set(step) == {"table", "on", "max_rows", "columns"}
+        texts = [
+            step["table"],
+            *step["columns"].values(),
+            *(x for pair in step["on"] for x in pair),
+        ]
+        named = all(isinstance(text, str) and bool(text) for text in texts)
+        require(whole and named, "a step to the unit is malformed")
+        require(step["table"].lower() not in taken, "a table is there twice")
+        taken.add(step["table"].lower())
+        require(
+            bool(step["on"]) and all(len(pair) == 2 for pair in step["on"]),
+            "a step has no condition",
+        )
+        begins = {own.lower() for own, _ in step["on"]}
+        apart = not begins & later if here is None else begins == here
+        require(apart, "a step to the unit begins at another table")
+        here = {name.lower() for name in step["columns"]}
+        require(bool(here), "a step leads nowhere")
+        most = step["max_rows"]
+        require(type(most) is int and most >= 1, "max_rows of a step is out of range")
+    require(here == {plan["unit"].lower()}, "the unit is not in the last table")
+    every = [name.lower() for step in steps for name in step["columns"]]
+    require(len(set(every)) == len(every), "two tables have one column")
+    require(prod(step["max_rows"] for step in steps) <= _MOST, "a step makes too many rows of one")
 
 
 def _is_column(expression: Any, name: str) -> bool:

@@ -12,15 +12,22 @@ quoted histogram c_1, c_2 ..., with bins of a_i to b_i rows and its noise, follo
                   M, r by Chernoff at 3/1000 over the number of edges
     share         at least counted/(counted + lost)
 
+Where `spread_evenly` is named, m_i = (a_i + b_i)/2 is in the place of b_i and a_i, and M begins a
+bin, or is not below B. Then the chance is 22/1000 p, p being 1/10 for sums of up to 6 bins, and for
+longer ones 2/5 over the number of the edges that are left.
+
 What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
 An interval is rejected if it is narrower than these numbers make it, or says less of what is
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
 noise.
 
+Records of before `rows_alike` lack it, and have the wider intervals of `_mixed`.
+
 Differs  that the histogram is the one that the ledger has for these data, and of the question's own
          rows where it says so, is not seen here (`lastbit ledger verify` shows the entry that is
-         named). Of a share only its lower end is worked out; of formulas that their whole interval
-         holds the other one, is unknown where one of their parts is, and assumes what they assume
+         named). Of a share only its lower end is worked out. The whole interval of a formula holds
+         the other one, is unknown where one of its parts is, and assumes what they assume; only
+         those of quotients of two columns are worked out again
 Checked  tests/release/test_whole.py
 """
 
@@ -40,10 +47,16 @@ from .shown import ShownQuestion
 _EDGES = (*sorted({n << k >> h for k in range(16) for n, h in ((1, 0), (3, 1))}), 1 << 16)
 _BINS = tuple((a, b - 1) for a, b in pairwise(_EDGES))
 _NAME = "halves of octaves to 2**16"
-_ASSUMED = frozenset({"nobody_beyond", "group_like_table", "values_alike", "within_bounds"})
+_ASSUMED = frozenset(
+    {
+        *("nobody_beyond", "group_like_table", "spread_evenly"),
+        *("values_alike", "rows_alike", "within_bounds"),
+    }
+)
 _COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
 _PROFILE = frozenset({"question", "entry", "of", "counts", "edges", "noise", "at_most"})
 _LOST, _COUNTED = Fraction(11, 1000) / len(_EDGES), Fraction(3, 1000) / len(_EDGES)
+_NEXT, _OTHERS = Fraction(22, 10_000), Fraction(22, 1000) * Fraction(2, 5) / (len(_EDGES) - 6)
 _CLEAR = Fraction(169, 4) * (1 + Fraction(1, 10**6))  # 6.5 deviations
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
@@ -77,6 +90,7 @@ class _Derivation:
         self.said, self.plan = whole["columns"], plan
         self.parts = {part.name: part for part in question.aggregates}
         self.formulas = {name: _columns_in(formula) for name, formula in question.derived}
+        self.products = {name: _product_of(formula) for name, formula in question.derived}
         inner, joins, keys = query.get("per_unit"), query["joins"], query["keys"]
         single = inner is not None and not inner["keys"] and not joins  # each unit has one row
         self.by_row = plan["unit"] is not None and not single
@@ -141,7 +155,8 @@ class _Derivation:
             require(far is not None, "nobody knows that nobody has more rows")
             most = self.plan["max_groups" if units else "max_rows"]
             proved = lost - Fraction(said["hidden"])
-            _check_proved(histogram, most, far, proved, share)
+            even = "spread_evenly" in about
+            _check_proved(histogram, most, far, proved, share, even=even)
 
     def check_cell(self, name: str, cell: Json, others: Mapping[str, Json]) -> None:
         """A whole interval is not narrower than what follows."""
@@ -151,8 +166,11 @@ class _Derivation:
         if name in self.formulas:
             parts = (others[one] for one in self.formulas[name])
             unknown = any(None in (one["whole_low"], one["whole_high"]) for one in parts)
-            unknown &= bool({"max_values", *_ROWS} & set(self.limits(name)))
-            require(not unknown or ends == (None, None), "a formula knows more than its parts")
+            lossy = bool({"max_values", *_ROWS} & set(self.limits(name)))
+            wide = not (unknown and lossy) or ends == (None, None)
+            require(wide, "a formula knows more than its parts")
+            if lossy and not unknown and low is not None and high is not None:
+                _check_wider(ends, self._ratio(name, (low, high), others))
         elif low is not None and high is not None:
             _check_wider(ends, self._ends(name, low, high))
 
@@ -169,7 +187,7 @@ class _Derivation:
         some |= part.function == "histogram"
         own = self.own and not some and part.function != "count_units"
         alike = own or "group_like_table" in said["about"]
-        unknown = said["share"] is None
+        unknown, rows_alike = said["share"] is None, "rows_alike" in said["about"]
         share, lost = (Fraction(0), Fraction(0)) if unknown else _share_and_lost(said)
         if part.function in ("count", "histogram", "count_units"):
             share = share if alike else Fraction(0)
@@ -182,17 +200,60 @@ class _Derivation:
             down = _upper_end(-low, -part.bounds[0], lost, share, unknown)
             return None if down is None else -down, up
         if part.function == "quantile":
-            return (low, high) if alike and _aims_beyond(part, share) else part.bounds
+            aims = not unknown and alike and _aims_beyond(part, share, alike=rows_alike)
+            return (low, high) if aims else part.bounds
         require(unknown or alike, "that a group is like the table is assumed, and not named")
-        return (None, None) if unknown else _mixed(part.function, (low, high), part.bounds, share)
+        if unknown:
+            return None, None
+        mixed = _mixed_alike if rows_alike else _mixed
+        return mixed(part.function, (low, high), part.bounds, share)
+
+    def _ratio(
+        self, name: str, ends: tuple[Fraction, Fraction], others: Mapping[str, Json]
+    ) -> tuple[Fraction | None, Fraction | None]:
+        """Of a quotient of two columns the narrowest interval; of others that of the noise."""
+        low, high = ends
+        factor, powers = self.products[name] or (Fraction(0), {})
+        if sorted(powers.values()) != [-1, 1]:
+            return low, high
+        above, below = sorted(powers, key=powers.__getitem__, reverse=True)
+        parts, about = [self.parts[one] for one in (above, below)], self.said[name]["about"]
+        of_values = parts[1].function == "sum"
+        some = not of_values and parts[1].expression is not None and parts[1].nullable
+        alike = "rows_alike" in about and all(map(_loses_a_share, parts))
+        alike &= (self.own and not some) or "group_like_table" in about
+        if alike and (not of_values or "values_alike" in about):
+            stray = (1 - _share_and_lost(self.said[below])[0]) / 3
+            return low - stray * abs(low), high + stray * abs(high)
+        (a, b), (c, d) = (
+            [Fraction(others[one][end]) for end in ("whole_low", "whole_high")]
+            for one in (above, below)
+        )
+        if c <= 0 <= d:
+            return None, None
+        corners = [factor * x / y for x in (a, b) for y in (c, d)]
+        return min(corners), max(corners)
 
 
-def _aims_beyond(part: Any, share: Fraction) -> bool:
-    """Whether the interval of a quantile holds it wherever the values of lost rows are."""
-    if part.ends is None or not share:
+def _loses_a_share(part: Any) -> bool:
+    """Whether it counts rows, or adds values of one sign."""
+    signs = part.function == "sum" and not part.bounds[0] < 0 < part.bounds[1]
+    return signs or part.function == "count"
+
+
+def _aims_beyond(part: Any, share: Fraction, *, alike: bool) -> bool:
+    """Whether the interval of a quantile holds it wherever the values of lost rows are.
+
+    Or else whichever rows are lost, if their share of values up to any point is alike.
+    """
+    if part.ends is None:
         return False
     low, high = part.ends
-    return bool(low * share <= part.level - 1 + share and high * share >= part.level)
+    if alike:
+        stray = (1 - share) / 3
+        below, above = low + stray * min(low, 1 - low), high - stray * min(high, 1 - high)
+        return bool(below <= part.level <= above)
+    return bool(share and low * share <= part.level - 1 + share and high * share >= part.level)
 
 
 def _share_and_lost(said: Json) -> tuple[Fraction, Fraction]:
@@ -244,6 +305,46 @@ def _mixed(
     return sqrt_bounds(share * low**2)[1], max(root, high)
 
 
+def _mixed_alike(
+    function: str,
+    ends: tuple[Fraction, Fraction],
+    bounds: tuple[Fraction, Fraction],
+    share: Fraction,
+) -> tuple[Fraction, Fraction]:
+    """The same, where the part 1 - share is like the other, as `rows_alike` says."""
+    (low, high), (least, most), lost = ends, bounds, 1 - share
+    if function in ("mean", "cdf"):
+        least, most = bounds if function == "mean" else (Fraction(0), Fraction(1))
+        near = [max(min(x - least, most - x), Fraction(0)) for x in ends]
+        return low - lost * near[0] / 3, high + lost * near[1] / 3
+    wide = (most - least) ** 2 / 4
+    if function == "variance":
+        return (1 - lost / 2) * low, max(min((1 + lost) * high, wide), high)
+    require(function == "std", "an aggregate is unknown")
+    root = sqrt_bounds(min((1 + lost) * high**2, wide))[0]
+    return sqrt_bounds((1 - lost / 2) * low**2)[1], max(root, high)
+
+
+def _product_of(formula: Any) -> tuple[Fraction, dict[str, int]] | None:
+    """The factor, and the exponents of columns, of a product of constants and columns."""
+    if not isinstance(formula, list):
+        if "column" in formula:
+            return Fraction(1), {formula["column"]: 1}
+        known = formula["type"] in ("integer", "number")
+        return (ratio(str(formula["value"])), {}) if known else None
+    function, *arguments = formula
+    if function not in ("*", "/", "to_number"):
+        return None
+    factor, powers = Fraction(1), dict[str, int]()
+    for place, one in enumerate(map(_product_of, arguments)):
+        if one is None or not one[0] or powers.keys() & one[1].keys():
+            return None
+        turned = -1 if function == "/" and place else 1
+        factor *= one[0] if turned == 1 else 1 / one[0]
+        powers |= {name: turned * power for name, power in one[1].items()}
+    return factor, powers
+
+
 def _columns_in(expression: Any) -> list[str]:
     if isinstance(expression, list):
         return [name for part in expression[1:] for name in _columns_in(part)]
@@ -278,6 +379,22 @@ class _Histogram:
         """Whether a count stands out of the noise."""
         return count > 0 and count**2 > _CLEAR * self.variance
 
+    def check_even_lost(self, most: int, far: int, lost: Fraction) -> None:
+        """The same for a limit at which a bin begins, where units have the middles of bins."""
+        require(any(b == far for _, b in self.bins), "a profile has no bin that ends there")
+        require(most in _EDGES or most >= far, "a limit is within a bin, and middles say nothing")
+        running, weights = Fraction(0), list[Fraction]()
+        for count, (a, b) in zip(self.counts, self.bins, strict=False):
+            if b > far or a < most or b == most:
+                continue
+            weights.append(Fraction(a + b, 2) - most)
+            running += count * weights[-1]
+            part = _NEXT if len(weights) <= 6 else _OTHERS
+            beyond = lost - max(running, Fraction(0))
+            beyond -= (self.rounding + self.nearest) * sum(weights)
+            likely = beyond > 0 and self._tail(tuple(weights), beyond) <= part
+            require(likely, "more rows may be lost")
+
     def check_lost(self, most: int, far: int, lost: Fraction) -> None:
         """That at most so many rows are lost, if nobody has more than `far` rows."""
         ends = [b for _, b in self.bins if b <= far]
@@ -285,13 +402,13 @@ class _Histogram:
         running, last = 0, max(end for _, end in _BINS if end <= most)
         for place, end in enumerate(ends):
             running += self.counts[place] * max(end - most, 0)
-            weights = tuple(one - last for one in ends[: place + 1] if one > last)
+            weights = tuple(Fraction(one - last) for one in ends[: place + 1] if one > last)
             if not weights:
                 continue
             beyond = lost - max(running, 0) - (self.rounding + self.nearest) * sum(weights)
             require(beyond > 0 and self._tail(weights, beyond) <= _LOST, "more rows may be lost")
 
-    def _tail(self, weights: tuple[int, ...], far: Fraction) -> Fraction:
+    def _tail(self, weights: tuple[Fraction, ...], far: Fraction) -> Fraction:
         """Above the chance that the sum of weights times noises exceeds this."""
         if self.scale is None:
             squares = sum(weight**2 for weight in weights)
@@ -303,15 +420,17 @@ class _Histogram:
             total += factor * (high if factor > 0 else low if rate > -_FAR else 0)
         return total / 2
 
-    def least_counted(self, most: int) -> Fraction:
-        """Not above the rows that count, by the best edge."""
-        return max(Fraction(0), *(self._counted(edge) for edge in _EDGES if edge <= most))
+    def least_counted(self, most: int, *, even: bool) -> Fraction:
+        """Not above the rows that count, by the best edge; `even`: with the middles of bins."""
+        bins = [Fraction(a + b, 2) if even else Fraction(a) for a, b in self.bins]
+        return max(Fraction(0), *(self._counted(edge, bins) for edge in _EDGES if edge <= most))
 
-    def _counted(self, edge: int) -> Fraction:
+    def _counted(self, edge: int, sizes: Sequence[Fraction]) -> Fraction:
         """Counts times weights, less the reach of their noise: by Chernoff, any x being sound."""
-        weights = [min(a, edge) for a, _ in self.bins if a <= 4 * edge]
+        pairs = zip(self.bins, sizes, strict=True)
+        weights = [min(size, Fraction(edge)) for (a, _), size in pairs if a <= 4 * edge]
         largest = max(weights)
-        squares = [Fraction(weight, largest) ** 2 for weight in weights]
+        squares = [(weight / largest) ** 2 for weight in weights]
         if self.scale is None:
             inner = 2 * self.variance * sum(squares) * ln_bounds(1 / _COUNTED)[1]
             reach = largest * sqrt_bounds(inner)[1]
@@ -365,21 +484,21 @@ def _chernoff(x: float, squares: Sequence[Fraction]) -> float:
 
 @lru_cache(maxsize=256)
 def _check_proved(
-    histogram: _Histogram, most: int, far: int, lost: Fraction, share: Fraction
+    histogram: _Histogram, most: int, far: int, lost: Fraction, share: Fraction, *, even: bool
 ) -> None:
     """The derivation itself; many answers quote one profile."""
-    histogram.check_lost(most, far, lost)
-    counted = histogram.least_counted(most)
+    (histogram.check_even_lost if even else histogram.check_lost)(most, far, lost)
+    counted = histogram.least_counted(most, even=even)
     require(share * (counted + lost) <= counted, "a share is larger than the profile says")
 
 
 @lru_cache(maxsize=64)
-def _partial_fractions(weights: tuple[int, ...]) -> tuple[tuple[Fraction, int], ...]:
+def _partial_fractions(weights: tuple[Fraction, ...]) -> tuple[tuple[Fraction, Fraction], ...]:
     """The factors of exp(-t/w) in the tail of Laplace noises times weights, all different."""
     require(len(set(weights)) == len(weights), "two bins end alike")
     factors = []
     for one in weights:
-        terms = (Fraction(one * one, one * one - w * w) for w in weights if w != one)
+        terms = (one * one / (one * one - w * w) for w in weights if w != one)
         factors.append((math.prod(terms, start=Fraction(1)), one))
     return tuple(factors)
 

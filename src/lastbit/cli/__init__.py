@@ -12,11 +12,14 @@ imports a command's file when the command is run.
 | `options.py` | numbers and guarantees as people type them, options that commands share |
 | `files.py` | files that commands read and write, and columns of CSV |
 | `loading.py` | somebody's function: found, imported, and asked what it takes |
+| `drafting.py`, `proposing.py` | a card drafted, by a look at the data too |
+| `prompting.py` | questions on the terminal |
 | `card.py`, `query.py`, `budget.py`, `ledger.py` | private answers about tables, and who paid |
 | `demo.py` | a made-up hospital beside the truth |
-| `docs.py` | the documentation, served to a browser on this machine |
+| `docs.py`, `pages.py` | the documentation, served to a browser on this machine, or here |
 | `mechanism.py`, `explaining.py` | one release, or law, theorem, noise and error |
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
+| `theory.py` | the group of `compose`, `convert`, `geo` and `poll` |
 | `convert.py`, `compose.py` | guarantees from kind to kind, several together |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
 | `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |

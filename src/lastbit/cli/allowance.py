@@ -52,9 +52,9 @@ def set_allowance(
 ) -> None:
     """Let an analyst spend a part of an account.
 
-    A charge must be within the allowance and within the account: allowances may come to more than
-    the account has, and only allowances are ever whole again. What the analyst was charged in the
-    period so far counts. Stewards decide it, and the ledger records it.
+    A charge must be within the allowance and within the account. Allowances may add up to more than
+    the account has. Only allowances are renewed. What the analyst was charged in the period so far
+    counts. Stewards decide it, and the ledger records it.
     """
     books, card = ledger_of(file)
     whose = _account(account, card)

@@ -106,9 +106,9 @@ def run(
     """Try one attack, or all, on a library or on a function of your own.
 
     Your own is called as function(value), or as function(value, size) if it gives many independent
-    releases at once; the module is looked for as Python does, and in the current folder. Its code
-    is run: name only modules that you would run. A Target or SumTarget of lastbit.audit can be
-    named, too.
+    releases at once. Python looks for the module as usual, and in the current folder. Its code is
+    run: name only modules that you would run. A Target or SumTarget of lastbit.audit can be named,
+    too.
 
     The exit status is 0 if everything resisted, 1 if a violation is certified, 2 if nothing could
     be tried.

@@ -132,15 +132,15 @@ def audit(
 ) -> None:
     """A certified lower bound on the epsilon of a mechanism.
 
-    The mechanism is a function of your own, called as function(value), or as function(value, size)
-    if it gives many independent releases at once; or an object with a method release or law. The
-    module is looked for as Python does, and in the current folder. Its code is run: name only
-    modules that you would run.
+    The mechanism is a function of your own: function(value), or function(value, size) for many
+    independent releases at once. Or it is an object with a method release or law. The module is
+    looked for as Python does, and in the current folder. Its code is run: name only modules that
+    you would run.
 
     An event is looked for that tells two neighbouring inputs apart, then counted in fresh runs.
-    Where the exact law is known the laws are compared, and some releases are held against them; a
-    law that they contradict is not believed. The exit status is 0 if nothing was found, 1 if a
-    violation is certified or the law is not that of release, 2 if the audit could not be run.
+    Where the exact law is known, the laws are compared and held against some releases. A law that
+    they contradict is not believed. The exit status is 0 if nothing was found, 1 if a violation is
+    certified or the law differs from release. It is 2 if the audit could not be run.
     """
     settings = Asked(error=error_of(error, confidence), **asked)
     if neighbours is not None and (dimension is None or pairs is not None):

@@ -29,10 +29,9 @@ from lastbit.report import account_json, allowance_json, typical_price
 from lastbit.tables import budgets_agree, read_card
 
 LAST = 5
-REOPENING = """\
-That reopens the account under the filter, for good. Decide on it for reasons of
-your own, not because of what was answered: the proof needs a filter that the
-answers had no say in."""
+REOPENING = r"""\ That reopens the account under the filter, for good. Decide on it for your own
+reasons, not because of what was answered. The proof needs a filter that does not depend on the
+answers."""
 
 
 @command("budget visits.toml")
@@ -46,11 +45,11 @@ def budget(
     """What is spent and what is left.
 
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
-    costs anything. With --set the budget of the card takes the place of the ledger's, which is
-    recorded; what is spent stays spent, and a budget below it is refused. Of an account that is
-    kept by the filter, the plain sums are shown too, and what one more answer of a typical price
-    (the median so far) would take, and how many of those fit. Of the table of a server
-    (https://host/visits) its account is shown, and one's own allowance.
+    costs anything. With --set the card's budget replaces the ledger's, and the ledger records that.
+    What is spent stays spent, and a budget below it is refused. For an account kept by the filter,
+    it shows the plain sums too. It says what one more answer of a typical price (the median so far)
+    would take, and how many fit. Of the table of a server (https://host/visits) its account is
+    shown, and one's own allowance.
     """
     if isinstance(file, str) and not change:
         show_budget(file, token_file, as_json=as_json)

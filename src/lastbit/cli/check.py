@@ -48,12 +48,12 @@ def check(
     """Re-derive what certificates claim; that of a saved answer too.
 
     Every number is computed again, with nothing but Python's integers, fractions and decimals. The
-    exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read, and 3 if
-    all is well but the code that one names was not run, or a premise of one is taken on trust.
+    exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read. It is 3 if
+    the code that one names was not run, or a premise is taken on trust.
 
-    A certificate about code names a function. Checking imports it, sees to it that it is the
-    code that was certified, unchanged and on the same machine, and calls it: check only what names
-    code that you would run. Modules of the current folder are found too.
+    A certificate about code names a function. Checking imports the code, confirms that it is
+    unchanged and on the same machine, and calls it. So check only what names code that you would
+    run. Modules of the current folder are found too.
     """
     found = [(path, _read(path)) for path in certificates]
     with waiting("checking"), current_folder():

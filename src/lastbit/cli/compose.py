@@ -1,4 +1,4 @@
-"""`lastbit compose`: what several releases promise together, theorem by theorem."""
+"""`lastbit theory compose`: what several releases promise together, theorem by theorem."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-@command('compose "pure 0.1 x 100" "gaussian 10 x 3" --delta 1e-6')
+@command('theory compose "pure 0.1 x 100" "gaussian 10 x 3" --delta 1e-6')
 @click.argument("guarantees", nargs=-1, required=True)
 @option("--delta", "The delta of all together.")
 @option("--certificate", "Where a certificate goes; lastbit check reads it. Needs --delta.", FILE)
@@ -65,16 +65,16 @@ def compose(
 ) -> None:
     """Compose guarantees about the same people.
 
-    Each of GUARANTEES is a kind and its numbers, in quotes, and perhaps how many times: "pure 0.1 x
-    100", "approx 1 1e-6", "zcdp 0.01 x 3", "renyi 10 0.5". Without --delta, guarantees of one kind
-    are added up exactly; with it, every theorem that applies is tried and the best is marked.
+    Each of GUARANTEES is a kind and its numbers, in quotes, and perhaps how many times. Examples:
+    "pure 0.1 x 100", "approx 1 1e-6", "zcdp 0.01 x 3", "renyi 10 0.5". Without --delta, guarantees
+    of one kind add up exactly. With it, every theorem that applies is tried and the best is marked.
 
-    "gaussian 10 x 50" is continuous Gaussian noise of deviation 10, 50 times, on values that one
-    unit moves by at most 1 (of another sensitivity: deviation/sensitivity). Of it more is known
-    than of a zcdp guarantee, 1/(2 deviation²), and its epsilon is exact.
+    "gaussian 10 x 50" is continuous Gaussian noise of deviation 10, 50 times, at sensitivity 1. For
+    another sensitivity, write deviation/sensitivity. Of it more is known than of a zcdp guarantee,
+    1/(2 deviation²), and its epsilon is exact.
 
-    A certificate holds the epsilon that the independent checker can redo, by moments at one order;
-    it is a little above the tight one, which stands beside it on trust.
+    A certificate holds the epsilon that the independent checker can redo, by moments at one order.
+    It is a little above the tight one, which stands beside it on trust.
     """
     counted = [repeated_guarantee(text) for text in guarantees]
     if sum(times for _, times in counted) > MOST:
@@ -100,8 +100,8 @@ def compose(
     renyi = [isinstance(guarantee, RenyiDP) for guarantee, _ in counted]
     if any(renyi) and not all(renyi):
         raise IncompatibleGuarantees(
-            "a renyi guarantee of one order composes only with others of that order; "
-            "start from zcdp or pure, or compose the renyi ones apart"
+            "renyi guarantees compose only with those of the same order; start from zcdp or pure, "
+            "or compose them apart"
         )
     with waiting("composing"):
         if all(renyi):

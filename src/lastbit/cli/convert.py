@@ -1,4 +1,4 @@
-"""`lastbit convert`: the same promise as another kind, and the theorem that says so."""
+"""`lastbit theory convert`: the same promise as another kind, and the theorem that says so."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GROUPS: tuple[tuple[type, str], ...] = (
 )
 
 
-@command('convert "zcdp 0.1" --delta 1e-9')
+@command('theory convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
 @option(
     "--to",
@@ -77,9 +77,9 @@ def convert(
 ) -> None:
     """Convert a guarantee to another kind.
 
-    GUARANTEE is a kind and its numbers, in quotes: "pure 1", "approx 1 1e-6", "probabilistic 1
-    1e-6", "zcdp 0.1" or "renyi 10 0.5". Numbers are exact. What comes out is rounded up, so that it
-    can only promise less than is true.
+    GUARANTEE is a kind and its numbers, in quotes. Examples: "pure 1", "approx 1 1e-6",
+    "probabilistic 1 1e-6", "zcdp 0.1" or "renyi 10 0.5". Numbers are exact. What comes out is
+    rounded up, so that it can only promise less than is true.
     """
     given = guarantee_of(guarantee)
     names = ("delta", "epsilon", "alpha")
@@ -135,8 +135,8 @@ def _converted(start: Guarantee, kind: str, asked: dict[str, Fraction]) -> Guara
         converted: Guarantee = start.to(kind_named(kind)[0], **asked)
     except IncompatibleGuarantees as error:
         raise IncompatibleGuarantees(
-            f"{spelled(start).split()[0]} does not convert to {kind}: that would promise more "
-            "than is known; pass --delta or --epsilon for approx, the kind that all others imply"
+            f"{spelled(start).split()[0]} cannot be converted to {kind}, which promises more; "
+            f"pass --delta or --epsilon for approx, which all others imply"
         ) from error
     return converted
 

@@ -106,12 +106,12 @@ TOO_MUCH = Question(
 def demo(folder: Path, rows: int, serving: bool, port: int) -> None:
     """Ask a made-up hospital, and see the truth beside the answers.
 
-    Makes a table of visits with its data card, asks about regions, wards and ages, asks the first
-    question again (which is free) and one that the budget does not allow (which is refused), writes
-    a report, and checks every certificate and the ledger.
+    Makes a table of visits with its data card, and asks about regions, wards and ages. Asks the
+    first question again, which is free, and one beyond the budget, which is refused. Writes a
+    report, and checks every certificate and the ledger.
 
-    With --serve the same hospital is served by lastbit serve: a steward, an analyst with an
-    allowance and an auditor each get a one-time link. It begins afresh each time.
+    With --serve, lastbit serve runs on the same hospital. A steward, an analyst with an allowance
+    and an auditor each get a one-time link. It begins afresh each time.
     """
     start = time.monotonic()
     if serving:

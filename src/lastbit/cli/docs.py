@@ -1,8 +1,9 @@
 """`lastbit docs`: the documentation, from the installed package, in a browser.
 
-The pages lie in the package (`make dist` puts them there) or, in a checkout, where `make site`
-wrote them. They are served on the loopback address, by name only: a request is looked up among the
-files that were there at the start, so no path leads out of the folder, and no folder is listed.
+The site lies in the package (`make dist` puts it there) or, in a checkout, where `make site` wrote
+it. Where there is none, the pages that it is made of are shown in the terminal. It is served on the
+loopback address, by name only: a request is looked up among the files that were there at the start,
+so no path leads out of the folder, and no folder is listed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import click
 from lastbit import __version__
 from lastbit.cli.options import command, flag, option, refusal
 from lastbit.cli.output import Heading, show
+from lastbit.cli.pages import show_page
 
 INSTALLED = Path(__file__).parents[1] / "site"
+WRITTEN = Path(__file__).parents[1] / "pages"
 CHECKOUT = Path(__file__).parents[3]
 FIRST = "/docs/index.html"
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -52,13 +55,19 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 @click.argument("words", nargs=-1, metavar="[PAGE]...")
 @option("--port", "Where to listen; 0 takes a free one.", click.IntRange(0, 65535), default=0)
 @flag("--open", "Open it in a browser.", dest="opening")
-def docs(words: tuple[str, ...], port: int, opening: bool) -> None:
+@flag("--terminal", "Show the page in the terminal.")
+def docs(words: tuple[str, ...], port: int, opening: bool, terminal: bool) -> None:
     """Read the documentation in a browser, without a network.
 
-    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address:
-    that of the page named PAGE (choosing, theory/laplace), or of a search for these words.
+    Serves the pages of this version on this machine only, until Ctrl-C, and prints the address.
+    PAGE is a page (choosing, theory/laplace), or words to search for. With --terminal, and where
+    no site was built, the page is shown here.
     """
-    site = Site(site_folder())
+    folder = site_folder()
+    if terminal or folder is None:
+        show_page(written_folder(), " ".join(words))
+        return
+    site = Site(folder)
     try:
         server = Server(site, port)
     except OSError as error:
@@ -73,14 +82,19 @@ def docs(words: tuple[str, ...], port: int, opening: bool) -> None:
         server.serve_forever()
 
 
-def site_folder() -> Path:
-    """Where the built pages lie, in a checkout or in the installed package."""
-    checkout = (CHECKOUT / "docs" / "conf.py").is_file()
-    folder = CHECKOUT / "build" / "site" if checkout else INSTALLED
-    if not (folder / FIRST.lstrip("/")).is_file():
-        remedy = "run make site" if checkout else "install a released wheel, or one of make dist"
-        raise refusal("the documentation", "has not been built here", remedy)
-    return folder
+def site_folder() -> Path | None:
+    """Where the built site lies, in a checkout or in the installed package; None if nowhere."""
+    folder = CHECKOUT / "build" / "site" if _is_checkout() else INSTALLED
+    return folder if (folder / FIRST.lstrip("/")).is_file() else None
+
+
+def written_folder() -> Path:
+    """Where the pages lie as they were written, in a checkout or in the installed package."""
+    return CHECKOUT / "docs" if _is_checkout() else WRITTEN
+
+
+def _is_checkout() -> bool:
+    return (CHECKOUT / "docs" / "conf.py").is_file()
 
 
 # ---------------------------------------------------------------- the pages

@@ -57,8 +57,8 @@ class Explanation:
             *self.bars(),
         )
         note = (
-            "All of this follows from the public parameters alone; only the release below has seen "
-            "the data, and it costs the guarantee once."
+            "All of this follows from the public parameters alone. Only the release below has "
+            "seen the data; it costs the guarantee once."
             if drawn
             else "Nothing was drawn and nothing was spent: no data was given."
         )

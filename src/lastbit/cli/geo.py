@@ -1,4 +1,4 @@
-"""`lastbit geo`: a file of places in, a file of noisy places out, and maps of both.
+"""`lastbit theory geo`: a file of places in, a file of noisy places out, and maps of both.
 
 No message repeats a cell of the file.
 """
@@ -32,12 +32,14 @@ LATITUDE = ("latitude", "lat")
 LONGITUDE = ("longitude", "lon", "lng", "long")
 
 
-@command('geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv')
+@command(
+    'theory geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv'
+)
 @click.argument("points", type=FILE)
 @option(
     "--epsilon",
-    'The loss and its distance: "ln(4)/200m" lets odds between two places 200 m apart change '
-    'by at most a factor 4. Also "1 per 200 m", "0.0069/m".',
+    'The loss and its distance: "ln(4)/200m" changes odds of places 200 m apart by a factor '
+    'of at most 4. Also "1 per 200 m", "0.0069/m".',
     "LOSS",
     required=True,
 )
@@ -79,8 +81,8 @@ def geo(
 ) -> None:
     """Move places by noise, so that near ones look alike.
 
-    POINTS is a CSV file with a header and columns of latitudes and longitudes in degrees (WGS84),
-    or - for standard input. Only the noisy coordinates are written, in the same order.
+    POINTS is a CSV file with a header, latitudes and longitudes in degrees (WGS84), or - for
+    standard input. Only the noisy coordinates are written, in the same order.
 
     The region must be public, a city or a country. Taken from the data it would tell where the
     outermost person is.
@@ -99,8 +101,7 @@ def geo(
     if (said["region"] is None) != disc or (said["centre"] is None) != (said["radius"] is None):
         raise refusal(
             "--region",
-            "or --centre with --radius is needed, one of the two: it is public, and taken "
-            "from the data it would tell where the outermost person is",
+            "or --centre with --radius is needed; it must be public, not taken from the data",
             "pass --region 52.3,13.0,52.7,13.8 or --centre 52.5,13.4 --radius 20km",
         )
     noise = Geo(remap=not keep_outside, **said)

@@ -7,7 +7,7 @@ import click
 from lastbit.cli.options import command, refusal
 from lastbit.cli.output import Columns, Heading, show
 
-TOPICS = ("queries",)
+TOPICS = (("queries",),)
 
 SHAPE = (
     ("SELECT", "keys and aggregates; rows are never shown"),
@@ -50,24 +50,27 @@ INSTEAD = (
 
 
 @command("help queries")
-@click.argument("topic", required=False)
+@click.argument("topic", nargs=-1)
 @click.pass_context
-def help(context: click.Context, topic: str | None) -> None:
+def help(context: click.Context, topic: tuple[str, ...]) -> None:
     """What can be asked, and the help of a command.
 
-    TOPIC is queries, or the name of a command. Without one, the commands are listed.
+    TOPIC is queries, or the name of a command, such as card new. Without one, the commands are
+    listed.
     """
     parent = context.parent
     assert parent is not None and isinstance(parent.command, click.Group)
-    if topic is None:
-        click.echo(parent.get_help())
-    elif topic in TOPICS:
+    if topic in TOPICS:
         _queries()
-    else:
-        found = parent.command.get_command(parent, topic)
+        return
+    found: click.Command | None = parent.command
+    place = parent
+    for name in topic:
+        found = found.get_command(place, name) if isinstance(found, click.Group) else None
         if found is None:
             raise refusal("the topic", "is not known", "write queries, or the name of a command")
-        click.echo(found.get_help(click.Context(found, info_name=topic, parent=parent)))
+        place = click.Context(found, info_name=name, parent=place)
+    click.echo(place.get_help())
 
 
 def _queries() -> None:

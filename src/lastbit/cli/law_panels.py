@@ -58,8 +58,8 @@ def evidence_of(subject: Subject, result: AuditResult) -> tuple[tuple[LawPanel, 
     release = as_release(subject.release)
     drawn = [_runs(release, value) for value in result.inputs]
     words = (
-        f"Shares of {len(drawn[0]):,} fresh runs of each input, drawn for this picture without a "
-        "seed: they differ from page to page. The certified numbers come from the counts above."
+        f"Shares of {len(drawn[0]):,} fresh runs of each input, drawn without a seed: they differ "
+        f"from page to page. The certified numbers come from the counts above."
     )
     panels = tuple(_run_panels(drawn, result))
     if not any(panel.event for panel in panels):

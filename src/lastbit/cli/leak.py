@@ -91,7 +91,7 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
     panels = (_fixed_point_panel(), _float_panel(floats), _lattice_panel(loss, rows))
     save(out, picture(TITLE, panels))
     conclusion = (
-        "Conclusion: in 1 and 2 a single release can prove that an answer is not the secret; in 3 "
+        "Conclusion: in 1 and 2 a single release can prove that an answer is not the secret. In 3 "
         f"no release tells more than ε = {_title(loss)}."
     )
     fixed = _fixed_point_page(fixed_point_leak(draws=5))
@@ -130,8 +130,8 @@ def _fixed_point_page(released: list[list[int]]) -> tuple[Part, ...]:
     promised = Fraction(ANSWERS[1] - ANSWERS[0], 1 << FRACTIONAL_BITS + SCALE_BITS)
     return (
         Heading("1  Fixed point: 6 fractional bits, noise 4 z/64", "LEAKS", good=False),
-        "z is drawn exactly from the Laplace law of scale 64. Four times an integer ends "
-        "in two zero bits, so a release ends in the last two bits of the secret.",
+        "z is drawn exactly from the Laplace law of scale 64. Four times an integer ends in two "
+        "zero bits: a release ends in the secret's last two bits.",
         Columns(
             ("secret 0", "secret 1 + 2^-5"),
             [[_binary(units) for units in pair] for pair in zip(*released, strict=True)],

@@ -142,11 +142,10 @@ def verify(
 ) -> None:
     """Work out every hash, sum and answer again.
 
-    The exit status is 0 if all fits, 1 if something was changed, 2 if the ledger cannot be read.
-    One that was replaced by an older copy fits: only the hash of a newer entry, noted elsewhere,
-    tells (--head or --anchor, which may be given several times). That an answer is in the ledger is
-    proved by entry.hash of its record; body.ledger of its certificate is the price that was paid
-    before it.
+    The exit status is 0 if all fits, 1 if something was changed, 2 if the ledger cannot be read. An
+    older copy in its place fits too. Only the hash of a newer entry, noted elsewhere, tells:
+    --head, or --anchor (several times). The entry.hash of its record proves that an answer is in
+    the ledger. The body.ledger of its certificate is the price paid before it.
     """
     books = Ledger.existing(file)
     heads += tuple(head for anchor in anchors for head in anchored(books, anchor))
@@ -205,8 +204,9 @@ def export(file: Path | Address, out: Path | None, format: str) -> None:
     """Every entry with its answer, one JSON a line; or the register of releases.
 
     The ledger's secret stays inside. The hash of an entry is SHA-256 of its fields, written as JSON
-    with sorted names and no blanks. The register (csv, html) has a line for each answer: when, the
-    table, the question, its price, in whose name, the digest of its certificate, and the entry.
+    with sorted names and no blanks. The register (csv, html) has a line for each answer. It says
+    when, the table, the question, its price, in whose name, the digest of its certificate, and the
+    entry.
     """
     books = Ledger.existing(file)
     if out is not None:
@@ -241,10 +241,10 @@ def backup(file: Path | Address, copy: Path) -> None:
 def init(file: Path | Address) -> None:
     """Make a new ledger, where there is none.
 
-    In PostgreSQL this makes a schema (lastbit, or ?schema=NAME of the address), its tables, the
-    functions that append to them, and four roles: NAME_owner cannot sign in, NAME_steward may
-    change budgets, NAME_analyst may ask, NAME_auditor may read. Sign in as a role that may create
-    roles and schemas; people are then granted one of the other three.
+    In PostgreSQL this makes a schema (lastbit, or ?schema=NAME of the address), its tables,
+    functions and four roles. NAME_owner cannot sign in, NAME_steward may change budgets,
+    NAME_analyst may ask, NAME_auditor may read. Sign in as a role that may create roles and
+    schemas; people are then granted one of the other three.
     """
     books = Ledger.init(file)
     parts: list[Part] = [Facts((("made", str(file)), ("head", books.head)))]
@@ -281,8 +281,8 @@ def copy(source: Path | Address, target: Path | Address, heads: tuple[str, ...])
     """Move the books to another place, with every entry and its hash.
 
     From a file to PostgreSQL, or back. All is checked on the way, and nothing is replaced. The copy
-    ends with a note; what was charged and not answered stays charged and is void in it, since the
-    old ledger may still answer it. Both hold the whole budget then: put the old one away.
+    ends with a note. What was charged and not answered stays charged. It is void in the copy, since
+    the old ledger may still answer it. Both hold the whole budget then: put the old one away.
     """
     books = restored(source, target, who=user_name(), heads=heads, words="copied from a ledger")
     show(
@@ -297,8 +297,8 @@ def copy(source: Path | Address, target: Path | Address, heads: tuple[str, ...])
 def accept(card: Path) -> None:
     """Let the data of a card be asked about as they are now.
 
-    For cards that say [ledger] data = "accepted": when the source changes, no question is answered
-    until a steward has accepted the new version. The acceptance is recorded for everybody to see.
+    For cards that say [ledger] data = "accepted". When the source changes, no question is answered
+    until a steward accepts the new version. The acceptance is recorded for everybody to see.
     """
     read = read_card(card)
     entry = accept_data(read)
@@ -500,8 +500,8 @@ def reopened_words(answers: int) -> str:
     what = "1 answer was" if answers == 1 else f"{answers:,} answers were"
     return (
         f"Caution: {what} given by plain sums before the filter took over. Its promise\n"
-        "covers them too if they had no say in whether and how the account was\n"
-        "reopened: the filter was chosen after them."
+        "covers "
+        f"them too if they did not decide whether and how to reopen."
     )
 
 

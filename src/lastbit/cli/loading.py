@@ -103,8 +103,7 @@ class Loaded:
         except (ArithmeticError, ValueError) as failure:
             raise LastbitError(
                 f"{THE_FUNCTION} fails at the uniform {random[0]!r} ({type(failure).__name__}); "
-                "make it answer every uniform, or name a generator that does not draw this one: "
-                "--uniform grid53-open draws multiples of 2**-53 between 0 and 1 only"
+                "make it answer every uniform, or pass --uniform grid53-open, which leaves out 0"
             ) from failure
         except Exception as failure:
             problem = f"raises {type(failure).__name__}: {failure}"[:LONGEST]

@@ -19,35 +19,66 @@ from lastbit import __version__
 from lastbit.errors import LastbitError, QueryRefused
 
 LINE_WIDTH = 80
-# Each line is the first of the command's own help: a test compares them.
-COMMANDS: Mapping[str, str] = MappingProxyType(
+# Each line is the first of the command's own help: a test compares them. The headings are the four
+# doors of the README.
+DOORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "allowance": "How much of an account an analyst may spend.",
-        "attack": "Known ways in which noise fails, tried on anybody's.",
-        "audit": "A certified lower bound on the epsilon of a mechanism.",
-        "budget": "What is spent and what is left.",
-        "card": "Draft and check data cards: what a steward declares of a table.",
-        "check": "Re-derive what certificates claim; that of a saved answer too.",
-        "compose": "Compose guarantees about the same people.",
-        "convert": "Convert a guarantee to another kind.",
-        "demo": "Ask a made-up hospital, and see the truth beside the answers.",
-        "docs": "Read the documentation in a browser, without a network.",
-        "geo": "Move places by noise, so that near ones look alike.",
-        "help": "What can be asked, and the help of a command.",
-        "leak": "Watch textbook noise give its secret away, and ours keep it.",
-        "ledger": "Check, read and copy a ledger: who spent what.",
-        "mechanism": "Release one value with exact noise, or explain a mechanism.",
-        "median": "A private median of one column of a CSV file.",
-        "plan": "Plan several questions at one price, and ask them all.",
-        "poll": "Plan and read polls whose answers are perturbed.",
-        "query": "Ask a table in SQL: a private answer with error bars.",
-        "report": "What is on record of a table, for reviewers and registries.",
-        "serve": "Let people who do not have the data ask in a browser.",
-        "train": "Plan private training: DP-SGD on whole numbers.",
-        "user": "Who may decide, ask and read: the principals of a ledger.",
-        "verify": "What float code truly loses, with a certificate.",
+        "See it work": {
+            "demo": "Ask a made-up hospital, and see the truth beside the answers.",
+            "leak": "Watch textbook noise give its secret away, and ours keep it.",
+            "docs": "Read the documentation in a browser, without a network.",
+            "help": "What can be asked, and the help of a command.",
+        },
+        "Publish statistics from a table": {
+            "card": "Draft and check data cards: what a steward declares of a table.",
+            "query": "Ask a table in SQL: a private answer with error bars.",
+            "plan": "Plan several questions at one price, and ask them all.",
+            "budget": "What is spent and what is left.",
+            "report": "What is on record of a table, for reviewers and registries.",
+        },
+        "Run a service for people who do not have the data": {
+            "serve": "Let people who do not have the data ask in a browser.",
+            "user": "Who may decide, ask and read: the principals of a ledger.",
+            "allowance": "How much of an account an analyst may spend.",
+            "ledger": "Check, read and copy a ledger: who spent what.",
+        },
+        "Use one mechanism": {
+            "mechanism": "Release one value with exact noise, or explain a mechanism.",
+            "median": "A private median of one column of a CSV file.",
+            "train": "Plan private training: DP-SGD on whole numbers.",
+            "theory": "Add up and convert guarantees; plan polls; hide places.",
+        },
+        "Judge a mechanism or an answer": {
+            "check": "Re-derive what certificates claim; that of a saved answer too.",
+            "verify": "What float code truly loses, with a certificate.",
+            "audit": "A certified lower bound on the epsilon of a mechanism.",
+            "attack": "Known ways in which noise fails, tried on anybody's.",
+        },
     }
 )
+THEORY: Mapping[str, str] = MappingProxyType(
+    {
+        "compose": "Compose guarantees about the same people.",
+        "convert": "Convert a guarantee to another kind.",
+        "geo": "Move places by noise, so that near ones look alike.",
+        "poll": "Plan and read polls whose answers are perturbed.",
+    }
+)
+"""Commands below `lastbit theory`; without that word too, as they were called at first."""
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {name: line for door in DOORS.values() for name, line in door.items()}
+)
+
+
+def loaded(name: str) -> click.Command:
+    """A command, whose file is imported now."""
+    gc.disable()  # what is loaded stays; to search it for garbage costs a fifth of the start
+    try:
+        command: click.Command = getattr(import_module(f"lastbit.cli.{name}"), name)
+    finally:
+        gc.enable()
+    return command
 
 
 class Refused(click.ClickException):
@@ -69,23 +100,23 @@ class Refused(click.ClickException):
 class Commands(click.Group):
     """A group that imports a command when it is run, and whose errors end in a paragraph."""
 
+    old_names = tuple(THEORY)
+    """Names that run commands, and are listed elsewhere."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return super().get_command(ctx, cmd_name)
-        gc.disable()  # what is loaded stays; to search it for garbage costs a fifth of the start
-        try:
-            command: click.Command = getattr(import_module(f"lastbit.cli.{cmd_name}"), cmd_name)
-        finally:
-            gc.enable()
-        return command
+        if cmd_name in COMMANDS or cmd_name in THEORY:
+            return loaded(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table itself: no command is imported for it."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """The table itself, door by door: no command is imported for it."""
+        widest = max(map(len, COMMANDS))
+        for door, lines in DOORS.items():
+            with formatter.section(door):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -117,7 +148,5 @@ class Commands(click.Group):
 def main() -> None:
     """Differential privacy that holds to the last bit.
 
-    Private answers about tables (card, query, budget, ledger), exact noise (mechanism and others),
-    proofs and audits of anybody's mechanism (verify, check, audit, attack). Start with demo; docs
-    has the manual.
+    Begin with demo. Every command has --help with an example; docs has the manual.
     """

@@ -113,7 +113,7 @@ def answered(command: Callable[..., Run]) -> Callable[..., None]:
 def mechanism() -> None:
     """Release one value with exact noise, or explain a mechanism.
 
-    With data a command prints the release and nothing else, and each run costs its guarantee once
+    With data, a command prints the release and nothing else. Each run costs its guarantee once
     more: no ledger keeps count. Without data nothing is drawn, and the mechanism is explained.
     """
 

@@ -31,8 +31,8 @@ from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 )
 @option(
     "--noise",
-    "auto takes exponential or student, whichever is nearer at this epsilon; these and cauchy "
-    "promise pure privacy, laplace and gaussian need --delta.",
+    "auto takes exponential or student, whichever is nearer at this epsilon. These and cauchy "
+    "promise pure privacy; laplace and gaussian need --delta.",
     ("auto", "exponential", "student", "cauchy", "laplace", "gaussian"),
     default="auto",
 )
@@ -55,9 +55,9 @@ def median(
 ) -> None:
     """A private median of one COLUMN of a CSV FILE (- is standard input).
 
-    By the exponential mechanism, or with noise for the data's own smooth sensitivity: both are near
-    the median where values lie close together around it, far nearer than with noise for the worst
-    data between the bounds. Values outside the bounds count as the nearer bound; how many there
+    By the exponential mechanism, or with noise for the data's own smooth sensitivity. Both come
+    near the median where values lie close together around it. Noise for the worst data between the
+    bounds would be far larger. Values outside the bounds count as the nearer bound; how many there
     were is not told. The bounds, the grid and all options must be chosen without looking at the
     data.
     """
@@ -98,7 +98,6 @@ def median(
         ("rounded to", f"multiples of {exact_text(added.grid)}"),
     )
     warning = (
-        "How far off it may be depends on the data and would itself have to be paid for, so it is "
-        "not shown."
+        "How far off it may be is not shown: it depends on the data, and would cost a price too."
     )
     show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), warning)

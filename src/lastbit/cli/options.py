@@ -73,7 +73,8 @@ class Group(click.Group):
         self, *names: str, example: str, **rest: Any
     ) -> Callable[[Callable[..., Any]], click.Command]:
         """A command of the group; the example begins with its name."""
-        return super().command(*names, epilog=f"Example: lastbit {self.name} {example}", **rest)
+        before = (self.epilog or "").partition(f" {self.name} ")[0]  # where the group itself is
+        return super().command(*names, epilog=f"{before} {self.name} {example}", **rest)
 
 
 def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:
@@ -176,7 +177,7 @@ KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("renyi", RenyiDP, ("alpha", "epsilon")),
 )
 FORMS = 'write "pure 1", "approx 1 1e-6", "probabilistic 1 1e-6", "zcdp 0.1" or "renyi 10 0.5"'
-NOISE = "gaussian"  # not a guarantee but a loss: deviation/sensitivity, for lastbit compose alone
+NOISE = "gaussian"  # not a guarantee but a loss: deviation/sensitivity, for `theory compose` alone
 MOST_TIMES = 100_000
 TIMES = re.compile(r"^(?P<one>.*?)(\s+[x×*]\s*(?P<times>\S+))?\s*$", re.DOTALL)
 
@@ -246,7 +247,9 @@ def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, 
             return kind, parameters
     remedy = FORMS
     if word.lower() == NOISE:
-        remedy = 'noise of deviation s is "zcdp 1/(2 s²)"; exactly: lastbit compose "gaussian 10"'
+        remedy = (
+            'noise of deviation s is "zcdp 1/(2 s²)"; exactly: lastbit theory compose "gaussian 10"'
+        )
     raise refusal(name, f'is of the unknown kind "{_cut(word)}"', remedy)
 
 

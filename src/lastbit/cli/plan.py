@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from lastbit.cli.options import PATH, command, flag, json_option, option, refusal
 from lastbit.cli.output import show_json, waiting
-from lastbit.release import Table, workload
+from lastbit.release import Table, statements_in, workload
 from lastbit.tables import progress, read_card, rows_of
 
 
@@ -46,17 +45,3 @@ def plan(
         shown = {"cost": made.cost.to_json(), "plans": [one.to_json() for one in made.plans]}
         text = made.explain()
     show_json(shown) if as_json else click.echo(text)
-
-
-def statements_in(text: str) -> list[str]:
-    """The statements, without comments; semicolons end them, if not in quotes or comments.
-
-    >>> statements_in("SELECT ';' AS x; SELECT 2 /* no; */ ; -- the end")
-    ["SELECT ';' AS x", 'SELECT 2']
-    """
-    words = r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|;|[^;'"/-]+|."""
-    found = [""]
-    for word in re.findall(words, text, re.DOTALL):
-        found += [""] if word == ";" else []
-        found[-1] += " " if word == ";" or word.startswith(("--", "/*")) else word
-    return [one.strip() for one in found if one.strip()]

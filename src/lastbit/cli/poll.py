@@ -1,4 +1,4 @@
-"""`lastbit poll`: plan a poll whose answers are perturbed at their source, and read its result."""
+"""`lastbit theory poll`: plan a poll of answers perturbed at their source, and read its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ confidence_option = option(
 )
 
 
-@group("poll plan --epsilon 1 --half-width 0.01")
+@group("theory poll plan --epsilon 1 --half-width 0.01")
 def poll() -> None:
     """Plan and read polls whose answers are perturbed.
 
@@ -77,13 +77,13 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
     show(
         Heading(f"Poll with ε = {exact_text(epsilon)} for each answer", f"{people:,} people"),
         Facts(facts),
-        f"What each respondent does: with probability {truth} they answer truthfully; otherwise "
-        "they toss a fair coin and answer yes for heads and no for tails. So the true answer is "
+        f"What each respondent does: with probability {truth} they answer truthfully. Otherwise "
+        f"they toss a fair coin: yes for heads, no for tails. So the true answer is "
         f"given with probability {keep}, and a yes may always have been the coin.",
         "What they are promised: an observer of the answer who believed 50 % before can believe "
         f"{_span(*posterior_bounds('1/2', survey.guarantee))} afterwards, and no more.",
-        "The plan uses the normal interval for the worst share, 1/2. After the poll, lastbit poll "
-        "estimate gives an exact interval, a little wider.",
+        "The plan uses the normal interval for the worst share, 1/2. After the poll, lastbit "
+        "theory poll estimate gives an exact interval, a little wider.",
     )
 
 

@@ -44,11 +44,13 @@ from lastbit.release import (
 )
 from lastbit.report import (
     EMPTY,
+    MOST_NOTES,
     UNTOUCHED,
     account_json,
     allowance_json,
     cross_table,
     marginal_tables,
+    more_words,
     notes_of,
     price as price_words,
     table_of,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:  # what speaks to servers is slow to load
 
 DIALECTS = ("duckdb", "postgres", "spark")
 KINDS = (".csv", ".parquet", ".json")
+NOTES = ("three", "all")
 MOST_ROWS = 60
 _MOST_TABLES = 12
 MOST_LETTERS = 1 << 20  # of SQL from standard input; of so many, all are refused
@@ -110,8 +113,9 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
 @flag("--simultaneous", "Intervals of counts and sums that hold all together.")
-@flag("--kept", "Also estimate the share of rows counted, for 5 % of the price besides.")
+@flag("--kept", "Also estimate the share of rows counted, for 5 % more.")
 @flag("--no-intervals", "Quantiles without noise intervals: all of the price buys their values.")
+@option("--notes", "How many notes below the answer: three, or all.", NOTES, default=NOTES[0])
 @token_option
 @json_option
 def query(
@@ -134,6 +138,7 @@ def query(
     simultaneous: bool,
     kept: bool,
     no_intervals: bool,
+    notes: str,
     token_file: Path | None,
     as_json: bool,
     **price: Fraction | None,
@@ -142,18 +147,17 @@ def query(
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
     with its noise (±), and the whole interval where that is known. The price is for the whole
-    answer; it is written into the ledger of the card before a row is read, and the answer before it
-    is shown. The same question to the same data is answered again at no charge. What is refused
-    charges nothing; what fails or is interrupted while the data are read stays charged, and to ask
-    the same again is free.
+    answer. The ledger of the card records it before a row is read, and the answer before it is
+    shown. The same question to the same data is answered again at no charge. A refused question
+    costs nothing. One that fails or is interrupted while the data are read stays charged, and is
+    free when asked again.
 
-    With --marginals the answer is all tables of one and of two of these columns, which agree: rows
+    With --marginals the answer is all tables of one and of two of these columns. They agree: rows
     and columns of two-way tables add up to one-way tables. Their keys must be declared or public;
     numbers go into bins, band=bin(age, 0, 18, 65).
 
     With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
-    Nor is it with --made-up: the answer is of the same form and as noisy, and about rows that are
-    made up from the card.
+    Nor is it with --made-up: the answer is as noisy, and about rows made up from the card.
 
     ADDRESS is that of a table that a server has: https://stats.example.org/visits. Its answer is
     checked by lastbit's own checker, and compared with what was asked, before it is shown.
@@ -213,7 +217,8 @@ def query(
             if isinstance(question, Table) and isinstance(made, Answer):
                 made = replace(made, view=question.view)
             whole = consistent and isinstance(plan, Plan)  # marginals agree already
-            _show_answer(made.consistent() if whole else made, {}, None, as_json=as_json)
+            shown = made.consistent() if whole else made
+            _show_answer(shown, {}, None, notes=notes, as_json=as_json)
         else:
             _show_plan(plan, asked, explain=explain, as_json=as_json)
         return
@@ -227,7 +232,7 @@ def query(
         with _words_on_interrupts(), waiting("asking") as tell, progress(tell):
             answer = question.release(fresh=fresh, **asked)
         state, rows, account = _budget_of(table, answer, connections)
-    _show_answer(answer, state, rows, as_json=as_json)
+    _show_answer(answer, state, rows, notes=notes, as_json=as_json)
     _write(answer, account, out=out, report=report, title=title)
 
 
@@ -264,6 +269,7 @@ def _show_answer(
     state: Mapping[str, Any],
     budget: Sequence[tuple[str, str]] | None,
     *,
+    notes: str,
     as_json: bool,
 ) -> None:
     part = answer.part if isinstance(answer, Answer) else None
@@ -271,7 +277,8 @@ def _show_answer(
         shown = {} if part is None else {"shown": part}
         show_json({"charged": answer.charged, "answer": answer.record, **shown, **state})
     else:
-        show(*_answer_page(part or answer.record, budget, charged=answer.charged))
+        page = _answer_page(part or answer.record, budget, charged=answer.charged)
+        show(*page, *_notes_part(part or answer.record, notes))
 
 
 def _budget_of(
@@ -436,7 +443,7 @@ def _write(
 def _answer_page(
     record: Mapping[str, Any], budget: Sequence[tuple[str, str]] | None, *, charged: bool
 ) -> list[Part]:
-    """Numbers with their ±, the price, what is left, notes; without a budget for made-up rows."""
+    """Numbers with their ±, the price, what is left; without a budget for made-up rows."""
     paid = price_words(record["cost"])
     verdict = paid if charged else "made up, free" if budget is None else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
@@ -457,8 +464,16 @@ def _answer_page(
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    parts.append(Facts([*facts, *(budget or ())]))
-    return [*parts, *_paragraph(notes_of(record), "- ")]
+    return [*parts, Facts([*facts, *(budget or ())])]
+
+
+def _notes_part(record: Mapping[str, Any], most: str) -> list[Part]:
+    """The first notes, and a line that says how many more there are; or all notes."""
+    notes = notes_of(record)
+    if most == "all" or not more_words(notes):
+        return _paragraph(notes, "- ")
+    (first,) = _paragraph(notes[:MOST_NOTES], "- ")
+    return [f"{first}\n  {more_words(notes)}: --notes all"]
 
 
 def _paragraph(sentences: Sequence[str], mark: str) -> list[Part]:

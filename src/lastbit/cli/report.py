@@ -24,7 +24,7 @@ from lastbit.tables import budgets_agree, read_card
 def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> None:
     """What is on record of a table, for reviewers and registries.
 
-    Filled in from the card, the ledger and the certificates, which are all checked again; what only
+    Filled in from the card, the ledger and the certificates, which are all checked again. What only
     people can answer is an open line. Nothing is charged, no row is read, and no released number is
     in it. The checklist follows NIST SP 800-226, Guidelines for Evaluating Differential Privacy
     Guarantees (2025).

@@ -121,6 +121,8 @@ def _line(words: str) -> None:
 
 
 def _announce(started: Started, *, opening: bool) -> None:
+    from lastbit.serve import UNSAID  # needs the extra
+
     tables = started.catalogue.tables
     facts = [("tables", ", ".join(tables)), ("ledger", str(started.catalogue.ledger.path))]
     facts += [] if started.before is None else [("last run", started.before)]
@@ -133,9 +135,10 @@ def _announce(started: Started, *, opening: bool) -> None:
         )
     if started.waiting:
         parts.append(
-            f"No version of the data of {', '.join(started.waiting)} has been accepted yet: a "
-            "steward does so on the page of the table. Until then no question is answered."
+            f"No version of the data of {', '.join(started.waiting)} is accepted yet: a steward "
+            f"accepts one on the page of the table. Until then no question is answered."
         )
+    parts += [f"{one.name}: {UNSAID}" for one in tables.values() if one.is_unsized]
     first = started.links.get("")
     if first is None:
         parts.append(

@@ -65,10 +65,10 @@ def tune(
 ) -> None:
     """Choose max_rows, and bounds of columns, privately at a stated price.
 
-    A histogram of how many rows units have is released with noise, as any answer: charged to the
-    ledger, recorded, certified. From it follows, at no further price, which share of the rows each
-    max_rows would count, and the one for which bias and noise of a count are least together. With
-    --column a second histogram finds bounds; the price is shared out equally.
+    Releases a noisy histogram of how many rows units have, as any answer: charged to the ledger,
+    recorded, certified. From it follows, at no further price, which share of the rows each max_rows
+    would count. One is named for which bias and noise of a count are least together. With --column
+    a second histogram finds bounds; the price is shared out equally.
 
     Later answers on the same data show the share of rows that count beside their numbers.
     """
@@ -218,11 +218,11 @@ def profile(
     """Buy the profile of a table, by which limits that are left out are chosen.
 
     How many rows units have; with --column how large values are, with --keys in how many groups
-    units are. Each is a histogram in which a unit counts once, released with noise as any answer:
-    charged to the ledger, recorded, certified. The price is shared out equally among them.
+    units are. Each is a noisy histogram in which a unit counts once. As any answer, it is charged
+    to the ledger, recorded and certified. The price is shared out equally among them.
 
-    For these data it is bought once: max_rows, max_groups and bounds that a card or a question
-    leaves out are chosen by it, for everybody and at no charge. What is recorded is shown again.
+    For these data it is bought once. By it lastbit chooses max_rows, max_groups and bounds that are
+    left out, for everybody and at no charge. What is recorded is shown again.
     """
     card = read_card(file)
     table = Table(rows=rows_of(card))

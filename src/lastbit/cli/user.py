@@ -15,10 +15,8 @@ from lastbit.ledger import ROLES, Ledger, Principal, Role
 from lastbit.report import allowance_json
 
 LAST = 5
-FIRST = """\
-From now on every charge in this ledger is by a principal: on the command line
-the one who is called like the user of the operating system, in PostgreSQL like
-the user of the database."""
+FIRST = r"""\ From now on every charge in this ledger is by a principal. On the command line that is
+the user of the operating system, in PostgreSQL that of the database."""
 
 
 @group("user add visits.toml ana --role analyst")

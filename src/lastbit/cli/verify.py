@@ -73,10 +73,10 @@ KINDS: Mapping[str, str] = MappingProxyType(
 LOGARITHM_ULPS = 6  # unit_exponential is within 6u relatively, which is at most 6 ulps
 DRAW_BITS = 52  # its uniform is within 2**-52 of a real one, as this model's is
 STANDS_FOR = (
-    "RoundedLaplace takes these steps: its uniform is within a factor of 1 ± 2**-52 of a "
-    "uniform real number and its logarithm within 6 ulps, as proved in their docstrings and not "
-    "checked here. Its logarithm need not be monotone: its error is relative, so that what lies "
-    "beyond a cut stays beyond the same end."
+    "RoundedLaplace takes these steps. Its uniform is within a factor of 1 ± 2**-52 of a uniform "
+    "real number, and its logarithm within 6 ulps. Their docstrings prove that; it is not checked "
+    "here. Its logarithm need not be monotone: its error is relative, so what lies beyond "
+    "a cut stays there."
 )
 
 
@@ -121,8 +121,8 @@ def answered(words: str) -> Decorator:
 def uniform_option(usual: str) -> Decorator:
     """The option that says how uniforms are drawn."""
     words = (
-        "How u is drawn: with all bits that floats have, or as multiples of 2**-53, as "
-        "random.random() does; open leaves 0 out."
+        "How u is drawn: with all bits of floats, or in multiples of 2**-53 like random.random(). "
+        "open leaves 0 out."
     )
     return option("--uniform", words, tuple(UNIFORMS), default=usual)
 
@@ -141,10 +141,10 @@ region_option = option("--region", "Results are moved to these ends.", nargs=2, 
 def verify() -> None:
     """What float code truly loses, with a certificate.
 
-    Name a function of your own as module:function, with cases before it for a loss of each output,
-    gaussian if it computes normal noise, polar if it computes noise of the plane, and program if it
-    draws, compares and chooses; or name one of the shipped mechanisms. The exit status is 0 if the
-    promise holds, 1 if it is refuted or not kept, 2 if nothing could be found out.
+    Name one of the shipped mechanisms, or a function of your own as module:function. Before a
+    function, write cases for a loss of each output. Write gaussian for normal noise, polar for
+    noise of the plane, and program if it draws, compares and chooses. The exit status is 0 if the
+    promise holds, 1 if not, 2 if nothing could be found out.
     """
 
 
@@ -193,11 +193,11 @@ def function(
     modules that you would run.
 
     Without --grid the function is called, and the exact probabilities of its outputs are worked out
-    for pairs of values: either two values and outputs are found that refute the promise, or the
-    promise holds for these values. With --grid and --region it is followed step by step, and the
-    loss is proved for all values. Then it is called as well, at edges of the grid, ends and many
-    other points, and must do what was followed, to the last bit. Code that catches exceptions,
-    keeps something between calls or asks a value for more than arithmetic is refused.
+    for pairs of values. Either two values and outputs refute the promise, or it holds for these
+    values. With --grid and --region it is followed step by step, and the loss is proved for all
+    values. Then it is also called, at edges of the grid, ends and many other points. It must do
+    what was followed, to the last bit. Code that catches exceptions, keeps something between calls
+    or asks a value for more than arithmetic is refused.
     """
     positive(epsilon, "epsilon")
     positive(sensitivity, "sensitivity")
@@ -300,9 +300,9 @@ def gaussian(
 ) -> Outcome:
     """Your own Gaussian noise in floats, with its delta.
 
-    FUNCTION is called as function(u, v) with two fresh uniforms, and computes noise by Box and
-    Muller's or by the polar method. Proved is the delta at this epsilon, for all values of the
-    region, if the noise is added, the sum rounded to the grid and moved to the region. Its code is
+    FUNCTION is called as function(u, v) with two fresh uniforms. It computes noise by Box and
+    Muller's or by the polar method. lastbit proves the delta at this epsilon, for all values of the
+    region. The noise is added, the sum rounded to the grid and moved to the region. Its code is
     followed and run, as that of verify module:function with --grid is.
     """
     given = _numbers(parameters)
@@ -343,12 +343,12 @@ def polar(
 ) -> Outcome:
     """Your own noise of the plane in floats, of a radius and an angle.
 
-    FUNCTION is called as function(u, v, w) with three fresh uniforms, and returns two numbers: a
-    radius, the sum of two logarithms, times cosine and sine of an angle. Proved is the loss for all
-    points of the region if the noise is added, both sums are rounded to the grid, and what lies
-    beyond the region is reported as outside. Without --grid it is called as function(x, y, u, v, w)
-    and returns both sums rounded. Its code is followed and run, as that of verify module:function
-    with --grid is.
+    FUNCTION is called as function(u, v, w) with three fresh uniforms, and returns two numbers. They
+    are a radius, the sum of two logarithms, times cosine and sine of an angle. lastbit proves the
+    loss for all points of the region. The noise is added, both sums are rounded to the grid, and
+    points beyond the region are reported as outside. Without --grid it is called as function(x, y,
+    u, v, w) and returns both sums rounded. Its code is followed and run, as that of verify
+    module:function with --grid is.
     """
     given: dict[str, Any] = {
         "region": (region[:2], region[2:]),
@@ -408,9 +408,9 @@ def cases(
     """Your own rounded noise by a logarithm, case by case.
 
     FUNCTION is called as function(value, u), or with a fair sign as a third argument. It adds noise
-    by ln u to its value in one addition, rounds the sum and clamps it, or --region does. The loss
-    is derived for all values and for each output; the page and the LaTeX show every case. Its code
-    is followed and run, as that of verify module:function with --grid is.
+    by ln u to its value in one addition and rounds the sum. It clamps the sum, or --region does.
+    The loss is derived for all values and for each output; the page and the LaTeX show every case.
+    Its code is followed and run, as that of verify module:function with --grid is.
     """
     positive(epsilon, "epsilon")
     named_, drawn = _code(function, _numbers(parameters)), UNIFORMS[uniform]
@@ -447,8 +447,8 @@ def cases(
 def program(function: str, inputs: int, values: tuple[Fraction, ...], **said: Any) -> Outcome:
     """Your own program that draws, compares and puts out.
 
-    FUNCTION is called as function(run, inputs): it draws by run.laplace(scale) or run.uniform(), or
-    rounds run.sign() * (scale * run.ln(run.uniform())) by run.round_to(noise, step), chooses by
+    FUNCTION is called as function(run, inputs). It draws by run.laplace(scale) or run.uniform(), or
+    rounds run.sign() * (scale * run.ln(run.uniform())) by run.round_to(noise, step). It chooses by
     run.largest(values) and puts out by run.emit(value). It is followed for every way that its
     comparisons can go, and a coupling of two runs is looked for. What is refused is not refuted:
     another proof may exist.
@@ -617,9 +617,8 @@ def _by_exact_law(
         )
     if worst is None or undecided or isinstance(worst, Refutation):
         raise LastbitError(
-            "nothing is proved: the function has too many outputs to list them all, and none was "
-            f"found that loses more than {promise}; pass other --inputs, or --grid and --region "
-            "for a proof about its rounded result"
+            f"nothing is proved: the function has too many outputs to list, and none that was "
+            f"tried loses more than {promise}; pass other --inputs, or --grid and --region"
         )
     tried = "this pair" if len(pairs) == 1 else f"{len(pairs)} pairs, of which this is the worst"
     return Outcome(

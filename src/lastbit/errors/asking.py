@@ -45,7 +45,9 @@ class InvalidParameter(LastbitError, ValueError):
         self.parameter = parameter
         self.problem = _filled(problem, arguments)
         self.remedy = _filled(remedy, arguments)
-        super().__init__(f"{parameter} {self.problem}; {self.remedy}")
+        # a problem that begins with a capital letter is a sentence, and so is its remedy
+        form = "{1} {2}" if self.problem[:1].isupper() else "{0} {1}; {2}"
+        super().__init__(form.format(parameter, self.problem, self.remedy))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild across process boundaries: the default would drop the keyword arguments."""

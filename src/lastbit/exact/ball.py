@@ -294,8 +294,8 @@ def refine(question: Callable[[int], Answer], *, start: int = 64, limit: int = 1
         except Undecidable:
             precision *= 2
     raise PrecisionExhausted(
-        f"still undecided at {limit} bits; if the two sides may be equal decide that case by "
-        "algebra first, otherwise raise limit="
+        f"still undecided at {limit} bits; if both sides may be equal, decide that by algebra; "
+        f"otherwise raise limit="
     )
 
 

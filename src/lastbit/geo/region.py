@@ -226,8 +226,7 @@ def _check_size(across: Fraction | int, name: str) -> None:
             name,
             problem=f"{'is' if name == 'region' else 'makes a region that is'} more than "
             f"{LARGEST // 1000} km across, width and height together",
-            remedy="pass a smaller one; do not cut it into parts with a Geo each: that tells in "
-            "which part a place is",
+            remedy="pass a smaller one; several small ones would tell in which part a place is",
         )
 
 

@@ -2,8 +2,8 @@
 
 Law      a `Program` is made of a certificate's text and a card. The text is parsed once; the
          checker is given what was parsed, and everything that runs is read from the same values.
-         Of the card it takes where the data are and the types of columns; its name, unit,
-         neighbours and private tables must be those of the certificate
+         Of the card it takes where the data are and the types of columns; its name, unit, the
+         way to it, neighbours and private tables must be those of the certificate
 Theorem  a program exists only if the checker accepts its certificate. So running each step once, on
          measures that the engine computed as it says, costs no more than `cost` for one unit of
          this card more or less (or changed)
@@ -203,8 +203,9 @@ def _check_card(plan: Mapping[str, Any], query: Mapping[str, Any], card: DataCar
         for name, table in joined.items()
         if table is not None
     }
-    ours = (card.name, card.unit, card.neighbours.relation, private)
-    if (plan["table"], plan["unit"], plan["neighbours"], plan.get("private", {})) != ours:
+    ours = (card.name, card.unit, card.neighbours.relation, private, card.way())
+    said = (plan["table"], plan["unit"], plan["neighbours"], plan.get("private", {}))
+    if (*said, plan.get("through", [])) != ours:
         problem, remedy = "is about another table or unit", "plan the question by this card"
         raise InvalidParameter("certificate", problem=problem, remedy=remedy)
 

@@ -1,7 +1,7 @@
 """What a question is, for the books: all that its answer depends on except the noise.
 
 Law      two questions have one digest if and only if they have the same query, price, limits, unit,
-         neighbours, types of the columns they read, names of tables, and data
+         the way to it, neighbours, types of the columns they read, names of tables, and data
 Theorem  so a reservation is resumed, and an answer repeated, for the very question it was paid for
 Checked  tests/kernel/test_question.py
 """
@@ -38,6 +38,11 @@ def question_of(asked: Json, card: DataCard, data: str | None) -> str:
         [name, one.unit, one.max_rows, one.source.table]
         for name, one in sorted(card.private.items())
     ]
+    read = {name.lower() for table, name in columns_named(query) if table is None}
+    way = [
+        [step, one.source.table, sorted(p for p in one.columns.items() if p[0].lower() in read)]
+        for step, one in zip(card.way(), card.through, strict=True)
+    ]
     limits = [card.unit, card.max_rows, card.max_groups, card.neighbours.relation]
     return digest_of(
         {
@@ -48,6 +53,7 @@ def question_of(asked: Json, card: DataCard, data: str | None) -> str:
             "tables": [source.table for source in (card.source, *public)],
             "data": data,
             **({"private": private} if private else {}),
+            **({"through": way} if way else {}),
         }
     )
 

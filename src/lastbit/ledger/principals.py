@@ -210,8 +210,8 @@ def check_charging(
     """Refuse a charge in a ledger with principals, unless it names one who may ask this account."""
     if named is None:
         raise NotAllowed(
-            "the ledger has principals, and the charge names none; ask as one of them: "
-            "lastbit user list shows them, lastbit user add makes one"
+            "the charge names no principal of the ledger; ask as one of them: lastbit user list "
+            "shows them"
         )
     if who is None or not who.active:
         problem = "is not a principal of the ledger" if who is None else "was removed"

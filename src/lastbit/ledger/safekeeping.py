@@ -55,7 +55,7 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
         found["the ledger"] = ledger_files(books)
     sources = {"the source": card.source}
     sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
-    sources |= {f"the private table {name[:60]}": one.source for name, one in card.private.items()}
+    sources |= {f"the private table {name[:60]}": one for name, one in card.protected.items()}
     for what, source in sources.items():
         found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found

@@ -206,8 +206,7 @@ def _falling_cells(pieces: tuple[_Piece, ...]) -> Iterator[tuple[Fraction, Fract
             raise InvalidParameter(
                 "log_density",
                 problem="is not certain to fall from 0 on, or is too steep for its reach",
-                remedy="pass ln h for z >= 0, flat or falling, or its pieces as (end, function); "
-                "where it is steep, a smaller reach and a tail",
+                remedy="pass ln h for z >= 0, flat or falling, or its pieces as (end, function)",
             )
         start, last = end, function
 

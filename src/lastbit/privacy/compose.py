@@ -54,7 +54,7 @@ def added(one: Guarantee, other: Guarantee) -> Any:
     if type(one) is not type(other):
         raise IncompatibleGuarantees(
             f"{type(one).__name__} and {type(other).__name__} do not add up; convert both to one "
-            "kind first, for example with .to(ApproxDP, delta=...), or use best_composition"
+            f"kind by .to(ApproxDP, delta=...), or use best_composition"
         )
     if one.neighbours != other.neighbours:
         raise IncompatibleGuarantees(_different_neighbours(one, other))

@@ -51,8 +51,8 @@ def gaussian_price(kept: GaussianFilter, promise: PrivacyLoss | Guarantee) -> Ga
         case (ApproxDP() | ProbabilisticDP()) as both if isinstance(both.epsilon, Fraction):
             return kept.price(epsilon=both.epsilon, delta=both.delta)
     raise IncompatibleGuarantees(
-        f"{type(promise).__name__} has no price here: no mu is proved of it; pass the loss of "
-        "Gaussian noise, or a PureDP or ApproxDP with finite parameters"
+        f"{type(promise).__name__} has no price here; pass the loss of Gaussian noise, or a "
+        f"PureDP or ApproxDP with finite parameters"
     )
 
 

@@ -52,6 +52,7 @@ from lastbit.release.within import planned_within as planned_within, price_rows 
 from lastbit.release.workload import (
     Workload as Workload,
     WorkloadPlan as WorkloadPlan,
+    statements_in as statements_in,
     workload as workload,
 )
 

@@ -91,6 +91,7 @@ def _claimed(
         "query": written["query"],
         "rows": digest(sealed if whole is None else {**sealed, "whole": whole}),
         **written["cost"],
+        **({"through": written["through"]} if "through" in written else {}),
         **({"private": written["private"]} if "private" in written else {}),
         **({} if plan.query.per_unit is None else {"per_unit": True}),
     }

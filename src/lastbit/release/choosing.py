@@ -120,8 +120,10 @@ def prepare_plan(
     plan = planned(guess.query, guess.card, **{**price, currency: parts[-1]})
     before = sum((one.cost for _, one in buys), start=Cost())
     charges = "" if len(buys) == 1 else f" in {len(buys)} charges"
-    first = f"A profile of the table is bought first, for {price_words(before.to_json())}{charges};"
-    chosen = (f"{first} limits are chosen by it. Until then:", *words)
+    first = (
+        f"lastbit first buys a profile of the table for {price_words(before.to_json())}{charges}"
+    )
+    chosen = (f"{first}, and chooses limits from it.", *words)
     plan = replace(plan, chosen=chosen, before=before)
     return Prepared(question=guess, plan=plan, buys=buys, profile=known)
 
@@ -145,9 +147,11 @@ def prepare_release(
     rest = {**price, "epsilon": asked.epsilon, "rho": asked.rho}
     chosen = _by_profile(question, ready.profile.with_more(bought), rest, None)
     paid = price_words(ready.plan.before.to_json())
-    notes = (*chosen.notes, f"The profile of the table was bought first, inside the price: {paid}.")
+    notes = (*chosen.notes, f"Of the price, {paid} bought a profile of the table.")
     if question.card.ledger is None and ledger is None:
-        notes += ("Without a ledger the next question pays for a profile again; pass profile=.",)
+        notes += (
+            "Without a ledger, the next question buys a profile again: pass profile= to reuse it.",
+        )
     return replace(chosen, notes=notes)
 
 
@@ -266,6 +270,6 @@ def _by_profile(
     query = chosen.query
     if profile.rows is not None and rows_in_play(query, chosen.card):
         numbers = profile.rows if query.joins else profile.rows.capped(chosen.card.at_most)
-        query = with_ends(query, numbers.share(chosen.card.max_rows).low)
+        query = with_ends(query, numbers.loss(chosen.card.max_rows).share.low)
     plan = planned_within(query, chosen.card, within, **price)
     return Prepared(question=chosen, plan=replace(plan, chosen=words), notes=words, profile=profile)

@@ -200,8 +200,8 @@ class Server:
         kind, words = str(said.get("type", "")).rpartition("/")[2], self.words(said.get("detail"))
         if reply.status == 401:
             return NotAllowed(
-                f"{self} does not know the token: it is wrong, has expired or was revoked; make "
-                "another in the browser, or ask a steward"
+                f"{self} refuses the token: it is wrong, expired or revoked; make another in the "
+                f"browser, or ask a steward"
             )
         if kind == "over-budget":
             return BudgetExceeded(words or "not enough is left")

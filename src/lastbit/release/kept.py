@@ -57,11 +57,11 @@ def with_kept(
         plan_of_rows = planned(asked.query, asked.card, **paid)
         counts = released(asked.query, asked.card, plan_of_rows, ledger=ledger, who=who)
     except BudgetExceeded:
-        words = "The share of rows that count was not bought: the budget does not allow it."
+        words = "lastbit did not estimate the share of rows counted: the budget does not allow it."
         return with_notes(answer, [words])
     rows, whole = with_whole(plan, seen["columns"], seen["rows"], asked.profile(counts))
     cost = price_words(counts.record["cost"])
-    words = f"The share of rows that count was bought besides, for {cost}."
+    words = f"For {cost} more, lastbit also estimated the share of rows counted."
     noted = with_notes(answer, [words])
     return replace(noted, shown={**(noted.shown or {}), "rows": rows, "whole": whole})
 

@@ -6,8 +6,10 @@ Law      of the public candidates those are taken for which the whole intervals 
          max_rows = M, of T rows the part k counts, at least the share s (`rows_per_unit.py`) and at
          most l are lost; h is the noise, in parts of T, G groups there being. The error is
              (min((k + h)/s, k + h + l z/T) - (k - h))/2    of a count (z = 1) or of a sum,
-             h/k + (1 - s) z                                of a mean or quantile,
-         z being the size of the bounds b over typ, the mean of abs(values). With max_groups = g the
+             h/k + (1 - s) d/3                              of a mean, or quotient of two columns,
+             20 h/k + (1 - s)/3                             of a quantile,
+         z being the size of the bounds b over typ, the mean of abs(values), and d the distance of
+         the mean from the nearer bound, over typ. With max_groups = g the
          same holds of counts of units, with pairs of units and groups for rows. Of a sum or mean h
          has z as a factor, and 3 c(b)/typ is added, c(b) the mean distance of values from b
 Theorem  what is chosen is a function of the profile, the question, the card and the price: it is
@@ -43,6 +45,7 @@ from lastbit.release.profile import (
 )
 from lastbit.release.question import Question
 from lastbit.release.rows_per_unit import CANDIDATES, EDGES, RowsPerUnit
+from lastbit.release.whole import ALIKE, quotient_parts
 from lastbit.tables import Aggregate, DataCard, Query, columns_in, planned, unit_name
 
 Bounds = tuple[Fraction, Fraction]
@@ -50,12 +53,20 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 _SUMMED = ("sum", "mean", "variance", "std")
 _MIXED = ("mean", "variance", "std", "cdf")
 _ADDED = ("count", "count_distinct", "sum", "histogram")
-_SOME_GROUPS = 16  # of undeclared keys nobody knows how many there are
+_SOME_GROUPS = 8  # of undeclared keys nobody knows how many there are
+_TYPICAL = 3
+"""Where bounds are all that is known, values are about one in so many parts of the greatest."""
+_PART = 3
+"""A WHERE leaves about one row in so many, where nobody knows."""
 _LARGEST = Fraction(2) ** 40
 _NEAR, _FAR = 4, 32
 _CLAMPED = 3
 """What is clamped counts for so much of noise: intervals hold noise, and no clamped values."""
 _GUESS = 10
+_RANKS = 20
+"""A quantile is off by so many times what a count is: by about ten times in rank, of 9 to 11 that
+plans say, and by twice that in its value where values are spread evenly from 0 up.
+"""
 
 
 # ---------------------------------------------------------------- what is left out
@@ -132,7 +143,7 @@ def with_limits(
     ]
     best = min(choices, key=lambda choice: (choice.error, choice.max_rows))
     chosen = _with_numbers(question, best.max_rows, groups).with_bounds(best.bounds)
-    return chosen, tuple(_words(card, chosen.card, best.bounds, "chosen from the profile"))
+    return chosen, tuple(_words(card, chosen.card, best.bounds, "From the profile, lastbit chose"))
 
 
 def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
@@ -141,7 +152,9 @@ def with_guess(question: AnyQuestion) -> tuple[AnyQuestion, tuple[str, ...]]:
     steps = {name: question.card.column(name).step or one for name in open_columns(question)}
     bounds = {name: (Fraction(0), 100 * max(step, one)) for name, step in steps.items()}
     guessed = _with_numbers(question, _GUESS, _GUESS).with_bounds(bounds)
-    return guessed, tuple(_words(question.card, guessed.card, bounds, "a guess, for the errors"))
+    return guessed, tuple(
+        _words(question.card, guessed.card, bounds, "Until then, lastbit assumes")
+    )
 
 
 def _with_numbers(question: AnyQuestion, most: int, groups: int | None) -> AnyQuestion:
@@ -164,13 +177,13 @@ def _words(
     unit = unit_name(card.unit or "row")
     if open_card.max_rows_open:
         rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
-        yield f"Each {unit} counts for at most {rows}: {how}."
+        yield f"{how} at most {rows} of each {unit}."
     if card.max_groups != open_card.max_groups and not card.max_groups_assumed:
         groups = "1 group" if card.max_groups == 1 else f"{card.max_groups:,} groups"
-        yield f"Each {unit} is counted in at most {groups}: {how}."
+        yield f"{how} at most {groups} of each {unit}."
     for column, (low, high) in bounds.items():
         ends = f"{exact_text(low)} to {exact_text(high)}"
-        yield f"Values of {unit_name(column)} count as {ends}, the nearer end beyond: {how}."
+        yield f"{how} bounds of {unit_name(column)}: {ends}."
 
 
 class _Sizes:
@@ -183,7 +196,7 @@ class _Sizes:
         bins = list(pairwise(EDGES[:-1]))
         self.sizes = [((a + b - 1) / 2, n) for (a, b), n in zip(bins, units, strict=True) if n]
         most = max(b - 1 for (_, b), n in zip(bins, units, strict=True) if n)
-        clear, most = numbers.limit - 1, max(most, numbers.farthest)
+        clear, most = min(numbers.limit, numbers.farthest), max(most, numbers.farthest)
         self.candidates = sorted({*(one for one in CANDIDATES if one < most), clear, most})
         """Limits to compare: the last one loses nothing that stands out of the noise."""
         self.total = max(self.count(most), 1.0)
@@ -198,7 +211,7 @@ class _Sizes:
 
     def missing(self, most: int) -> float:
         """The largest part of the rows that may be missing, by the profile."""
-        return 1 - self.numbers.share(most).low
+        return 1 - self.numbers.loss(most).share.low
 
     def whole_half(self, most: int | None, noise: float, greatest: float = 1.0) -> float:
         """Half the whole interval of a count, or sum, whose noise is this part of all.
@@ -207,8 +220,8 @@ class _Sizes:
         """
         if most is None:
             return noise
-        counted, share = self.counted(most), self.numbers.share(most).low
-        lost = self.numbers.most_lost(most) + self.numbers.hidden(most)
+        counted, loss = self.counted(most), self.numbers.loss(most)
+        share, lost = loss.share.low, loss.lost + self.numbers.hidden(most)
         highs = [counted + noise + lost / self.total * greatest]
         highs += [(counted + noise) / share] if share else []
         return (min(highs) - counted + noise) / 2
@@ -253,24 +266,26 @@ def _choice(
     query = limited.query
     halves = _halves(query, limited.card, price)
     total = _rows_there(profile, columns, question.card) if sizes is None else sizes.total
-    missing = 0.0 if sizes is None else sizes.missing(most)
+    stray = 0.0 if sizes is None else sizes.missing(most) * float(ALIKE)
     counted = 1.0 if sizes is None else sizes.counted(most)
     each = (query.groups or _SOME_GROUPS) / total
+    if query.where is not None and (profile.whole_table or sizes is None):
+        each *= _PART
     bounds: dict[str, Bounds] = {}
     ratios: dict[str, float] = {}
-    sizes_of: dict[str, float] = {}
-    error = 0.0
+    stretches: dict[str, _Stretch] = {}
+    quotients, error = quotient_parts(query), 0.0
     for column in columns:
         users = [part for part in query.aggregates if _reads(part, column)]
         _, one = draft.card.column(column).number_bounds or (0, 1)  # the stand-in
         off = sum(float(halves[part.name] / one) for part in users if part.function in _SUMMED)
         centred = all(part.function != "sum" for part in users)
         step, values = question.card.column(column).step, profile.values[column.lower()]
-        wide = missing * sum(part.function in _MIXED for part in users)
-        off = off * each / (max(counted, 1e-3) if centred else 1) + wide
-        stretch = _best_bounds(values, off, centred=centred, step=step)
+        off = off * each / (max(counted, 1e-3) if centred else 1)
+        strays = stray * sum(part.function in _MIXED for part in users)
+        stretch = _best_bounds(values, off, strays, centred=centred, step=step)
         bounds[column], ratios[column] = stretch.bounds, stretch.size / float(one)
-        sizes_of[column] = stretch.size
+        stretches[column] = stretch
         error += _CLAMPED * stretch.clamped
     for part in query.aggregates:
         if part.function == "count_units":
@@ -278,15 +293,17 @@ def _choice(
         scale = 1.0
         if part.function in _SUMMED and part.bounds is not None:
             inside = [ratios[column] for column in columns if _reads(part, column)]
-            declared = float(max(map(abs, part.bounds))) / 2 or 1.0
+            declared = float(max(map(abs, part.bounds))) / _TYPICAL or 1.0
             scale = math.prod(inside) if inside else 1 / declared
         noise = float(halves[part.name]) * each * scale
-        size = math.prod(sizes_of[column] for column in columns if _reads(part, column))
-        if part.function in _ADDED:
+        read = [stretches[column] for column in columns if _reads(part, column)]
+        if part.function in _ADDED and part.name not in quotients:
+            size = math.prod(one.size for one in read)
             error += noise if sizes is None else sizes.whole_half(most, noise, size)
             continue
-        # what is lost may be anything within the bounds
-        error += noise / max(counted, 1e-3) + missing * size
+        near = 1.0 if part.function in ("quantile", *_ADDED) else math.prod(o.near for o in read)
+        times = _RANKS if part.function == "quantile" else 1
+        error += times * noise / max(counted, 1e-3) + stray * near
     return _Choice(error=error, max_rows=most, bounds=bounds)
 
 
@@ -334,10 +351,16 @@ class _Stretch:
     bounds: Bounds
     size: float
     clamped: float
+    near: float
+    """How far their mean is from the nearer bound."""
 
 
-def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | None) -> _Stretch:
+def _best_bounds(
+    values: Values, off: float, stray: float, *, centred: bool, step: Fraction | None
+) -> _Stretch:
     """The bounds for which noise, off times their size, and what is clamped are least together.
+
+    Stray times the distance of the mean from the nearer bound is what lost rows add to it.
 
     Where width costs nothing, as of quantiles, they are as wide as values may be.
     """
@@ -352,6 +375,7 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
     ]
     weights = [counts[i] / sum(counts) for i in there]
     typical = math.fsum(w * abs(m) for w, m in zip(weights, middles, strict=True)) or 1.0
+    mean = math.fsum(w * m for w, m in zip(weights, middles, strict=True))
     # a bin more on the outer sides, where noise may hide values
     first = max(there[0] - (edges[there[0]] < 0), 0)
     last = there[-1] + 1 + (edges[there[-1] + 1] > 0)
@@ -373,12 +397,13 @@ def _best_bounds(values: Values, off: float, *, centred: bool, step: Fraction | 
         far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
         clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
         size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
-        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped))
+        apart = max(min(mean - float(low), float(high) - mean), 0.0) / typical
+        stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped, near=apart))
     wide = 1.0 if off else -1.0
 
     def cost(one: _Stretch) -> tuple[float, float]:
         low, high = one.bounds
-        return _CLAMPED * one.clamped + off * one.size, wide * float(high - low)
+        return _CLAMPED * one.clamped + off * one.size + stray * one.near, wide * float(high - low)
 
     return min(stretches, key=cost)
 

@@ -88,8 +88,9 @@ def made_up(
     count, place = whole(rows, "rows"), Path(folder).resolve()
     if not place.is_dir():
         raise InvalidParameter("folder", problem="is not there", remedy="make it first")
-    protected: dict[str | None, Mapping[str, Column]]
-    protected = {None: card.columns, **{name: t.columns for name, t in card.private.items()}}
+    protected: dict[str | None, Mapping[str, ColumnType]] = {None: card.columns_at(0)}
+    protected |= {one.name: card.columns_at(i) for i, one in enumerate(card.through, start=1)}
+    protected |= {n: {c.name: c.type for c in t.columns.values()} for n, t in card.private.items()}
     files = {name: place / f"made-up-{i}.parquet" for i, name in enumerate(protected)}
     if card.public and card.source.engine == "duckdb":
         check_public_apart(card)  # since these are read as they are
@@ -105,13 +106,14 @@ def made_up(
         ":memory:", config={**settings, "temp_directory": str(place)}
     ) as connection:
         for name, columns in protected.items():
-            _write(connection, files[name], _no_rows({c.name: c.type for c in columns.values()}))
+            _write(connection, files[name], _no_rows(columns))
         for name, path in other.items():
             _write(connection, path, _public(card, public[name], seed))
         empty = replace(
             card,
             source=_source(files[None]),
             private={n: replace(t, source=_source(files[n])) for n, t in card.private.items()},
+            through=tuple(replace(one, source=_source(files[one.name])) for one in card.through),
             public={n: replace(t, source=_source(other[n])) for n, t in public.items()}
             or card.public,
             budget=None,
@@ -142,7 +144,11 @@ def in_own_format(made: DataCard, card: DataCard) -> DataCard:
         name: replace(table, source=again(table.source, card.private[name].source))
         for name, table in made.private.items()
     }
-    return replace(made, source=again(made.source, card.source), private=private)
+    through = tuple(
+        replace(one, source=again(one.source, own.source))
+        for one, own in zip(made.through, card.through, strict=True)
+    )
+    return replace(made, source=again(made.source, card.source), private=private, through=through)
 
 
 @contextmanager
@@ -195,8 +201,9 @@ def _fill_files(
     few = _row_count(most, _salt(seed, "rows"))
     units = f"SELECT u, unnest(range({few})) AS k FROM range({rows}) AS units(u)"
     connection.execute(f"CREATE TABLE places AS SELECT u, k FROM ({units}) LIMIT {rows}")
-    columns = _columns(card.columns, card.unit, known, str(seed))
-    _write(connection, files[None], f"SELECT {columns} FROM places")
+    for at, to in enumerate([None, *(one.name for one in card.through)]):
+        columns = _columns_at(card, at, known, str(seed), most)
+        _write(connection, files[to], f"SELECT {columns} FROM places")
     for name, table in card.private.items():
         salt = _salt(seed, "rows", name)
         some = _row_count(table.max_rows, salt)
@@ -211,14 +218,40 @@ def _row_count(most: int, salt: int) -> str:
     return f"CAST(least({most}, floor(pow({most + 1}, {_share(salt, 'u')}))) AS BIGINT)"
 
 
+def _columns_at(
+    card: DataCard, place: int, known: Mapping[Any, Values], salt: str, most: int
+) -> str:
+    """Columns of the table, or of one on the way to the unit: a row of each for each other."""
+    step = card.through[place - 1] if place else None
+    values = _values_of(card.columns, card.unit, known, salt)
+    for own in (own for one in card.through for own, _ in one.on):
+        row = f"u * {most} + k"
+        whole = card.column(own).type == "integer"
+        values[card.column(own).name] = row if whole else f"'row ' || ({row})"
+    if step is None:
+        here = {name: name for name in card.columns_at(0)}
+    else:
+        here = {other: card.column(own).name for own, other in step.on}
+        here |= {own: card.column(name).name for name, own in step.columns.items()}
+    return ", ".join(f"{values[name]} AS {quoted(own)}" for own, name in here.items())
+
+
 def _columns(
     columns: Mapping[str, Column], unit: str | None, known: Mapping[Any, Values], salt: str
 ) -> str:
-    values = {name: _random_value(column, known, salt) for name, column in columns.items()}
-    for name, column in columns.items():
+    values = _values_of(columns, unit, known, salt)
+    return ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
+
+
+def _values_of(
+    columns: Mapping[str, Column], unit: str | None, known: Mapping[Any, Values], salt: str
+) -> dict[str, str]:
+    """The value of each column in row k of unit u."""
+    values = {c.name: _random_value(c, known, salt) for c in columns.values()}
+    for column in columns.values():
         if unit and column.name.lower() == unit.lower():
-            values[name] = "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
-    return ", ".join(f"{values[name]} AS {quoted(c.name)}" for name, c in columns.items())
+            values[column.name] = "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
+    return values
 
 
 def _random_value(column: Column, known: Mapping[Any, Values], salt: str) -> str:

@@ -50,10 +50,10 @@ from lastbit.tables import (
 
 _BETA = Fraction(1, 20)
 BELONGS = (
-    "An interval belongs to the noisy count of its cell; the consistent count has the standard "
-    "error beside it. Whole tables agree as well, and are not below 0."
+    "Each interval is that of the noisy count; the consistent count has a standard error. Whole "
+    "tables agree too, and hold no counts below 0."
 )
-DECLARED = "Rows count if each of the columns has one of its declared keys there."
+DECLARED = "lastbit leaves out rows with an undeclared key in any of the columns."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -111,8 +111,8 @@ _CHARGED = (
 )
 _SILENT = "the ledger does not answer now; ask the same again when it does: it is charged once"
 _UNKNOWN = (
-    "it is unclear whether you were charged: the ledger is damaged or has lost the entry; run "
-    "lastbit ledger verify before you ask again"
+    "perhaps you were charged: the ledger is damaged or lost the entry; run lastbit ledger verify "
+    "before you ask again"
 )
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotAllowed, NotCertified)
 MOST_LOOKED_AT = 200

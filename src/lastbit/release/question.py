@@ -86,7 +86,7 @@ def _check_key(expression: Expression, card: DataCard) -> None:
     if isinstance(expression, ColumnName) and expression.table is None:
         column = card.column(expression.name)
         if column.type == "number":
-            problem = "is of type number, and nearly every row would be a group of its own"
+            problem = "is of type number: nearly every row would be a group of its own"
             remedy = f'declare columns={{"{column.name[:60]}": "integer"}} if it has whole numbers'
             remedy += " (others are rounded); else group by bin(x, 0, 10, 20)"
             raise QueryRefused(f"group_by {column.name[:60]}", problem=problem, remedy=remedy)
@@ -402,7 +402,7 @@ class Question:
     def _steps_query(self) -> Query:
         if not self.asked:
             raise QueryRefused(
-                "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
+                "query", problem="asks for nothing", remedy="add, say, .agg(n=lb.count())"
             )
         aggregates, derived, selected = columns_asked(self.asked, self.rows)
         query = Query(
@@ -477,7 +477,7 @@ def _example(*columns: str) -> str:
 def _unit_column(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn:
     """A function of one unit's rows, under this name."""
     if not isinstance(wanted, AggregateSpec) or wanted.function not in get_args(UnitFunction):
-        problem = "is nothing that a unit's rows can be asked for"
+        problem = "is no function of one unit's rows"
         raise InvalidParameter(name, problem=problem, remedy=_OF_ITS_ROWS)
     if wanted.expression is None:
         return UnitColumn(name=name, function="count", nullable=False)

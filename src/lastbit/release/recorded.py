@@ -24,6 +24,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from lastbit.canonical import digest_of
 from lastbit.kernel import question_of
 from lastbit.release.formulas import shown_rows
 from lastbit.release.views import key_value
@@ -35,6 +36,7 @@ from lastbit.tables import (
     GaussianPart,
     GaussianSelection,
     LaplacePart,
+    MarginalsPlan,
     PairSelection,
     PartitionSelection,
     Plan,
@@ -88,10 +90,15 @@ def view_of(record: Json, query: Query, *, sql: str | None, note: str) -> dict[s
 _SAME = ("table", "where", "joins", "per_unit")
 
 
-def question_of_plan(plan: Plan, data: str | None) -> str:
+def question_of_plan(plan: Plan | MarginalsPlan, data: str | None) -> str:
     """Digest of everything the answer depends on except the noise: query, price, card, data."""
     asked = {"query": plan.query.to_json(), **plan.asked.to_json()}
-    return question_of(asked, plan.card, data)
+    question = question_of(asked, plan.card, data)
+    if isinstance(plan, Plan):
+        return question
+    tables, pairs = list(map(list, plan.names)), plan.selection
+    picks = 0 if pairs is None else pairs.picks
+    return digest_of({"question": question, "marginals": tables, "pairs": picks})
 
 
 def _matched(wanted: Iterable[Json], known: Iterable[Json]) -> list[int] | None:

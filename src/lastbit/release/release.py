@@ -31,18 +31,20 @@ from lastbit.tables import (
     MarginalsPlan,
     Plan,
     Query,
+    Selection,
     Session,
     counted_card,
     distinct_values,
     rehearse,
     sealed,
     unit_name,
+    unit_names,
     values_to_json,
 )
 
 _NOT_POSSIBLE = (
-    "the columns of this answer cannot be made, whatever the data are; nothing was charged; ask at "
-    "another price, or for fewer columns at once"
+    "no data would give the columns of this answer; nothing was charged; ask at another price, or "
+    "for fewer columns"
 )
 
 
@@ -228,21 +230,16 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
 
 
 DERIVED = (
-    "Columns made of others are computed from released numbers and cost nothing. Where a divisor "
-    "may be 0, or a part is a quantile among others, they have no interval."
+    "Computed columns cost nothing: they use released numbers only. One has no interval if its "
+    "divisor may be 0, or if it mixes quantiles with other numbers."
 )
-
-
 SERVED = (
-    "The count by which a key is shown is the count in the answer. Its interval, and those of "
-    "means and variances made of it, hold in 95 % of all releases, those without the key included; "
-    "where noise lifted a key to that number, they miss more often."
+    "Counts near that size tend to be too high. Their ±, and that of means and variances made of "
+    "them, misses more often."
 )
-
-
 INTERVALS = (
-    "The noise ± holds the number without noise in 95 % of all releases, each by itself. What "
-    "limits on rows, groups and values left out is in the whole interval alone."
+    "Each noise ± covers noise only, in 95 % of releases. Bias from limits and rounding comes on "
+    "top; the whole interval covers that of limits."
 )
 
 
@@ -250,9 +247,12 @@ def limit_notes(card: DataCard) -> list[str]:
     """For how much one unit counts, and what that makes of means and quantiles."""
     if card.unit is None:
         return []
+    unit = unit_name(card.unit)
+    if card.max_rows == 1:
+        return [f"Each {unit} is counted once."]
     return [
-        f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: of one with more, "
-        "all count for less. Means and quantiles are of rows so counted."
+        f"Each {unit} counts for at most {card.max_rows} rows; beyond that, each of its rows "
+        "weighs less. Means and quantiles use these weights."
     ]
 
 
@@ -261,38 +261,32 @@ def _notes(plan: Plan) -> list[str]:
     card, functions = plan.card, {part.function for part in plan.query.aggregates}
     notes = [INTERVALS, *limit_notes(card)]
     part = plan.partition_selection
-    if isinstance(part, GaussianSelection) and part.single is not None:
-        notes.append(
-            f"A key is shown if about {part.single.threshold} units or more have it and no other, "
-            f"or about {-(-part.threshold // part.weight_one)} that have several, a unit with K "
-            "keys counting as one over the square root of K; others are unknown."
-        )
-    elif isinstance(part, GaussianSelection) and part.weight_one > 1:
-        notes.append(
-            f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
-            "it, a unit with K keys counting as one over the square root of K; others are unknown."
-        )
-    elif part is not None:
-        notes.append(
-            f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
-            "and counts close to that number tend to be too high."
-        )
+    if part is not None:
+        notes.append(_threshold_note(part, card))
     counted = {name for recipe in plan.recipes for name in recipe.measures.values()}
     if part is not None and part.measure in counted:
         notes.append(SERVED)
     if functions & {"variance", "std"}:
-        notes.append("Variances are those of the rows themselves (divided by n, not n - 1).")
+        notes.append("Variances divide by n, not by n - 1.")
     if functions & {"quantile", "min", "max"}:
-        notes.append(
-            "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
-            "bin, or as its lower edge where a bin is one step."
-        )
+        notes.append("Quantiles are rounded to the middle of a bin, or to a whole step.")
     if "count_distinct" in functions and card.unit is not None:
         notes.append(
-            f"Of distinct values each {unit_name(card.unit)} names at most "
-            f"{distinct_values(card)}, chosen afresh: values that it alone has beyond these are "
-            "not counted."
+            f"Each {unit_name(card.unit)} adds at most {distinct_values(card)} distinct values, "
+            "so rare values may be missed."
         )
     if plan.query.derived:
         notes.append(DERIVED)
     return notes
+
+
+def _threshold_note(part: Selection, card: DataCard) -> str:
+    """From about how many units on a group is shown."""
+    ends = {part.threshold}
+    if isinstance(part, GaussianSelection):
+        ends = {-(-part.threshold // part.weight_one)}
+        ends |= set() if part.single is None else {part.single.threshold}
+    size = " to ".join(map(str, sorted(ends)))
+    units = "rows" if card.unit is None else unit_names(card.unit)
+    fewer = "" if len(ends) == 1 else " Those in several groups count for less in each."
+    return f"Groups with fewer than about {size} {units} are withheld.{fewer}"

@@ -325,8 +325,8 @@ def _check_amounts(data: Any) -> None:
 def _compare(what: str, theirs: Cost, ours: Cost) -> None:
     if theirs != ours:
         raise ServerFailed(
-            f"the server names another {what} than this program: {theirs}, and not {ours}; "
-            "see that both have the same version of lastbit, and tell its steward"
+            f"the {what} is {theirs} by the server and {ours} here; compare the versions of "
+            f"lastbit, and tell the steward"
         )
 
 

@@ -22,6 +22,7 @@ from lastbit.tables import (
     Column,
     ColumnType,
     DataCard,
+    LinkedTable,
     PublicTable,
     Source,
     check_budget,
@@ -30,6 +31,8 @@ from lastbit.tables import (
     is_connection,
     is_lazy,
     is_relation,
+    meant_name,
+    name_on_card,
     read_card,
     rows_of,
     sealed,
@@ -37,6 +40,7 @@ from lastbit.tables import (
     source_of,
     spark_kind,
     spark_snapshot,
+    with_way,
 )
 
 if TYPE_CHECKING:  # what speaks to servers is slow to load
@@ -82,8 +86,8 @@ _REMEDIES = MappingProxyType(
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
-        "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
-        "a folder, a DataFrame, or a relation of DuckDB",
+        "neither a file nor a frame": "pass a card, a .csv, .parquet or .duckdb file, a folder, a "
+        "DataFrame, or a relation of DuckDB",
     }
 )
 
@@ -181,38 +185,94 @@ def _declared(name: str, said: Mapping[str, Any]) -> Column:
     return Column(**{"name": name, **said})
 
 
+Through: TypeAlias = Mapping[str, tuple[Any, Mapping[str, str]]]
+"""Tables on the way to the unit, in order: of each where it is, and which columns are equal."""
+
+
+def _linked(
+    through: Through | None, types: dict[str, ColumnType]
+) -> tuple[list[LinkedTable], dict[str, tuple[Source, ColumnType]]]:
+    """The tables on the way, and their columns by the names that they have beside `types`."""
+    example = '{"orders": ("orders.parquet", {"order_id": "id"})}'
+    steps: list[LinkedTable] = []
+    found: dict[str, tuple[Source, ColumnType]] = {}
+    for name, given in _by_name(through, "through", example).items():
+        where, on = given if isinstance(given, tuple) and len(given) == 2 else (None, {})
+        texts = isinstance(on, Mapping) and all(isinstance(x, str) for p in on.items() for x in p)
+        if not (on and texts):
+            what, problem = f"through: {name[:60]}", "is not a table, and columns that are equal"
+            raise WrongType(what, problem=problem, remedy=f"pass through={example}")
+        source, _ = _source(held(where), name)
+        called = {}
+        for own, kind in _types(source, declared=set()).items():
+            known = name_on_card(name, own, [*types, *found])
+            called[known], found[known] = own, (source, kind)
+        known_to = [(one.name, one.columns) for one in steps]
+        pairs = tuple((meant_name(own, known_to), other) for own, other in on.items())
+        steps.append(LinkedTable(name=name, source=source, on=pairs, columns=called))
+    return steps, found
+
+
+def _joined_types(
+    columns: Mapping[str, Column], steps: Iterable[LinkedTable], untyped: Collection[str]
+) -> dict[str, Column]:
+    """The columns, those that CSV files have no type for read as what they are compared with."""
+    found = dict(columns)
+    for step in steps:
+        for own, other in step.on:
+            pair = [n for n in found if n.lower() == own.lower()]
+            pair += [
+                known for known, there in step.columns.items() if there.lower() == other.lower()
+            ]
+            if len(pair) == 2 and pair[1].lower() in untyped:
+                found[pair[1]] = replace(found[pair[1]], type=found[pair[0]].type)
+            elif len(pair) == 2 and pair[0].lower() in untyped:
+                found[pair[0]] = replace(found[pair[0]], type=found[pair[1]].type)
+    return found
+
+
 def _columns(
-    source: Source, columns: Columns | None, keys: Mapping[str, Iterable[Any]] | None
-) -> tuple[dict[str, Column], frozenset[str]]:
+    source: Source,
+    columns: Columns | None,
+    keys: Mapping[str, Iterable[Any]] | None,
+    through: Through | None,
+) -> tuple[dict[str, Column], frozenset[str], tuple[LinkedTable, ...]]:
     """The columns as declared, the others as the source names and types them.
 
-    Also those, in small letters, whose type was not stated: CSV files state none.
+    Also those, in small letters, whose type was not stated: CSV files state none; and the tables
+    on the way to the unit, whose columns are among them.
     """
-    declared = _declarations(columns)
+    own_types = _types(source, declared=_declarations(columns))
+    steps, linked = _linked(through, own_types)
+    known_to = [(one.name, one.columns) for one in steps]
+    declared = {
+        meant_name(column, known_to).lower(): said
+        for column, said in _declarations(columns).items()
+    }
     keyed = {
-        column.lower(): _list_of_keys(column, values)
+        meant_name(column, known_to).lower(): _list_of_keys(column, values)
         for column, values in _by_name(keys, "keys", '{"region": ["north", "south"]}').items()
     }
-    types = _types(source, declared=declared)
+    types = {**own_types, **{name: kind for name, (_, kind) in linked.items()}}
+    sources = {name: where for name, (where, _) in linked.items()}
     known = {column.lower() for column in types}
     for lower in (*declared, *keyed):
         if lower not in known:
-            raise InvalidParameter(
-                f"column {lower}",
-                problem="is not in the source, or of a type that cannot be read there (nested, a"
-                " time of day, a duration)",
-                remedy=f"{nearest(lower, types)}check its name; convert it to a number, text, "
-                "date or timestamp",
+            remedy = nearest(lower, types).strip() or (
+                "check its name; a nested column, time of day or duration must be converted first"
             )
+            problem = "is not in the source"
+            raise InvalidParameter(f"column {lower}", problem=problem, remedy=remedy)
     found, untyped = {}, set()
     for name, stated in types.items():
         lower = name.lower()
         said, values = declared.get(lower), keyed.get(lower)
         if isinstance(said, Column):
-            one = said
+            one = replace(said, name=name) if name in sources else said
         else:
-            meant = said or (None if values is None else _type_of_keys(values, source, stated))
-            if source.kind == "csv" and meant is None:
+            where = sources.get(name, source)
+            meant = said or (None if values is None else _type_of_keys(values, where, stated))
+            if where.kind == "csv" and meant is None:
                 untyped.add(lower)
             kind = meant or stated
             one = Column(name=name, type=kind, step=1 if kind == "integer" else None)
@@ -220,7 +280,8 @@ def _columns(
             floats = one.type == "integer" and not isinstance(said, Column) and stated == "number"
             one = replace(one, keys=tuple(_key(value, floats=floats) for value in values))
         found[one.name] = one
-    return found, frozenset(untyped)
+    joined = {own.lower() for step in steps for own, _ in step.on}
+    return _joined_types(found, steps, untyped), frozenset(untyped - joined), tuple(steps)
 
 
 def _by_name(given: Any, name: str, example: str) -> dict[str, Any]:
@@ -281,6 +342,7 @@ def table(
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
     private: Mapping[str, Table] | None = None,
+    through: Through | None = None,
     neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
     budget: Budget | None = None,
     name: str | None = None,
@@ -300,6 +362,7 @@ def table(
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
     private: Mapping[str, Table] | None = None,
+    through: Through | None = None,
     neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
     budget: Budget | None = None,
     name: str | None = None,
@@ -322,8 +385,10 @@ def table(
     if that is publicly known: whole intervals need not assume it then. `columns` and `keys` declare
     what else is: {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public`
     gives tables to join with, by name, and `private` further tables of the same units, each made by
-    this function; those are joined on the unit. Names and types of other columns are taken from the
-    source; no value is looked at. A CSV file has no types: a column is text, unless it is
+    this function; those are joined on the unit. `through` gives the tables through which rows reach
+    their unit, in order, each with the columns that are equal: with {"orders": ("orders.parquet",
+    {"order_id": "id"})} the unit is "orders.customer". Names and types of other columns are taken
+    from the source; no value is looked at. A CSV file has no types: a column is text, unless it is
     aggregated as a number.
 
     With the address of a table that `lastbit serve` has (`table("https://host/visits")`), the
@@ -340,7 +405,7 @@ def table(
     on_card = isinstance(source, str | Path) and str(source).lower().endswith(".toml")
     if remote or on_card:
         limits = (max_rows, max_groups, at_most)
-        given = (unit, *limits, columns, keys, public, private, budget, name, table)
+        given = (unit, *limits, columns, keys, public, private, through, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             what = "the address of a server's table" if remote else "the card"
             remedy = f"pass {what} alone" + ("; a file: download it first" if remote else "")
@@ -355,8 +420,9 @@ def table(
     if on_card:
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
-        problem = "is not declared: which column names the privacy unit?"
-        remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
+        problem = "is missing" if unit is None else "is given beside each_row=True"
+        remedy = 'name the column of the person, unit="patient_id", or pass each_row=True if each '
+        remedy += "row is another person"
         raise InvalidParameter("unit", problem=problem, remedy=remedy)
     relations = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
     related = relations[0]
@@ -378,7 +444,9 @@ def table(
         file, alias = _source(held(other), known_as)
         types = _types(file, declared=None)
         joined[known_as] = PublicTable(name=alias, source=file, columns=types)
-    described, untyped = _columns(place, columns, keys)
+    described, untyped, steps = _columns(place, columns, keys, through)
+    if isinstance(unit, str):
+        unit = meant_name(unit, [(one.name, one.columns) for one in steps])
     if isinstance(unit, str) and unit.lower() not in {column.lower() for column in described}:
         remedy = f"{nearest(unit, described)}use one of {', '.join(described)}"
         raise InvalidParameter(f"column {unit[:60]}", problem="is not on the card", remedy=remedy)
@@ -401,5 +469,7 @@ def table(
             name: replace(as_private(other), name=name)
             for name, other in _by_name(private, "private", '{"labs": lb.table(...)}').items()
         },
+        through=steps,
     )
+    with_way(card)
     return Table(rows=rows_of(card), untyped=untyped - {(unit or "").lower()})

@@ -46,6 +46,10 @@ def seen(record: Mapping[str, Any], view: View) -> dict[str, Any]:
         columns[name.lower()] = [row[place] for row in keys]
     for place, one in enumerate(view.keys):
         columns[one.name.lower()] = [row[place] for row in shown]
+    if view.sorts:
+        made = view.sorted(keys)
+        for place, one in enumerate(view.sorts):
+            columns[one.name.lower()] = [row[place] for row in made]
     left = sorted_rows(range(len(rows)), view.order, columns)[: view.limit]
     more = {} if view.numbers or "totals" not in record else {"totals": None}
     return {

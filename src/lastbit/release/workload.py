@@ -22,6 +22,7 @@ Checked  tests/release/test_workload.py
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -168,6 +169,20 @@ def workload(questions: Iterable[Table]) -> Workload:
             problem, remedy = "are about several tables", "make one workload for each"
             raise InvalidParameter("questions", problem=problem, remedy=remedy)
     return Workload(questions=listed)
+
+
+def statements_in(text: str) -> list[str]:
+    """The statements, without comments; semicolons end them, if not in quotes or comments.
+
+    >>> statements_in("SELECT ';' AS x; SELECT 2 /* no; */ ; -- the end")
+    ["SELECT ';' AS x", 'SELECT 2']
+    """
+    words = r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|;|[^;'"/-]+|."""
+    found = [""]
+    for word in re.findall(words, text, re.DOTALL):
+        found += [""] if word == ";" else []
+        found[-1] += " " if word == ";" or word.startswith(("--", "/*")) else word
+    return [one.strip() for one in found if one.strip()]
 
 
 def _merged(questions: Sequence[Table]) -> Iterator[tuple[Query, Any, tuple[int, ...]]]:

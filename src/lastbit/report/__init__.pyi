@@ -56,8 +56,10 @@ from lastbit.report.page import (
     rendered as rendered,
 )
 from lastbit.report.plan import (
+    MOST_NOTES as MOST_NOTES,
     UNTOUCHED as UNTOUCHED,
     PlanFacts as PlanFacts,
+    more_words as more_words,
     notes_of as notes_of,
     plan_words as plan_words,
     title_of as title_of,

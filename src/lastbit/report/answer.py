@@ -23,9 +23,11 @@ from lastbit.report.cells import AnswerTable, answer_table, key_words, value_col
 from lastbit.report.marginals import marginal_lines, marginal_numbers, tables_of
 from lastbit.report.page import amount, grouped, listed, price, printable, rendered, whole_text
 from lastbit.report.plan import (
+    MOST_NOTES,
     TUNING,
     Reading,
     Record,
+    more_words,
     notes_of,
     read_record,
     title_of,
@@ -127,8 +129,10 @@ def answer_in_terminal(record: Record) -> str:
         lines = [*(lines if rows else [EMPTY]), *_below(record), ""]
     sentences = whole_sentences(reading)
     lines += [*sentences, ""] if sentences else []
-    notes = (f"- {printable(note, 1000)}" for note in notes_of(reading))
-    return "\n".join([*lines, printable(record["guarantee"], 400), *notes])
+    notes = notes_of(reading)
+    lines += [printable(record["guarantee"], 400)]
+    lines += [f"- {printable(note, 1000)}" for note in notes[:MOST_NOTES]]
+    return "\n".join([*lines, *([f"{left}: answer.notes"] if (left := more_words(notes)) else [])])
 
 
 def answer_in_notebook(record: Record) -> Markup:
@@ -156,6 +160,7 @@ def answer_in_notebook(record: Record) -> Markup:
             record["guarantee"],
         ],
         notes=notes_of(reading),
+        most_notes=MOST_NOTES,
     )
 
 
@@ -344,8 +349,8 @@ def promise_sentences(reading: Reading) -> list[str]:
     return [
         first,
         f"{likely}.",
-        f"Even someone who knows all else, and thought it as likely as not (50 %) that {fact}, can "
-        f"be at most {rounded_up(100 * odds / (1 + odds), 3)} % sure after reading it.",
+        f"Suppose someone knows all else, and is 50 % sure that {fact}. After reading it they are "
+        f"at most {rounded_up(100 * odds / (1 + odds), 3)} % sure.",
     ]
 
 
@@ -365,12 +370,11 @@ def likelihood_factor(epsilon: Fraction) -> str:
 MOST_ROWS = 1000
 _MOST_COLUMNS = 4
 _INTERVALS = (
-    "The noise interval (noise ±) holds the number that would have been released without noise in "
-    "95 of 100 releases, whatever the data are; its ends are rounded outwards. Each interval by "
-    "itself does so: of twenty of them, expect one to miss.",
-    "The whole interval holds the number of the whole table, with what limits on rows, on groups "
-    "and on values left out, in 92.5 of 100 releases at least. “About” marks an end that rests on "
-    "an assumption, which stands below the numbers. How the data were gathered is in neither.",
+    "The noise interval (noise ±) covers noise only: in 95 of 100 releases it holds the number "
+    "without noise. Of twenty such intervals, expect one to miss.",
+    "The whole interval also covers what limits on rows, groups and values left out. It holds the "
+    "number of the whole table in at least 92.5 of 100 releases. “About” marks an end that rests "
+    "on an assumption, which stands below the numbers. Neither covers how the data were gathered.",
 )
 
 
@@ -415,6 +419,8 @@ def _parts(reading: Reading) -> dict[str, Any]:
         digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
     digests.append(("question", record["question"]))
     numbers = _numbers if plan.marginals is None else marginal_numbers
+    # a page is for readers, who cannot tune a card
+    notes = [printable(note, 1000) for note in notes_of(reading) if note != TUNING]
     return {
         "title": title_of(reading),
         "source": printable(record["table"], 60),
@@ -425,8 +431,9 @@ def _parts(reading: Reading) -> dict[str, Any]:
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         **numbers(reading, most=MOST_ROWS),
         "plan": reading.facts,
-        # a page is for readers, who cannot tune a card
-        "notes": [printable(note, 1000) for note in notes_of(reading) if note != TUNING],
+        "notes": notes[:MOST_NOTES],
+        "more": more_words(notes),
+        "further_notes": notes[MOST_NOTES:],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole_text(certificate),
     }

@@ -76,7 +76,7 @@ def _snapping(claim: Json, _: Json) -> Claim:
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentences = (
         f"The snapping mechanism in {claim['format']}, with ε = {exact(claim['epsilon'])} and "
-        f"results within ±{exact(claim['bound'])}: for every two inputs at most 1 apart and for "
+        f"results within ±{exact(claim['bound'])}. For every two inputs at most 1 apart and for "
         "every output, the logarithm of the ratio of its two probabilities is at most "
         f"{_above(loss, epsilon)}" + (", but for outputs that δ pays for." if delta else "."),
         "It holds for all inputs of the format, not only for some that were tried.",
@@ -147,8 +147,8 @@ def _gaussian(claim: Json, body: Json) -> Claim:
     sentences = (
         f"{_moved(claim, 'that region')} and every set of results, one probability is at most "
         f"e**ε times the other and δ, with ε = {exact(claim['epsilon'])} and δ = {up(delta)}.",
-        f"In exact arithmetic δ would be below {ideal}; draws of probability {missed} are given "
-        "up, and the rest is the price of the floats and of the generator.",
+        f"In exact arithmetic δ would be below {ideal}. Draws of probability {missed} are given "
+        f"up; floats and generator cost the rest.",
     )
     test, programs = claim["accepted"], [("code", _code(claim["programs"][0]))]
     if test is not None:
@@ -170,9 +170,9 @@ def _polar(claim: Json, body: Json) -> Claim:
     )
     sentences = (
         f"The code's sums are rounded to the nearest multiples of {exact(claim['cell'])}, and a "
-        f"point beyond {region} is reported as outside. For every two points of {values} at a "
-        f"distance d > 0 and for every result, the logarithm of the ratio of its two probabilities "
-        f"is at most {rate} d + {excess}.",
+        f"point beyond {region} is reported as outside. Take two points of {values} at a distance "
+        f"d > 0, and any result. The logarithm of the ratio of its two probabilities is at most "
+        f"{rate} d + {excess}.",
         f"In exact arithmetic it would be {rate} d; the rest is the price of the floats and of "
         "the generator.",
     )
@@ -198,8 +198,8 @@ def _moved(claim: Json, values: str) -> str:
     """What becomes of the code's sum, and for which values the claim is."""
     low, high = map(exact, claim["region"])
     return (
-        f"The code's sum is rounded to the nearest multiple of {exact(claim['cell'])}, and what "
-        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in "
+        f"The code's sum is rounded to the nearest multiple of {exact(claim['cell'])}, and moved "
+        f"into [{low}, {high}]. For every two values in "
         f"{values} at most {exact(claim['sensitivity'])} apart"
     )
 
@@ -234,8 +234,8 @@ def _coupling(claim: Json, _: Json) -> Claim:
         limits = ", ".join(map(exact, claim["values"]))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentence = (
-        f"For {'one input' if count == 1 else f'{count} inputs'}, and every two databases that "
-        f"differ {differ}: whatever the program puts out, its two probabilities differ by at most "
+        f"Take {'one input' if count == 1 else f'{count} inputs'}, and any two databases that "
+        f"differ {differ}. Each output has two probabilities, which differ by a factor of at most "
         f"e**ε, ε = {exact(claim['epsilon'])}"
         + (", but for draws beyond a cap, which δ pays for." if delta else ".")
     )
@@ -386,8 +386,8 @@ def _composition(claim: Json, body: Json) -> Claim:
         form = f"product of moments, order {exact(body['order'])}"
     tight = claim["tight_epsilon_on_trust"]
     sentences = [
-        f"Whatever the data were: between two neighbours ({about}), the probabilities of all "
-        f"answers of the {releases} together differ by no more than {price} allows.",
+        f"For all data and all neighbours ({about}), {price} bounds how far the probabilities of "
+        f"all answers differ. They are the answers of the {releases} together.",
     ]
     if claim["on_trust"]:
         sentences.append(

@@ -54,25 +54,25 @@ VARIANTS: Mapping[str, str] = MappingProxyType(
     }
 )
 _SUMS = (
-    "The prices of all answers add up (sequential composition); the ledger refuses an answer that "
+    "The prices of all answers add up (sequential composition). The ledger refuses an answer that "
     "would exceed the budget."
 )
 _FILTER = (
-    "All answers together stay within the budget by the {} filter, also where questions and prices "
-    "are chosen by earlier answers; the ledger refuses an answer that would exceed it."
+    "All answers together stay within the budget by the {} filter, even if earlier answers decide "
+    "questions and prices. The ledger refuses an answer that would exceed it."
 )
 EXACT = (
-    "Noise is drawn as whole numbers on a public grid, from its exact law; there is no "
-    "floating-point number between the draw and the release. Random bits are AES-256 in counter "
+    "Noise is drawn from its exact law, as whole numbers on a public grid. No floating-point "
+    "number stands between the draw and the release. Random bits are AES-256 in counter "
     "mode, with keys of the operating system; no seed can be set."
 )
 CLOCK = (
-    "The price is committed before a row is read, every row takes the same operations, and no "
-    "error shows a value. How long an answer takes is covered by no ε; lastbit serve gives "
-    "answers at the ends of public time slots."
+    "The price is committed before a row is read. Every row takes the same operations, and no "
+    "error shows a value. No ε covers how long an answer takes; lastbit serve gives answers at "
+    "the ends of public time slots."
 )
 CENTRAL = (
-    "Central: the steward, who holds the table and runs lastbit, is trusted; readers of answers "
+    "Central: the steward, who holds the table and runs lastbit, is trusted. Readers of answers "
     "and analysts who ask are not."
 )
 
@@ -314,6 +314,9 @@ def _unit(about: Deployment) -> Iterator[Item]:
         whose = f"One {unit}, with all its rows."
         if card.max_groups is not None and not card.max_groups_assumed:
             bound += f" Undeclared keys: {many(card.max_groups, 'group')}."
+    if card.through:
+        names = listed([printable(one.name, 60) for one in card.through])
+        whose += f" Rows are its own if they reach it through {names}."
     whose += "".join(
         f" Also its rows in {printable(name, 60)}, of which a join uses at most {table.max_rows:,}."
         for name, table in card.private.items()
@@ -399,8 +402,8 @@ def _bias(about: Deployment) -> Iterator[Item]:
     )
     yield Item(
         "Whom does the error concern most?",
-        known="Noise is as large for a small group as for a large one; keys of few units are not "
-        "shown unless they are declared.",
+        known="Noise is as large for a small group as for a large one. Undeclared keys of few "
+        "units are not shown.",
         source="lastbit",
         people="Name groups for which the answers are too inaccurate, and what is done about it.",
     )

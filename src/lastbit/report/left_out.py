@@ -11,20 +11,21 @@ from lastbit.tables import Query, Rule, WrittenPlan, columns_in, rules_of, unit_
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
-        "no_unit": "Rows without a {name} are left out.",
-        "max_groups": "Each {name} counts in at most {groups} of {columns}, and in no other.",
-        "no_match": "Rows that match no row of {name} are left out.",
-        "one_match": "Rows that match several rows of {name} are left out.",
-        "joined_rows": "Of {name} at most {most} rows of one unit are joined, chosen afresh.",
-        "keys": "Rows whose {name} is not one of the listed keys are left out.",
-        "key_bounds": "Rows with {name} below {low} count at {low}, those above {high} at {high}.",
-        "bins": "Rows with {of} below {low} or above {high} are in no bin of {name}, and left out.",
-        "edges": "Values of {of} below {low} or above {high} are left out of {columns}.",
-        "bounds": "In {columns} {of} counts as {low} below {low}, and as {high} above {high}.",
-        "unit_bounds": "In {name} {of} counts as {low} below {low}, and as {high} above {high}.",
-        "promised": "Rows without {of} count in {columns}: the card promises that there are none.",
-        "having": "HAVING leaves groups out by their noisy numbers.",
-        "limit": "LIMIT leaves out all groups but {most}.",
+        "no_unit": "lastbit leaves out rows without a {name}.",
+        "max_groups": "{columns}: each {name} counts in at most {groups}.",
+        "no_match": "lastbit leaves out rows that match no row of {name}.",
+        "copies": "lastbit goes through at most {most} rows of {name} with one id and one unit.",
+        "one_match": "lastbit leaves out rows that match several rows of {name}.",
+        "joined_rows": "lastbit joins at most {most} rows of one unit from {name}, at random.",
+        "keys": "lastbit leaves out rows whose {name} is not a declared key.",
+        "key_bounds": "{name}: rows below {low} count at {low}, and rows above {high} at {high}.",
+        "bins": "{name}: lastbit leaves out rows with {of} below {low} or above {high}.",
+        "edges": "{columns}: lastbit leaves out rows with {of} below {low} or above {high}.",
+        "bounds": "{columns}: {of} below {low} counts as {low}, and above {high} as {high}.",
+        "unit_bounds": "{name}: {of} below {low} counts as {low}, and above {high} as {high}.",
+        "promised": "{columns}: rows without {of} count too; the card promises there are none.",
+        "having": "HAVING selects groups by their noisy numbers.",
+        "limit": "LIMIT shows {groups} and leaves out the others.",
     }
 )
 """Of max_rows, distinct values and thresholds the notes of the record speak."""
@@ -38,12 +39,12 @@ def left_out_notes(plan: WrittenPlan, query: Query) -> Iterator[str]:
     if steps:
         columns = dict.fromkeys(name for rule in steps.values() for name in rule.columns)
         coarsest = grouped_up(max(steps))
-        yield f"In {_names(columns)} values are rounded to multiples of {coarsest} or less."
+        yield f"{_names(columns)}: lastbit rounds values to multiples of {coarsest} or less."
     lacking = [rule for rule in rules if rule.code in ("condition", "no_key", "missing")]
     if lacking:
         which = (name for rule in lacking for name in rule.columns or [rule.name or "WHERE"])
         places = _names(dict.fromkeys(which))
-        yield f"A value that is missing, or cannot be read, leaves its row out of {places}."
+        yield f"{places}: lastbit leaves out rows with a missing or unreadable value."
 
 
 def _names(names: Iterable[str]) -> str:

@@ -12,8 +12,9 @@ Checked  tests/report/test_plan.py
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -229,8 +230,10 @@ def bound_words(unit: str | None, most: int) -> str:
     """For how much one unit counts."""
     if unit is None:
         return "Each row counts once."
-    whose = f"One {unit_word(unit)} counts for at most {many(most, 'row')} in all"
-    return f"{whose}; where there are more, each counts for less."
+    if most == 1:
+        return f"Each {unit_word(unit)} is counted once."
+    whose = f"Each {unit_word(unit)} counts for at most {many(most, 'row')} in all"
+    return f"{whose}; with more rows, each weighs less."
 
 
 def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
@@ -240,17 +243,19 @@ def _limits(plan: WrittenPlan, query: Query) -> Iterator[str]:
         yield "Each row is a different person."
         return
     if query.per_unit is not None:
-        yield f"The rows are those of the sub-query, each made of one {unit}'s own."
-    yield f"{bound_words(plan.unit, plan.max_rows)} Rows without a {unit} are left out."
+        yield f"Each row of the sub-query is made from the rows of one {unit}."
+    yield f"{bound_words(plan.unit, plan.max_rows)} lastbit leaves out rows without a {unit}."
+    for step in plan.through:
+        named = printable(step["table"], 60)
+        yield f"Rows reach their {unit} through {named}. lastbit leaves out rows that reach nobody."
     for name, table in plan.private.items():
         most = many(table.max_rows, "row")
-        yield f"At most {most} of one {unit} in {printable(name, 60)} are joined."
+        yield f"lastbit joins at most {most} of one {unit} from {printable(name, 60)}."
     for part in plan.parts:
         if isinstance(part, Selection):
             yield (
-                f"Which keys are shown is decided by at most "
-                f"{many(part.keys_per_person, 'group')} of each {unit}; all its rows are "
-                "measured in those that are shown."
+                f"At most {many(part.keys_per_person, 'group')} of each {unit} decide which keys "
+                "are shown. All its rows count in the groups shown."
             )
 
 
@@ -297,26 +302,33 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
     ]
 
 
-_AT_MOST = " counts for at most "
-BIAS = "That is bias, which the noise ± does not show."
-TUNING = (
-    "`lastbit card tune`, or lb.suggest_max_rows in Python, estimates the share of rows that count."
+MOST_NOTES = 3  # below an answer; the others are one step away
+_AT_MOST = re.compile(r" counts for at most \d+ rows| is counted once\.$")
+_FIRST = (  # of all notes, and of those of the record those that say how to read its numbers
+    re.compile("^A price of "),
+    re.compile("^(Not recorded|Made-up|From the record): |lastbit (also|did not) estimate"),
+    re.compile("noise ±|^Intervals hold|^The intervals of .* all together"),
+    re.compile("^Groups with fewer|^A key is shown if|^Counts near that size"),
+    re.compile("two-way tables were chosen privately"),
+    _AT_MOST,
 )
-
+BIAS = "What limits leave out is bias: the ± does not show it."
+TUNING = "To estimate the share of rows that count: `lastbit card tune`, lb.suggest_max_rows."
 
 EXTREMES = (
-    "MIN and MAX are values that few rows lie beyond, not the least and the greatest: those would "
-    "be one row's own."
+    "MIN and MAX are near the ends: few rows lie beyond them. The exact ends would reveal one row."
 )
 EMPTY_GROUPS = (
-    "Declared keys are listed whether or not a row has them. Where the interval of a group's count "
-    "reaches 0 there may be no rows, and what is said of their values may be noise alone."
+    "Every declared key is listed, even without rows. If the interval of its count reaches 0, its "
+    "other numbers may be noise alone."
 )
 _OF_VALUES = frozenset({"mean", "variance", "std", "quantile", "min", "max"})
 
 
 def notes_of(answer: Record | Reading) -> list[str]:
     """What to know of an answer: its notes, what its price is worth, what the ± leaves out.
+
+    The first three, which stand below the answer, say how to read its numbers.
 
     The notes in a record are known letter for letter to the independent checker. Those added here
     follow from its plan alone, so that answers saved earlier are shown with them too.
@@ -327,7 +339,7 @@ def notes_of(answer: Record | Reading) -> list[str]:
     # of a unit each counts once; of an answer with whole intervals these say what was left out
     known = "whole" in record or query.per_unit is not None
     known |= plan.marginals is None and all(one.kind == "units" for one in plan.measures)
-    place = next((at for at, note in enumerate(notes) if _AT_MOST in note), len(notes))
+    place = next((at for at, note in enumerate(notes) if _AT_MOST.search(note)), len(notes))
     can = any(rule.code == "max_rows" for rule in rules_of(plan, query))
     said = [*notes[place : place + 1], *([] if known else [BIAS, TUNING])] if can else []
     notes[place : place + 1] = [*said, *left_out_notes(plan, query)]
@@ -336,7 +348,23 @@ def notes_of(answer: Record | Reading) -> list[str]:
         notes.append(EXTREMES)
     if query.keys and plan.groups is not None and functions & _OF_VALUES:
         notes.append(EMPTY_GROUPS)
-    return notes
+    return sorted(notes, key=_rank)
+
+
+def _rank(note: str) -> int:
+    """Before how many kinds of notes this one must be read."""
+    places = (place for place, kind in enumerate(_FIRST) if kind.search(note))
+    return next(places, len(_FIRST))
+
+
+def more_words(notes: Sequence[str]) -> str:
+    """How many notes there are besides those that are shown; empty if there are none.
+
+    >>> more_words(["one"] * 5), more_words(["one"] * 4), more_words(["one"] * 3)
+    ('2 more notes', '1 more note', '')
+    """
+    left = len(notes) - MOST_NOTES
+    return f"{left} more note{'s' * (left > 1)}" if left > 0 else ""
 
 
 def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
@@ -359,8 +387,8 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
         if least >= _MANY_UNITS:
             lower = "" if part.keys_per_person == 1 else "declare a smaller max_groups, "
             yield (
-                f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
-                f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
+                f"groups with fewer than about {least:,} units are withheld, perhaps all; declare "
+                f"the keys, {lower}give the keys more weight, or pay more"
             )
 
 
@@ -387,7 +415,7 @@ def _rank_hints(rows: tuple[PlanRow, ...], plan: Plan | MarginalsPlan) -> Iterat
         ways.append("leave intervals out (--no-intervals, intervals=False)")
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
-        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} %; to come "
         f"closer, {listed(ways, 'or')}"
     )
 
@@ -410,17 +438,16 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
         if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
-                f"one {unit} helps to show 1 key, since max_groups is not declared: where most are "
-                f"in several groups, declaring max_groups = {min(_FEW_GROUPS, most)} or more may "
-                "show more keys, though each must then have more units"
+                f"one {unit} helps to show 1 key, since max_groups is not declared; max_groups = "
+                f"{min(_FEW_GROUPS, most)} may show more, but raises the threshold"
             )
     if inner is not None and most > 1:
         clamp = ""
         if {"values", "squares", "above"} & set(kinds.values()):
             clamp = ", and narrow wide bounds by clamp(x, low, high)"
         yield (
-            f"one {unit} may have max_rows = {most:,} rows of the sub-query: where it has few, "
-            f"declare max_groups (1 for one row each){clamp}"
+            f"one {unit} may have max_rows = {most:,} rows of the sub-query; declare max_groups "
+            f"(1 for one row each){clamp}"
         )
 
 

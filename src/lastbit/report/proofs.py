@@ -293,8 +293,8 @@ def _gaussian(claim: Json, body: Json) -> Rule:
 
 def _polar(claim: Json, body: Json) -> Rule:
     says = (
-        f"{exact(claim['rate'])} d + {up(number(claim['excess']))}: the ideal loss of points at a "
-        "distance d, and what the stray costs at the edges of a square"
+        f"{exact(claim['rate'])} d + {up(number(claim['excess']))}: ideal loss at a distance d, "
+        f"and cost of the stray at edges of a square"
     )
     moved = f"{up(number(body['moved']))} (the draws: {up(number(body['omega']))} the radius) + "
     names = ("ln", "ln", "turn of x", "turn of y", "sum of x", "sum of y")[-len(_bounds(body)) :]

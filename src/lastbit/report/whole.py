@@ -126,16 +126,21 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         value, low = (100 * share for share in one.share)
         near = min(round(value), 99) if value < 100 else 100  # 100 says that nothing was lost
         what = f"the groups of each {unit}" if groups else "rows"
-        yield f"about {near} %, at least {math.floor(low)} % of {what} counted."
+        counted = f"about {near} %, at least {math.floor(low)} % of {what} counted"
+        assumed = "nobody_beyond" in one.about
+        given = _assumption("nobody_beyond", one.beyond, unit, groups=groups) if assumed else ""
+        yield f"{counted}, if {given}." if assumed else f"{counted}."
     if one.of is not None:
-        yield f"each {unit} counts for at most {many(reading.plan.max_rows, 'row')}."
+        most = reading.plan.max_rows
+        once = f"each {unit} is counted once."
+        yield once if most == 1 else f"each {unit} counts for at most {many(most, 'row')}."
     with_noise = [cell for cell in cells if None not in (cell["low"], cell["high"])]
     unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
     codes, rests = () if all(unknown) else one.about, "nothing was left out if"
     if any(map(has_whole, cells)):
         codes, rests = one.about, "the whole assumes that"
     elif one.share is not None:  # which has its own
-        codes = tuple(code for code in one.about if code == "nobody_beyond")
+        codes = tuple(code for code in one.about if code == "spread_evenly")
         rests = "the share assumes that"
     for code in codes:
         yield f"{rests} {_assumption(code, one.beyond, unit, groups=groups)}."
@@ -153,6 +158,11 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
             return "no group loses a larger share of its rows than the table"
         case "values_alike":
             return "a sum loses no larger share than its rows"
+        case "rows_alike":
+            return "rows left out have a mean off by at most a third of the way to a bound"
+        case "spread_evenly":
+            of = "groups" if groups else "rows"
+            return f"{unit}s have the middle number of {of} of their range on average"
         case "within_bounds":
             return "all values lie within their bounds"
     # one that is not known here is said by its code: no interval stands without what it rests on

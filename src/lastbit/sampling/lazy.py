@@ -45,7 +45,7 @@ class LazyUniform:
             if self.count >= MOST_BITS:
                 raise PrecisionExhausted(
                     f"a random number was still undecided at {self.count} bits; "
-                    "its law gives this less than one chance in 2**65000: look for a fault"
+                    "that hardly ever happens (once in 2**65000): look for a fault"
                 )
             self.word = self.word << 64 | int(words(self._bits, 1, np.uint64)[0])
             self.count += 64

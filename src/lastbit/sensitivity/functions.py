@@ -122,8 +122,8 @@ def landscape(
         raise InvalidParameter(
             "count" if change else "most_records",
             problem="says which databases there are",
-            remedy="under change-one pass count= to global_sensitivity, and no most_records=; "
-            "under add-remove pass most_records=, a bound that is the same for all data",
+            remedy="pass count= alone under change-one, and most_records= alone, the same for all "
+            "data, under add-remove",
         )
     size = whole(size, "count" if change else "most_records", least=1)
     check_tried(multisets(len(values) + (not change), size), size)

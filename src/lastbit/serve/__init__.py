@@ -8,6 +8,7 @@
 | identity, safety, app, handling | who asks, what a browser may do, the application, a call |
 | catalogue, questions | the tables; what is asked, previewed and taken, and what is refused |
 | child, tasks | the one kind of child process; what children do: plan, pay, read rows |
+| builder, reference | questions out of lists; SQL in a minute |
 | planning, planner | what is said of a question before it is paid; the children that say it |
 | desk, station, slots | questions that are paid for; a table at work; when its answers appear |
 | api, schemas, openapi, problems | JSON |

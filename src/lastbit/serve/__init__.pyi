@@ -5,4 +5,5 @@ from lastbit.serve.run import (
     serve as serve,
 )
 from lastbit.serve.settings import Settings as Settings
+from lastbit.serve.slots import UNSAID as UNSAID
 from lastbit.serve.units import UNITS as UNITS

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -46,11 +45,10 @@ from lastbit.serve.questions import Question
 from lastbit.serve.settings import Settings
 from lastbit.serve.slots import DECLARED, Slots, slot_for
 from lastbit.serve.store import Store
-from lastbit.tables import Budget, DataCard
+from lastbit.tables import Budget, DataCard, quoted
 
 UNREADABLE = "unreadable entry"
 _LOG = logging.getLogger("lastbit.serve")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PRICES = tuple(Fraction(text) for text in ("1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"))
 _LEAST_PRICE = Fraction(1, 1000)
 _SHARE = 5
@@ -98,28 +96,23 @@ def _price(budget: Budget | None) -> dict[str, str]:
 
 
 def _suggested(card: DataCard) -> Iterator[tuple[str, str]]:
-    table = _named(card.name)
+    table = quoted(card.name)
     few = (c for c in card.columns.values() if c.keys and len(c.keys) <= _MOST_KEYS)
     keys = next(few, None) or next((c for c in card.columns.values() if c.keys), None)
     numbers = [c for c in card.columns.values() if c.number_bounds and c.name != card.unit]
     yield "How many rows there are", f"SELECT COUNT(*) AS n FROM {table}"
     if keys is not None:
-        by = _named(keys.name)
+        by = quoted(keys.name)
         yield f"Rows by {keys.name}", f"SELECT {by}, COUNT(*) AS n FROM {table} GROUP BY {by}"
     for number in numbers[:1]:
-        mean = f"AVG({_named(number.name)}) AS mean"
+        mean = f"AVG({quoted(number.name)}) AS mean"
         yield f"The mean of {number.name}", f"SELECT {mean} FROM {table}"
         if keys is not None:
             sql = f"SELECT {by}, COUNT(*) AS n, {mean} FROM {table} GROUP BY {by}"
             yield f"Rows and the mean of {number.name}, by {keys.name}", sql
     if card.unit is not None:
-        sql = f"SELECT COUNT(DISTINCT {_named(card.unit)}) AS units FROM {table}"
+        sql = f"SELECT COUNT(DISTINCT {quoted(card.unit)}) AS units FROM {table}"
         yield f"How many different values of {card.unit} there are", sql
-
-
-def _named(name: str) -> str:
-    quoted = name.replace('"', '""')
-    return name if _PLAIN.fullmatch(name) else f'"{quoted}"'
 
 
 # ---------------------------------------------------------------- the ledger, as it grows
@@ -320,6 +313,8 @@ class Served:
     examples: tuple[Example, ...]
     slots: Slots | None
     """None: they are still to be measured, and no question is taken."""
+    is_given: bool = False
+    """Whether a steward has said how long they are."""
     _found: dict[str, bool] = field(default_factory=dict, repr=False)
 
     @property
@@ -334,6 +329,11 @@ class Served:
     def slot(self) -> float | None:
         """Seconds of a slot, once they are known."""
         return None if self.slots is None else self.slots.seconds
+
+    @property
+    def is_unsized(self) -> bool:
+        """Whether its slots are measured on more rows than it may have: the card does not say."""
+        return self.card.rows is None and not self.is_given
 
     def account(self) -> Account:
         found = self.reading.account(self.account_name)
@@ -352,7 +352,7 @@ class Served:
     def is_there(self) -> bool:
         """Whether files have the names that the card gives; other sources are not looked for."""
         card = self.card
-        sources = [card.source, *(one.source for one in card.private.values())]
+        sources = [card.source, *card.protected.values()]
         sources += [one.source for one in card.public.values()]
         paths = [path for one in sources if one.engine == "duckdb" for path in one.paths]
         return all(os.path.exists(path) or any(iglob(path, recursive=True)) for path in paths)
@@ -380,6 +380,7 @@ class Catalogue:
                 reading=self.reading,
                 examples=examples_of(card),
                 slots=self._known_slots(card),
+                is_given=settings.slot is not None,
             )
             for path, card in cards.items()
         }
@@ -460,7 +461,7 @@ def _check_together(cards: Mapping[Path, DataCard]) -> None:
 
 def _places(card: DataCard) -> set[tuple[str, str | None]]:
     """Where its protected rows are, as the card names them."""
-    sources = (card.source, *(table.source for table in card.private.values()))
+    sources = (card.source, *card.protected.values())
     return {(path, source.table) for source in sources for path in source.paths}
 
 

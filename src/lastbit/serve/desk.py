@@ -27,8 +27,9 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -172,16 +173,22 @@ class Desk:
     def _previewed(
         self, served: Served, question: Question, who: Identity, told: Message
     ) -> Preview:
-        cost = Cost(**{name: Fraction(amount) for name, amount in told["cost"].items()})
+        parts, reading = told.get("parts"), self.catalogue.reading
+        due = _cost(told["cost"])
+        if parts is not None:  # what is on record is free
+            owed = (
+                cost for one, cost in parts if reading.recorded(served.account_name, one) is None
+            )
+            due = sum(map(_cost, owed), start=Cost())
         recorded = None
-        if not question.fresh:
-            reading = self.catalogue.reading
+        if not question.fresh and told["question"] is not None:
             recorded = reading.recorded(served.account_name, told["question"])
             if recorded is not None and not reading.is_readable(recorded):
                 recorded = None
         refused, left = None, None
         try:
-            left = self._left(served, who, cost, gaussian=told["gaussian"])
+            if due != Cost():
+                left = self._left(served, who, due, gaussian=told["gaussian"])
         except LastbitError as error:
             refused = None if recorded else str(error)
         return Preview(
@@ -195,6 +202,7 @@ class Desk:
             recorded=recorded,
             refused=refused,
             left=left,
+            parts=None if parts is None else len(parts),
         )
 
     def _left(
@@ -216,6 +224,32 @@ class Desk:
         return await self._maker.made_up(table, question, who.principal)
 
     # ------------------------------------------------------------ paying
+
+    async def submit_all(
+        self, table: str, question: Question, who: Identity, *, key: str | None = None
+    ) -> list[Job]:
+        """Pay for several statements, each a job; for none if what is left does not cover all.
+
+        If another spends the rest meanwhile, what was paid is answered, and to ask again goes on.
+        """
+        parts = None
+        if ";" in question.sql:  # whether they are several, a child says
+            seen = await self.preview(table, question, who)
+            parts = seen.parts
+            if parts is not None and seen.refused is not None and not await self._knows(who, key):
+                raise Refusal(403, "Over the budget", seen.refused, "over-budget")
+        if parts is None:
+            return [await self.submit(table, question, who, key=key)]
+        served = await asyncio.to_thread(self.table, table, who)
+        self._stations[served.name].check_open(who, parts)
+        every = [(replace(question, part=part), key and f"{key}-{part}") for part in range(parts)]
+        return [await self.submit(table, one, who, key=name) for one, name in every]
+
+    async def _knows(self, who: Identity, key: str | None) -> bool:
+        """Whether several statements were taken by this key before."""
+        if key is None:
+            return False
+        return await asyncio.to_thread(self._jobs.of_key, who.principal, f"{key}-0") is not None
 
     async def submit(
         self, table: str, question: Question, who: Identity, *, key: str | None = None
@@ -341,6 +375,10 @@ class Desk:
         if not await asyncio.shield(item.done):
             detail = "the source could not be read in time; look whether it is there and whole"
             raise Refusal(503, "Not accepted", detail, "engine")
+
+
+def _cost(amounts: Mapping[str, str]) -> Cost:
+    return Cost(**{name: Fraction(amount) for name, amount in amounts.items()})
 
 
 def _sees(who: Identity, row: sqlite3.Row) -> bool:

@@ -81,7 +81,8 @@ class Call:
             )
         except ValueError:  # also what bytes that are not UTF-8 raise
             raise Refusal(400, "Not a form", "The form cannot be read.", "bad-request") from None
-        form = dict(fields)
+        # browsers send the ends of lines as CR LF, whatever a page has; pages show no CR
+        form = {name: text.replace("\r\n", "\n") for name, text in fields}
         if len(form) < len(fields):
             raise Refusal(400, "Not a form", "The form has a field twice.", "bad-request")
         return form
@@ -135,9 +136,17 @@ class Call:
     def page(self, name: str, **data: Any) -> HTMLResponse:
         return render(self.request, name, **data)
 
-    def secret_page(self, secret: str, *, heading: str, words: str, back: str) -> HTMLResponse:
-        """The page of a secret that the server does not keep."""
-        words_of = {"heading": heading, "words": words, "back": back}
+    def secret_page(
+        self,
+        secret: str,
+        *,
+        heading: str,
+        words: str,
+        back: str,
+        onward: tuple[str, str] | None = None,
+    ) -> HTMLResponse:
+        """The page of a secret that the server does not keep, and where to go on from it."""
+        words_of = {"heading": heading, "words": words, "back": back, "onward": onward}
         return self.page("secret.html", title=heading, secret=secret, **words_of)
 
     @property

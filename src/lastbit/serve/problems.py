@@ -107,9 +107,22 @@ def page_words(said: Said) -> str:
         problem, remedy = (words.replace(f"{{{name}}}", mention) for words in (problem, remedy))
     remedy = _AMOUNT.sub(lambda found: f"{FIELDS[found[1]][0]} =", remedy)
     remedy = re.sub(r"^pass\b", "write", remedy)
+    for elsewhere, here in _ELSEWHERE.items():
+        remedy = remedy.replace(elsewhere, here)
+    if problem[:1].isupper():  # a sentence of its own
+        return f"{problem} {remedy}"
     return f"{FIELDS.get(parameter, (parameter, ''))[0]} {problem}; {remedy}"
 
 
+_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "`lastbit help queries` lists them all": "Help lists the usual ones",
+        "see `lastbit help queries`": "see Help",
+        "lastbit query --marginals region,ward, or ": "MARGINALS region, ward FROM the table ",
+        '.marginals(["region", "ward"]) in Python, gives': "gives",
+    }
+)
+"""Ways out that are commands or Python, and what a page has instead."""
 _AMOUNT = re.compile(r"\b(epsilon|rho|delta) =")
 
 

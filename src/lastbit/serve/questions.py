@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 State: TypeAlias = Literal["waiting", "running", "answered", "no answer", "refused"]
+MARGINALS = "MARGINALS"
+"""The word that a question for tables of every two columns begins with."""
 FINISHED: tuple[State, ...] = ("answered", "no answer", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One SELECT with its price, or with the ± that it may have."""
+    """One SELECT with its price, or with the ± that it may have; or several, with semicolons."""
 
     sql: str
     epsilon: str | None = None
@@ -26,6 +28,8 @@ class Question:
     weights: str | Mapping[str, str] | None = None
     fresh: bool = False
     """Pay for new noise though an answer is recorded."""
+    part: int | None = None
+    """Which purchase of several statements: the desk says it, never who asks."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,6 +56,8 @@ class Preview:
     """Why it could not be paid for now: budget or allowance."""
     left: Mapping[str, str] | None = None
     """What would be left of the asker's own allowance, or of the account for a steward."""
+    parts: int | None = None
+    """How many purchases answer it, where it is several statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

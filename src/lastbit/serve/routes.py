@@ -80,6 +80,7 @@ PAGES: tuple[Route, ...] = (
     Route("GET", "/tables/{table}", "tables.table", "browse"),
     Route("POST", "/tables/{table}/accept", "tables.data_accepted", "data"),
     Route("GET", "/tables/{table}/ask", "asking.ask", "preview"),
+    Route("POST", "/tables/{table}/build", "asking.build", "preview"),
     Route("POST", "/tables/{table}/preview", "asking.preview", "preview"),
     Route("POST", "/tables/{table}/made-up", "asking.made_up", "preview"),
     Route("POST", "/tables/{table}/ask", "asking.asked", "ask"),
@@ -97,6 +98,7 @@ PAGES: tuple[Route, ...] = (
     Route("POST", "/users/{name}/remove", "users.user_removed", "users"),
     Route("POST", "/allowances", "users.allowance_set", "allowances"),
     Route("GET", "/audit", "books.audit", "audit"),
+    Route("GET", "/help", "signing.help_page", "self"),
     Route("GET", "/static/{file}", "signing.static", "open"),
     Route("GET", "/healthz", "signing.health", "open"),
 )

@@ -132,6 +132,7 @@ _COLUMN = _object(
         "step": _ANY_OR_NULL,
         "keys": _of("array", "null", items=_of("string", "number", "boolean", "null")),
         "nullable": _TRUTH,
+        "description": _ANY_OR_NULL,
     }
 )
 _LIMIT: Mapping[str, Schema] = MappingProxyType(
@@ -195,7 +196,19 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
                     "description": "seconds after which answers appear; null while it is measured",
                 },
                 "examples": _list(_record(Example)),
-            }
+            },
+            {
+                "through": _list(
+                    _object(
+                        {
+                            "name": _ANY,
+                            "on": _list(_list(_ANY)),
+                            "columns": _of("object", additionalProperties=_ANY),
+                            "max_rows": _WHOLE,
+                        }
+                    )
+                )
+            },
         ),
         "Preview": _record(
             Preview,
@@ -248,9 +261,7 @@ SCHEMAS: Mapping[str, Schema] = MappingProxyType(
             }
         ),
         "Users": _object({"users": _list(ref("User"))}),
-        "Link": _object(
-            {"address": {**_ANY, "description": "works once; whoever has it signs in"}}
-        ),
+        "Link": _object({"address": {**_ANY, "description": "works once, for anyone who has it"}}),
         "Limit": _object({}, _LIMIT),
         "Allowance": _object(
             {

@@ -44,8 +44,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol
 
 from lastbit.errors import InvalidParameter
@@ -53,8 +54,14 @@ from lastbit.errors import InvalidParameter
 _MARGIN, _MOST_MARGIN = 1 / 8, 0.5
 _LEAST, _MOST = 0.05, 3600.0
 _TWICE = 2
+_SHORT, _STEPS = (5, 7), (10, 15, 20, 30, 50, 70)
 DECLARED = 1_000_000
 """How many rows a table is taken to have whose card does not say it."""
+UNSAID = (
+    "The card does not say about how many rows there are, so answers wait as long as for "
+    f"{DECLARED:,}. For shorter waits write rows = 70000, say, under [table]."
+)
+"""What stewards are told of such a card."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +103,17 @@ class Slots:
 def slot_for(slowest: float) -> float:
     """The length of slots where the slowest example takes this long: twice that, rounded up.
 
-    >>> [slot_for(seconds) for seconds in (0.01, 0.5, 0.51, 1.2, 3, 40)]
-    [1.0, 1.0, 2.0, 5.0, 10.0, 100.0]
+    >>> [slot_for(seconds) for seconds in (0.01, 0.25, 0.26, 0.51, 1.2, 3, 40)]
+    [0.5, 0.5, 0.7, 1.5, 3.0, 7.0, 100.0]
     """
-    decade = 1.0
-    while True:
-        for digit in (1, 2, 5):
-            if _TWICE * slowest <= digit * decade:
-                return digit * decade
-        decade *= 10
+    return next(tenths / 10 for tenths in _tenths() if _TWICE * slowest <= tenths / 10)
+
+
+def _tenths() -> Iterator[int]:
+    """Lengths that slots may be given, in tenths of a second: six a decade, from half a second."""
+    yield from _SHORT
+    for decade in count():
+        yield from (step * 10**decade for step in _STEPS)
 
 
 def late(slots: Slots, k: int | None) -> str | None:

@@ -36,8 +36,8 @@ _NEVER = (
     "charged again"
 )
 _CHANGED = (
-    "the data are not those that a steward has accepted; the price stays charged, and to ask the "
-    "same again is free once the accepted data are back"
+    "the data changed since a steward accepted them; you paid, and the same question is free once "
+    "they are back"
 )
 
 
@@ -130,15 +130,15 @@ class Station:
         detail = f"how long a slot of {self.served.name} must be {what}"
         raise Refusal(503, "Not yet", detail, "measuring", {"Retry-After": "5"})
 
-    def check_open(self, who: Identity) -> None:
+    def check_open(self, who: Identity, more: int = 1) -> None:
         """Refuse, before anything is charged, what could not be answered soon."""
-        waiting = len(self.check_measured()) + self.entering.total()
+        waiting = len(self.check_measured()) + self.entering.total() + more - 1
         if self.served.data() is None or self.served.changed():
             detail = "the data are not those that a steward has accepted; nothing was charged; let "
             detail += "a steward look at them, and accept them"
             raise Refusal(409, "The data have changed", detail, "data-changed")
         mine = sum(item.principal == who.principal for item in self.questions.values())
-        mine += self.entering[who.principal]
+        mine += self.entering[who.principal] + more - 1
         most = self._catalogue.settings.most_waiting
         if waiting >= most or mine >= max(most // _SHARE, _LEAST_SHARE):
             whose = "too many questions" if waiting >= most else "too many questions of yours"

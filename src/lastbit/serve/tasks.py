@@ -43,9 +43,16 @@ from lastbit.release import (
 )
 from lastbit.serve.catalogue import examples_of
 from lastbit.serve.child import Child, Message, Parent, limited, seconds_left
-from lastbit.serve.planning import card_at, payable_plan, plan_of, plan_to_pay, previewed
+from lastbit.serve.planning import (
+    card_at,
+    payable_plan,
+    plan_of,
+    plan_to_pay,
+    previewed,
+    words_of,
+)
 from lastbit.serve.questions import Question
-from lastbit.tables import DataCard, fingerprint, sealed
+from lastbit.tables import DataCard, Plan, fingerprint, sealed
 
 PLANNING_MEMORY = 3 << 30
 """Bytes of address space of a child that plans: most of it is the libraries', and never touched."""
@@ -80,15 +87,15 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
     pause()
     if card.users is not None and principal not in card.users:
         raise NotAllowed(
-            f"the card of {card.name} does not name {principal} among its users; nothing was "
-            "charged; let a steward add the name to the card, and start the server again"
+            f"the card of {card.name} does not let {principal} ask; nothing was charged; a "
+            f"steward can add the name and restart the server"
         )
     paid = reserved(
         plan,
         books=ledger,
         who=principal,
         principal=principal,
-        sql=question.sql,
+        sql=words_of(question, card),
         fresh=question.fresh,
         program=program,
     )
@@ -124,7 +131,7 @@ def answer(card: DataCard, request: Message, pause: Callable[[], None]) -> Messa
     try:
         found = answered(
             plan,
-            Paid(entry=paid, sql=question.sql),
+            Paid(entry=paid, sql=words_of(question, card)),
             books=ledger,
             who=request["principal"],
             before_settling=pause,
@@ -163,6 +170,7 @@ def measure(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
         table = in_own_format(made_up(card, rows=request["rows"], folder=folder), card)
         for example in examples_of(card):
             plan = plan_of(example.question, table)
+            assert isinstance(plan, Plan)
             begin = time.perf_counter()
             fingerprint(table)
             released(plan.query, plan.card, plan)

@@ -7,7 +7,7 @@ down, everything else up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
@@ -33,7 +33,7 @@ from lastbit.report import (
 )
 from lastbit.serve.identity import Identity
 from lastbit.serve.routes import Right
-from lastbit.tables import DataCard, unit_name
+from lastbit.tables import DataCard, quoted, unit_name
 
 _LONGEST_WORDS = 2000
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
@@ -46,7 +46,12 @@ _PLACES: tuple[tuple[str, str, Right], ...] = (
     ("/audit", "Audit", "audit"),
 )
 STATIC: Mapping[str, str] = MappingProxyType(
-    {"serve.css": "text/css", "serve.js": "text/javascript", "icon.svg": "image/svg+xml"}
+    {
+        "serve.css": "text/css",
+        "serve.js": "text/javascript",
+        "editor.js": "text/javascript",
+        "icon.svg": "image/svg+xml",
+    }
 )
 MAY: Mapping[Right, str] = MappingProxyType(
     {
@@ -165,36 +170,54 @@ def protects(card: DataCard) -> list[str]:
     sentences = [f"Answers hide {hides}."]
     if card.unit is None:
         return [*sentences, "Each row is a different person."]
-    rows = "1 row" if card.max_rows == 1 else f"{card.max_rows:,} rows"
     if card.max_rows_open:
-        rows = "as many rows as the profile of the table says for each question,"
-    sentences.append(
-        f"One {whose} counts for at most {rows} in all; where there are more, each counts for less."
-    )
+        rows = f"A profile of the table decides for how many rows each {whose} counts."
+    elif card.max_rows == 1:
+        rows = f"Each {whose} is counted once."
+    else:
+        most = f"at most {card.max_rows:,} rows in all"
+        rows = f"Each {whose} counts for {most}; with more rows, each weighs less."
+    sentences.append(rows)
     if card.max_groups is not None:
         groups = "1 group" if card.max_groups == 1 else f"{card.max_groups:,} groups"
-        sentences.append(f"Where keys are undeclared, one {whose} contributes to at most {groups}.")
+        sentences.append(
+            f"Each {whose} contributes to at most {groups}, if their keys are not declared."
+        )
     return sentences
 
 
-def card_columns(columns: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What a card declares of columns, under headings."""
-    headings = ("column", "type", "within", "declared keys", "missing values")
-    rows: list[tuple[str, ...]] = [headings]
+def card_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a card declares of columns; names and keys also as SQL writes them."""
+    found = []
     for column in columns.values():
         ends = [str(end) for end in column.bounds or ()]
         if column.number_bounds is not None:
             ends = [amount(end, up=bool(place)) for place, end in enumerate(column.bounds)]
-        keys = "" if column.keys is None else _few(column.keys)
-        missing = "yes" if column.nullable else "no"
-        rows.append((column.name, column.type, " to ".join(ends), keys, missing))
-    return rows
+        keys = column.keys or ()
+        found.append(
+            {
+                "name": column.name,
+                "sql": quoted(column.name),
+                "type": column.type,
+                "within": " to ".join(ends),
+                "keys": [_key(key) for key in keys[:_MOST_KEYS]],
+                "more": max(len(keys) - _MOST_KEYS, 0),
+                "missing": column.nullable,
+                "meaning": printable(column.description or "", _LONGEST_WORDS),
+            }
+        )
+    return found
 
 
-def _few(keys: Sequence[Any]) -> str:
-    shown = ", ".join("(missing)" if key is None else str(key) for key in keys[:_MOST_KEYS])
-    left = len(keys) - _MOST_KEYS
-    return f"{shown} and {left:,} more" if left > 0 else shown
+def _key(key: Any) -> tuple[str, str]:
+    """A key, and the literal that it is in SQL."""
+    match key:
+        case None:
+            return "(missing)", "NULL"
+        case bool() | int():
+            return str(key), str(key).upper()
+        case _:
+            return str(key), "'" + str(key).replace("'", "''") + "'"
 
 
 def examples_of(served: Any) -> list[dict[str, Any]]:

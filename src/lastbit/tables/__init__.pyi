@@ -1,6 +1,8 @@
 from lastbit.tables.backends.columns import (
     columns_of as columns_of,
     public_values as public_values,
+    table_look as table_look,
+    unit_look as unit_look,
 )
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
 from lastbit.tables.backends.duckdb.public import check_public_apart as check_public_apart
@@ -44,8 +46,23 @@ from lastbit.tables.card.draft import (
     compared as compared,
     drafted as drafted,
     table_name as table_name,
+    taken_from_data as taken_from_data,
 )
 from lastbit.tables.card.fields import Problem as Problem
+from lastbit.tables.card.linked import (
+    meant_name as meant_name,
+    name_on_card as name_on_card,
+    with_way as with_way,
+)
+from lastbit.tables.card.proposal import (
+    ColumnProposal as ColumnProposal,
+    TableLook as TableLook,
+    UnitLook as UnitLook,
+    bounds_text as bounds_text,
+    likely_unit as likely_unit,
+    proposals as proposals,
+    rounded_rows as rounded_rows,
+)
 from lastbit.tables.card.public import (
     card_from_json as card_from_json,
     card_to_json as card_to_json,
@@ -59,6 +76,7 @@ from lastbit.tables.card.read import (
 from lastbit.tables.card.schema import (
     DataCard as DataCard,
     EngineLimits as EngineLimits,
+    LinkedTable as LinkedTable,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
@@ -107,7 +125,12 @@ from lastbit.tables.plan.parts import (
     SingleKeys as SingleKeys,
     TreePart as TreePart,
 )
-from lastbit.tables.plan.plan import Plan as Plan, planned as planned, unit_name as unit_name
+from lastbit.tables.plan.plan import (
+    Plan as Plan,
+    planned as planned,
+    unit_name as unit_name,
+    unit_names as unit_names,
+)
 from lastbit.tables.plan.price import asked_price as asked_price
 from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
@@ -202,6 +225,7 @@ from lastbit.tables.query.units import (
 )
 from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
+from lastbit.tables.sql.expressions import quoted as quoted
 from lastbit.tables.sql.grouping import grouped_by as grouped_by
 from lastbit.tables.sql.numbers import (
     numbers_in as numbers_in,
@@ -230,6 +254,7 @@ __all__ = [
     "Cost",
     "DataCard",
     "Plan",
+    "LinkedTable",
     "PrivateTable",
     "PublicTable",
     "Query",

@@ -761,9 +761,9 @@ class _Search:
         moves += [f"{n} stays while its value moves" for n in self.values]
         words = f"{', '.join(moves)}{_draw_in(' '.join(moves))}"
         raise NotCertified(
-            f"SEQ: where the program {self.leaf} the cheapest coupling that was found costs "
-            f"{_amount(self.best)}, more than {self.epsilon}; in it {words}; draw from larger "
-            "scales, or ask for a larger epsilon"
+            f"SEQ: where the program {self.leaf} the cheapest coupling found costs "
+            f"{_amount(self.best)}, more than {self.epsilon}: {words}; draw from larger scales, "
+            f"or ask for a larger epsilon"
         )
 
     def _extend(self, done: dict[str, Form], depth: int, cost: Fraction = _ZERO) -> None:
@@ -871,16 +871,15 @@ def _check_laws(found: Coupling) -> None:
             words = ", ".join(map(str, output))
             if share and not other:
                 raise NotCertified(
-                    f"UNIFORM: ({words}) is put out with probability {share} in one run and never "
-                    "in the other; let every input lead to every output"
+                    f"UNIFORM: ({words}) has probability {share} in one run and 0 in the other; "
+                    f"let every input lead to every output"
                 )
             with working_precision(_PRECISION):
                 loss = arb_of(share / other).log() if share else arb_of(0)
                 if ends(loss)[1] > found.epsilon:
                     raise NotCertified(
-                        f"UNIFORM: ({words}) is put out with probability {share} in one run and "
-                        f"{other} in the other, a factor of more than exp({found.epsilon}); ask "
-                        "for a larger epsilon, or tell the truth less often"
+                        f"UNIFORM: ({words}) has probability {share} in one run and {other} in "
+                        f"the other; ask for a larger epsilon, or tell the truth less often"
                     )
 
 

@@ -163,8 +163,8 @@ def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:
         t /= 2
         if t <= 2 * least:
             raise NotCertified(
-                "the uniform is too coarse for noise as far as the region is wide; pass a smaller "
-                "region or a finer uniform"
+                "the uniform is too coarse for so wide a region; pass a smaller region or a finer "
+                "uniform"
             )
     step = t / 2
     for _ in range(4):

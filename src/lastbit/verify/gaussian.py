@@ -32,12 +32,12 @@ _HALF, _ONE = Fraction(1, 2), Fraction(1)
 _MARGIN = Fraction(4097, 4096)  # the checker bounds the normal tail by a continued fraction
 _LEAST_TAIL = 1.001  # from where on the checker bounds the normal tail
 _NOTHING = (
-    "the floats stray too far, or epsilon is too small for this noise; pass a larger cell, a finer "
-    "uniform, more noise or a larger epsilon"
+    "the floats stray too far, or epsilon is too small; pass a larger cell or epsilon, or more "
+    "noise"
 )
 _UNKNOWN = (
-    "the noise is not normal by Box and Muller or by the polar method; see docs/theory/"
-    "gaussian-floats.md for the forms that are known"
+    "the noise is not normal by Box and Muller or by the polar method; docs/theory/"
+    "gaussian-floats.md has the known forms"
 )
 
 

@@ -249,8 +249,8 @@ def _chain(
         value = taken(value.argument)
     if not isinstance(value, ex.Variable) or "value" in ex.names(noise):
         raise NotCertified(
-            "ADD: the value is computed with before the noise is added; add the noise to it as it "
-            "is, or use certified_code"
+            "ADD: the code changes the value before it adds noise; add the noise to the plain "
+            "value, or use certified_code"
         )
     try:
         chain, signs, argument = noise_chain(noise, taken)
@@ -287,8 +287,8 @@ def _check_argument(argument: Expression, side: Side, uniform: Uniform, format: 
         most = max(abs(line.at(end)) for end in side.interval)
         if not usual or not unit or most > unit * power_of_two(format.significand):
             raise NotCertified(
-                "LN: the argument of the logarithm is rounded for some draws; write log(u), "
-                "log(2 * u) below 1/2 and log(2 - 2 * u) above, or draw from a grid"
+                "LN: the argument of the logarithm is rounded for some draws; write log(u), or "
+                "draw from a grid"
             )
 
 

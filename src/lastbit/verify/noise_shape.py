@@ -390,8 +390,7 @@ def sides(programs: Sequence[Expression]) -> tuple[tuple[Side, ...], Fraction]:
     except RecursionError:
         why = "its steps are nested too deeply; write fewer"
     raise NotCertified(
-        f"the noise cannot be recognised: {why}; write a number times the value plus Laplace "
-        "noise, as in value + sign * scale * math.log(u)"
+        f"the noise cannot be recognised: {why}; write, say, value + sign * scale * math.log(u)"
     ) from None
 
 

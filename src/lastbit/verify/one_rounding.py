@@ -161,8 +161,8 @@ def _link(step: Expression) -> tuple[Link, Expression | None]:
 def _unknown(expression: Expression) -> NotCertified:
     if any(isinstance(step, ex.RoundTo) for step in table(expression).expressions):
         return NotCertified(
-            "the code does not round its result in a form that is known: something is done to it "
-            f"after the rounding, or before. {_FORMS}"
+            "the code does not round its result in a form that is known: it changes it before or "
+            f"after. {_FORMS}"
         )
     return NotCertified(
         "the code does not round its result; without rounding the last bits of float noise tell "
@@ -191,8 +191,8 @@ def _before(argument: Expression, unit: Fraction) -> tuple[Expression, Fraction,
             ) if number > 0 and unit == 1 and factor is None:
                 if not BINARY64.holds(number):
                     raise NotCertified(
-                        "the code multiplies by a fraction that is not a float, so its cells are "
-                        "not those of the fraction; divide by its inverse: step * round(x / step)"
+                        "the code multiplies by a fraction that is not a float; divide by its "
+                        "inverse: step * round(x / step)"
                     )
                 factor, total = ("MUL", number), below
             case _:

@@ -40,8 +40,8 @@ _MARGIN = 1 + power_of_two(-50)  # the checker knows fewer digits of pi
 _ONE = Fraction(1)
 _TURN_ERROR = power_of_two(-51)  # 4u, of `cos_sin_turn`
 _STANDS_FOR = (
-    "PolarLaplace takes these steps, point by point; that its radius, cosine and sine are within "
-    "the stated errors is proved in docs/theory/polar.md and not checked here."
+    "PolarLaplace takes these steps, point by point. Its radius, cosine and sine are within the "
+    "stated errors: docs/theory/polar.md proves that; it is not checked here."
 )
 _TRIG = MappingProxyType({"cos": 1, "sin": 1})
 
@@ -246,13 +246,13 @@ def certified_planar_code(
         parts = [parts_of(one.expression) for one in both]
     except NotCertified:
         raise NotCertified(
-            "the code does not round its coordinates last, or not on all paths alike, and without "
-            "that the last bits of floats tell the point; return step * round(x / step) for both"
+            "the code does not round its coordinates last on all paths, and the last bits of "
+            "floats tell the point; return step * round(x / step) for both"
         ) from None
     if any(link[0] == "CLAMP" for part in parts for link in part.links):
         raise NotCertified(
-            "the code clamps a coordinate, and far out nothing is known of the edge that a draw "
-            "leads to; return the rounded point, and report what lies beyond the region as outside"
+            "the code clamps a coordinate; return the rounded point, and report what lies beyond "
+            "the region as outside"
         )
     if parts[0][1:] != parts[1][1:] or not parts[0].is_plain:
         raise NotCertified(
@@ -518,8 +518,8 @@ def _analysed(
     )
     if stray is None:
         raise NotCertified(
-            "the floats stray by half a cell or more; pass a larger cell, a smaller region or "
-            "values nearer to it, or a finer uniform"
+            "the floats stray by half a cell or more; pass a larger cell, a smaller region or a "
+            "finer uniform"
         )
     return PolarAnalysis(
         stray=stray,

@@ -30,8 +30,8 @@ Analysis = TypeVar("Analysis")
 _MOST_HALVINGS = 256
 _LONG = Fraction(1 << 63)  # numpy holds whole numbers in 64 bits
 _TOO_LARGE = (
-    "the code may compute with numbers beyond all floats, and round fails there, for some values "
-    "and not for others; measure values and noise in larger units"
+    "the code may compute with numbers beyond all floats, where round fails for some values; "
+    "measure in larger units"
 )
 
 
@@ -176,35 +176,32 @@ def _refuse_telling(
     kinds = sorted({kind for one in types for kind in one[-1].kinds})
     if len(kinds) > 1:
         raise NotCertified(
-            f"the code returns {' or '.join(kinds)}, and the type of a result tells what its "
-            "number does not (8 is not 8.0 in print); return one type: write the ends of min and "
-            "max as floats, -8.0 and 8.0, or use np.clip"
+            f"the code returns {' or '.join(kinds)}, and the type tells more than the number; "
+            f"return one type: floats as ends of min and max, -8.0 and 8.0, or np.clip"
         )
     if any(_overflows(program, found.values) for program in programs):
         raise NotCertified(_TOO_LARGE)
     whole = any(passes_whole_to_numpy(o.rows, t) for o, t in zip(code, types, strict=True))
     if whole and any(_overflows(program, found.values, _LONG) for program in programs):
         raise NotCertified(
-            "the code passes whole numbers beyond 2**63 to numpy, and np.clip then gives another "
-            "type, which tells how far a result was out; write 1.0 * round(x)"
+            "the code passes whole numbers beyond 2**63 to np.clip, whose type then tells more "
+            "than the result; write 1.0 * round(x)"
         )
     steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
     if not has_one_function(parts, indices, steps):
         raise NotCertified(
-            "the code computes with floats on one path and with exact numbers on another; write "
-            "the same steps on all paths, with floats, and clamp numbers beyond 2**53 by min "
-            "and max"
+            "the code computes with floats on one path and with exact numbers on another; use "
+            "floats on all, and clamp numbers beyond 2**53"
         )
     if not has_one_outside([one.rows for one in code]):
         raise NotCertified(
-            "the code returns an infinity on one path, and on another a number or another infinity "
-            "in its place, which tells the path; round first, and then return the infinity in one "
-            "place, as in: k if abs(k) <= 16.0 else math.inf"
+            "the code returns an infinity on one path and not on another, which tells the path; "
+            "round first, then: k if abs(k) <= 16.0 else math.inf"
         )
     if over_zero and not parts.is_modest:
         raise NotCertified(
-            "the code may round a result to 0, by tiny numbers or many steps after the rounding; "
-            "measure in larger units, and do less to what is rounded"
+            "tiny numbers, or many steps after the rounding, may make a result 0; measure in "
+            "larger units, or take fewer steps"
         )
 
 
@@ -233,8 +230,8 @@ def _ends(parts: Parts, region: tuple[Number, Number] | None) -> tuple[Interval,
         )
     if not parts.is_plain:
         raise NotCertified(
-            "the code changes its result after the rounding and does not clamp it; clamp it last, "
-            "as in min(max(x, low), high)"
+            "the code changes its result after the rounding; clamp it last, as in min(max(x, "
+            "low), high)"
         )
     near = tuple(round(end / parts.cell) for end in asked)
     results = [parts.reached(index)[-1] for index in near]

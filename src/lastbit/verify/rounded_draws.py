@@ -98,8 +98,8 @@ def draw_loss(draw: Mapping[str, Any], cap: Fraction, most: Fraction) -> Step:
     scale, step = scale_of(draw), Fraction(draw["step"])
     if not is_power(step) or step <= 0 or step > _MOST_STEP * scale:
         raise NotCertified(
-            "ROUND: a draw is rounded to a step that is no power of two, or wider than 16 scales; "
-            "round it to a power of two near the scale"
+            "ROUND: the step of a draw is no power of two, or wider than 16 scales; take a power "
+            "of two near the scale"
         )
     if cap_of(draw, cap) < 16 * step:
         raise NotCertified("ROUND: the scale is too small for its step; round to a smaller one")

@@ -351,9 +351,8 @@ def _hits(code: Code, value: float, law: ExactLaw, event: frozenset[int], runs: 
         output = order(evaluated(code, value, u, signs[int(coin)]))
         if output not in known:
             raise NotMonotone(
-                "the code gave an output that it does not have by the law computed from it, so it "
-                "is not monotone in its uniform; audit a function(value) that draws its own "
-                "randomness, by samples"
+                "the code is not monotone in its uniform, as one output shows; audit a "
+                "function(value) by samples"
             )
         hits += output in event
     return hits

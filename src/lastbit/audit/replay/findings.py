@@ -42,17 +42,16 @@ _REMEDIES: Mapping[Kind, str] = MappingProxyType(
         "questions of all data",
         "parameters": "take bounds, scales, sizes and keys from public knowledge, "
         "not from the data",
-        "sensitivity": "bound what one record can do before this line (clamp, count once, sum on a "
-        "grid of integers), or declare the sensitivity it really has",
-        "leak": "return released values and functions of them only; if noise covers the value in a "
-        "way that cannot be followed, wrap that code with lastbit.audit.noise",
+        "sensitivity": "bound what one record can do before this line (clamp, count once, sum "
+        "integers), or declare its true sensitivity",
+        "leak": "return only released values and functions of them; wrap noise that cannot be "
+        "followed with lastbit.audit.noise",
         "reuse": "draw fresh noise for every value; the difference of two such sums has none",
         "fixed noise": "do not seed the generator: who knows the seed takes the noise away",
-        "cost": "lower the epsilon of the releases, make fewer of them, or claim what they cost; a "
-        "proof that hides noisy values (noisy maximum, sparse vector, sampling) is for "
-        "lastbit.audit.noise",
-        "unfollowed": "draw all noise in one thread, by numpy, lastbit, or functions wrapped with "
-        "lastbit.audit.noise, and keep nothing from run to run",
+        "cost": "lower the epsilon of the releases, make fewer, or claim what they cost; wrap "
+        "noisy maximum, sparse vector or sampling with lastbit.audit.noise",
+        "unfollowed": "draw all noise in one thread, by numpy, lastbit or lastbit.audit.noise, "
+        "and keep nothing from run to run",
     }
 )
 

@@ -149,7 +149,7 @@ def _replayed(program: Program, neighbour: Any, tape: Tape, hook: Hook) -> Repla
         if shown:
             call: Call = tape[min(undone)]
             sure = first.coupled and set(shown) == {"leak"}  # else it may be noise cut to a range
-            problem = f"a draw of {call.kind} is used besides the sum that it covers"
+            problem = f"a draw of {call.kind} is used outside the sum that it covers"
             shows = Finding(kind="reuse", where=call.where, problem=problem, certain=sure)
             found = replace(found, findings=(*found.findings, shows))
     return found

@@ -212,8 +212,8 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
             raise
     if size > _OVERFLOW:  # a chance of exp(700): the floats that look for an order have failed
         raise PrecisionExhausted(
-            "these releases are too many, each with next to no loss, for the accountant; "
-            "pass fewer, or ask at a larger epsilon"
+            "the accountant cannot add so many releases of so small a loss; pass fewer, or ask at "
+            "a larger epsilon"
         )
     return smoothed(composition, order, x, size).bounds
 

@@ -482,6 +482,6 @@ def black_box(guarantee: Guarantee) -> ApproxLoss:
         case ApproxDP(epsilon=Fraction() as loss) | ProbabilisticDP(epsilon=Fraction() as loss):
             return ApproxLoss(loss, guarantee.delta, neighbours=guarantee.neighbours)
     raise IncompatibleGuarantees(
-        f"{type(guarantee).__name__} with these numbers says too little about the loss of one "
-        "release; pass a pure or approximate guarantee with a finite epsilon"
+        f"{type(guarantee).__name__} with these numbers does not bound the loss of one release; "
+        f"pass a pure or approximate guarantee"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil
 from time import time
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from starlette.responses import Response
 
 from lastbit.checker import names_code, problem_of
+from lastbit.errors import LastbitError
+from lastbit.release import Answer
 from lastbit.report import EMPTY, answer_parts, page as report_page, title_of
 from lastbit.serve.handling import MOST_LINES, Call, released_as, see, unknown
 from lastbit.serve.questions import FINISHED
@@ -82,6 +85,7 @@ def answer(call: Call) -> Response:
         when, principal = when_words(entry.when), entry.who
     else:
         when, principal = when_words(line.when), line.principal
+    together, joint = "together" in call.query, _joint(record)
     return call.page(
         "answer.html",
         title=title_of(record),
@@ -90,7 +94,8 @@ def answer(call: Call) -> Response:
         entry=number,
         when=when,
         principal=principal,
-        answer=answer_parts(record),
+        answer=answer_parts(record if joint is None or not together else joint),
+        together=None if joint is None else together,
         empty=EMPTY,
         files=_FILES,
         problem=_problem(record),
@@ -98,6 +103,16 @@ def answer(call: Call) -> Response:
         citation=citation(record, number, when[:10]),
         address=f"{call.settings.address}/answers/{number}",
     )
+
+
+def _joint(record: dict[str, Any]) -> dict[str, Any] | None:
+    """The record with intervals that hold all together; None where there are no more than one."""
+    found = released_as(record)
+    if not isinstance(found, Answer) or len(found) < 2:
+        return None
+    with suppress(LastbitError):
+        return found.simultaneous().shown
+    return None
 
 
 def _problem(record: Mapping[str, Any]) -> str | None:

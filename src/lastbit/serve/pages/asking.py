@@ -12,17 +12,21 @@ from starlette.responses import HTMLResponse, Response
 from lastbit.errors import LastbitError
 from lastbit.report import EMPTY, amount, answer_parts, price
 from lastbit.sampling import secure_bits
+from lastbit.serve.builder import choices_for, statement
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, exact_number, see
 from lastbit.serve.problems import FIELDS, refusal_of
 from lastbit.serve.questions import Preview, Question, Refusal, wrong
+from lastbit.serve.reference import EDITOR_WORDS, reference
 from lastbit.serve.schemas import question_of
-from lastbit.serve.views import CURRENCIES, examples_of, path_to, timing
+from lastbit.serve.views import CURRENCIES, card_columns, examples_of, path_to, timing
 
 Problem: TypeAlias = tuple[str, str]
 """Words, and the field of the form that they are about."""
 
 _KEPT = ("sql", "by", "epsilon", "delta", "rho", "within", "weights")
+_FIELDS = ("sql", *{field for _, field in FIELDS.values()})
+"""The fields of the editor that an error can be about; others are the builder's."""
 
 
 def ask(call: Call) -> Response:
@@ -38,6 +42,18 @@ def ask(call: Call) -> Response:
     elif call.query.get("job"):
         start = call.desk.job(call.query["job"], call.who).question.to_json()
     return _editor(call, served, start)
+
+
+def build(call: Call) -> Response:
+    """The editor, with the statement that the fields of the builder choose."""
+    served, form = call.table(), call.form()
+    start = {name: text for name, text in form.items() if name in _KEPT}
+    try:
+        start["sql"] = statement(form, served.card)
+    except Refusal as refusal:
+        problem = refusal.detail, refusal.field
+        return _editor(call, served, start, problem, refusal.status, built=form)
+    return _editor(call, served, start, built=form)
 
 
 async def preview(call: Call) -> Response:
@@ -75,13 +91,14 @@ async def asked(call: Call) -> Response:
     """Pays for the question of the preview, and shows where the answer will be."""
     served, form = await to_thread(call.table), call.form()
     key = form.get("key") or None
-    job, problem, status = await _tried(
-        call, lambda question: call.desk.submit(served.name, question, call.who, key=key)
+    jobs, problem, status = await _tried(
+        call, lambda question: call.desk.submit_all(served.name, question, call.who, key=key)
     )
-    if job is None:
+    if jobs is None:
         return _editor(call, served, form, problem, status)
-    await to_thread(call.note, "asked", served.name)
-    return see(path_to("jobs", job.id))
+    for _ in jobs:
+        await to_thread(call.note, "asked", served.name)
+    return see(path_to("jobs", jobs[0].id) if len(jobs) == 1 else "/answers")
 
 
 async def _tried(
@@ -129,6 +146,7 @@ def _editor(
     status: int = 200,
     *,
     seen: Preview | None = None,
+    built: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     currency, _ = _currency(served)
     examples = examples_of(served)
@@ -147,7 +165,11 @@ def _editor(
         status=status,
         title=f"Ask {served.name}",
         question=question,
-        names=list(served.card.columns),
+        columns=card_columns(served.card.columns),
+        reference=reference(served.card),
+        words=EDITOR_WORDS,
+        builder=choices_for(served.card),
+        built=built or {},
         examples=examples,
         most_sql=call.settings.most_sql,
         **_preview(call, served, start, seen, problem),
@@ -170,6 +192,7 @@ def _preview(
         "preview": seen,
         "problem": None if problem is None else problem[0],
         "wrong": "" if problem is None else problem[1],
+        "fields": _FIELDS,
         "timing": timing(served.slot, strict=call.settings.strict),
     }
     if seen is None:

@@ -15,6 +15,7 @@ from lastbit.errors import LastbitError
 from lastbit.serve.handling import Call, see, unknown
 from lastbit.serve.identity import Gate, with_session, without_session
 from lastbit.serve.questions import Refusal, wrong
+from lastbit.serve.reference import reference_of_help
 from lastbit.serve.routes import RIGHTS
 from lastbit.serve.views import MAY, STATIC, may_words, moment, render, static_text
 
@@ -37,6 +38,11 @@ def static(call: Call) -> Response:
         raise unknown("file", "There is no such file.")
     kept = "public, max-age=31536000, immutable" if call.query else "no-cache"
     return Response(static_text(name), media_type=STATIC[name], headers={"cache-control": kept})
+
+
+def help_page(call: Call) -> Response:
+    """How to ask, what prices and errors mean, and SQL in a minute."""
+    return call.page("help.html", title="Help", reference=reference_of_help())
 
 
 def health(call: Call) -> PlainTextResponse:

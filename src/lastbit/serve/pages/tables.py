@@ -10,6 +10,7 @@ from starlette.responses import Response
 from lastbit.report import account_json, budget_parts
 from lastbit.serve.catalogue import Served
 from lastbit.serve.handling import Call, see
+from lastbit.serve.slots import UNSAID
 from lastbit.serve.views import allowance_parts, examples_of, path_to, protects, timing
 from lastbit.tables import unit_name
 
@@ -39,6 +40,7 @@ def table(call: Call) -> Response:
         data=served.data(),
         examples=examples_of(served),
         timing=timing(served.slot, strict=call.settings.strict),
+        unsaid=UNSAID if served.is_unsized and "data" in call.who.rights else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -15,7 +16,7 @@ from lastbit.serve.views import CURRENCIES, allowance_parts
 def users(call: Call) -> Response:
     """Principals and their allowances."""
     call.check_all_rights()
-    allowances = call.books.allowances()
+    allowances, new = call.books.allowances(), call.query.get("for")
 
     def allowances_of(user: Principal) -> list[dict[str, Any]]:
         mine = (one for one in allowances if one.principal == user.name)
@@ -24,7 +25,8 @@ def users(call: Call) -> Response:
     return call.page(
         "users.html",
         title="Users",
-        users=sorted(call.books.principals(), key=lambda user: not user.active),
+        users=sorted(call.books.principals(), key=lambda user: (user.name != new, not user.active)),
+        new=new,
         allowances_of=allowances_of,
         roles=ROLES,
         accounts=sorted({served.account_name for served in call.tables()}),
@@ -44,7 +46,7 @@ def user_set(call: Call) -> Response:
     if is_new and (known := call.books.principal(name)) is not None and known.active:
         raise wrong("There is a user of this name; change the role below.")
     call.gate.principal_set(name, role, by=call.who)
-    return _link_page(call, name) if is_new else see("/users?done=role")
+    return _link_page(call, name, is_new=True) if is_new else see("/users?done=role")
 
 
 def user_link(call: Call) -> Response:
@@ -53,12 +55,17 @@ def user_link(call: Call) -> Response:
     return _link_page(call, call.path["name"])
 
 
-def _link_page(call: Call, name: str) -> Response:
+def _link_page(call: Call, name: str, *, is_new: bool = False) -> Response:
+    """The link; of a new analyst, who sees no table yet, with the way to an allowance."""
+    onward = None
+    if is_new and (user := call.books.principal(name)) is not None and user.role == "analyst":
+        onward = f"/users?for={quote(name, safe='')}#allow", f"Give {name} an allowance"
     return call.secret_page(
         call.settings.address + call.gate.link_made(name, by=call.who),
         heading=f"A sign-in link for {name}",
         words=f"For {name} alone. It works once, within an hour.",
         back="/users",
+        onward=onward,
     )
 
 

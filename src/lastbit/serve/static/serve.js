@@ -91,6 +91,7 @@ if (ask) {
         const input = ask.elements.namedItem(name);
         if (input && !form.elements.namedItem(name)) input.value = "";
       }
+      ask.elements.sql.dispatchEvent(new Event("painted", { bubbles: true }));
       ask.elements.sql.focus();
     } else if (price) {
       ask.elements.namedItem(price.name).value = price.value;
@@ -98,6 +99,9 @@ if (ask) {
     document.getElementById("by-price").checked = true;
     event.preventDefault();
     preview();
+  });
+  document.getElementById("build").addEventListener("formdata", (event) => { // the price stays
+    for (const [name, value] of body(ask)) if (name !== "sql") event.formData.set(name, value);
   });
   if (ask.elements.sql.value.trim() && !panel.querySelector(".price")) preview();
 }

@@ -1,7 +1,8 @@
 """What people are shown of sources before they ask: names and types of columns, public values.
 
 No question that is answered passes through here: it is for drafting cards and for keys that a
-public table lists. Every engine's folder has a `columns.py` with the same functions.
+public table lists. Every engine's folder has a `columns.py` with the same functions. A look at
+values is for the steward alone, who asks for it by name; only files and DuckDB's tables have one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.tables.backends.engines import session_on
+from lastbit.tables.card.proposal import TableLook, UnitLook
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.limits import LONGEST_CONSTANT
 from lastbit.tables.query.expression import ColumnType, Value
@@ -26,6 +28,28 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
     with session_on(source) as session:
         columns: dict[str, ColumnType] = _module_of(source).columns_of(session, source)
         return columns
+
+
+def table_look(source: Source) -> TableLook:
+    """What stands in the columns of a source, for a steward who asked for a look at the values."""
+    with session_on(source) as session:
+        look: TableLook = _look_module(source).table_look(session, source)
+        return look
+
+
+def unit_look(source: Source, column: str) -> UnitLook:
+    """How many rows the units of this column have, for the same."""
+    with session_on(source) as session:
+        look: UnitLook = _look_module(source).unit_look(session, source, column)
+        return look
+
+
+def _look_module(source: Source) -> Any:
+    if source.engine == "duckdb":
+        return import_module("lastbit.tables.backends.duckdb.look")
+    problem = "is for files and DuckDB tables; a server's schema states its types"
+    remedy = "leave it out"
+    raise InvalidParameter("look", problem=problem, remedy=remedy)
 
 
 def public_values(

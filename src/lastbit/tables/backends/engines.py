@@ -100,10 +100,14 @@ def tables_of(
     """The table (None) and these others: opened, and the columns that the card declares.
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that.
+    private one is looked at for that. Tables on the way to the unit are there in every question.
     """
-    own = {column.name: column.type for column in card.columns.values()}
-    found: Tables[Opened] = [(None, opened(card.source), own)]
+    found: Tables[Opened] = [(None, opened(card.source), card.columns_at(0))]
+    way = [opened(one.source) for one in card.through]
+    found += [
+        (one.name, there, card.columns_at(place))
+        for place, (one, there) in enumerate(zip(card.through, way, strict=True), start=1)
+    ]
     public: list[tuple[str, Opened]] = []
     private = {name: opened(one.source) for name, one in card.private.items()}
     for name in names:
@@ -113,10 +117,12 @@ def tables_of(
         else:
             public.append((name, opened(card.public[name].source)))
             found.append((*public[-1], dict(card.public[name].columns)))
-    check_unit(found[0][1], card.unit)
+    for here, joined_by in zip((found[0][1], *way), card.reached_by(), strict=True):
+        for column in joined_by:
+            check_unit(here, column)
     for name, there in private.items():
         check_unit(there, card.private[name].unit)
-    for protected in (found[0][1], *private.values()):
+    for protected in (found[0][1], *way, *private.values()):
         check_apart(protected, public)
     return found
 
@@ -126,7 +132,7 @@ def names_in_statement(
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The same tables, each by the name under which the statement asks for it."""
     return [
-        (private_relation(name or "") if name in card.private else relation(name), there, columns)
+        (private_relation(name or "") if name in card.protected else relation(name), there, columns)
         for name, there, columns in tables
     ]
 

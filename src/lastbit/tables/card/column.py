@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from fractions import Fraction
 from types import MappingProxyType
@@ -52,6 +52,8 @@ class Column:
     nullable: bool
     bounds_chosen: bool
     """Whether bounds come from a profile, for aggregates alone: no list of keys follows."""
+    description: str | None = field(compare=False)
+    """What the column means, for those who ask: no plan depends on it."""
 
     def __init__(
         self,
@@ -63,13 +65,14 @@ class Column:
         keys: Iterable[Value] | None = None,
         nullable: bool = True,
         bounds_chosen: bool = False,
+        description: str | None = None,
     ) -> None:
         fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
         if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
             problem, remedy = "are not a list", 'write ["north", "south"]'
             raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
         fields |= {"keys": None if keys is None else tuple(keys), "nullable": nullable}
-        fields |= {"bounds_chosen": bounds_chosen}
+        fields |= {"bounds_chosen": bounds_chosen, "description": description}
         for field_name, value in fields.items():
             object.__setattr__(self, field_name, value)
         self._check()
@@ -78,6 +81,8 @@ class Column:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
         check_flags(nullable=self.nullable)
+        if self.description is not None and not isinstance(self.description, str):
+            raise self._wrong("description", "is not text", "say what the column means")
         if not isinstance(self.type, str) or self.type not in TYPES:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         number = self.type in ("integer", "number")

@@ -2,6 +2,7 @@
 
 The types of Parquet and DuckDB files stand in their schema; a CSV file has only names (its first
 line), so every type is left to be decided. A card that still has the word "decide" is refused.
+Where the steward has looked at the data (`proposal.py`), what comes from there is marked.
 """
 
 from __future__ import annotations
@@ -16,27 +17,28 @@ from types import MappingProxyType
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.columns import columns_of
 from lastbit.tables.card.fields import Problem
+from lastbit.tables.card.proposal import FROM_DATA, ColumnProposal, bounds_text
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.card.source import ON_SPARK
-from lastbit.tables.card.toml import nearest_line, toml_key, toml_string
+from lastbit.tables.card.toml import lines_of, nearest_line, toml_key, toml_string
 from lastbit.tables.query.expression import ColumnType
 
 _HEAD = """\
 # A data card: what is publicly known of a table, and what its answers may cost in all.
-# Replace every "decide". Nothing here was taken from the values of the table.
+# Replace every "decide". {looked}
 
 [table]
 name = {name}
 source = {source}
-# add-remove hides whether a unit is in the table at all. change-one hides what its rows say;
-# how many units there are is public then.
+# add-remove hides whether a unit is in the table at all. change-one hides what its rows say:
+# then the number of units is public.
 neighbours = {neighbours}
-
+{rows}
 [unit]
 # Whose row is it? The column that names the person, patient or household.
 # If each row is a different person, write  each_row = true  instead of column.
 {unit}
-# The contribution bound: this many rows of one unit count in full; of more, each counts for less.
+# The contribution bound: this many rows of one unit count in full. With more, each weighs less.
 # Left out, it is chosen for each question from a private profile (lastbit card profile).
 {max_rows}
 # The most groups in which one unit is counted. Left out, it is chosen in the same way.
@@ -56,14 +58,22 @@ path = {ledger}
 # [access]
 # users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
 
-# Columns. Drop those that nobody may ask about.
-#   bounds = [low, high]   values outside count as the nearer bound; left out, a profile
-#                          chooses them for sums, means and quantiles
+# Columns. Drop those that no question may use.
+#   bounds = [low, high]   values outside count as the nearer bound. Left out, a profile
+#                          chooses them for sums, means and quantiles.
 #   step = 0.01            numbers are rounded to its multiples before they are summed
 #   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
 #   nullable = false       every row has a value; a mean then shares the count of all rows
-# Take bounds and keys from what everybody knows (a form, a law), never from the data.
+# {where}
 """
+_NOT_LOOKED = "Nothing here was taken from the values of the table."
+_LOOKED = """The types were read off the values of the table.
+# A line marked "taken from the data" was, too. No guarantee covers it: readers of this
+# card or an answer learn it of people. Wherever you can, write what everybody knows instead."""
+_WHERE = "Take bounds and keys from what everybody knows (a form, a law), never from the data."
+_WHERE_LOOKED = (
+    "Bounds and keys behind a # were seen in the data, too: take the # away to declare them."
+)
 _HINTS = MappingProxyType(
     {
         **dict.fromkeys(("integer", "number"), "# bounds = [0, 100]\n"),
@@ -71,7 +81,7 @@ _HINTS = MappingProxyType(
         "text": '# keys = ["a", "b"]\n',
     }
 )
-_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBERLIKE = re.compile(r"\s*[+-]?[\d.,' _]*\d[\d.,' _%]*([eE][+-]?\d+)?\s*")
 
 
@@ -88,10 +98,19 @@ class Decided:
     neighbours: str | None = None
     epsilon: str = ""
     delta: str = ""
+    rows: int | None = None
+    rows_from_data: bool = False
+    likely_unit: str | None = None
+    """The column that a look proposes; it is named in a comment while the unit is open."""
 
-    def fields(self) -> dict[str, str]:
-        """The lines of the card that it decides, and the others as they wait."""
+    def fields(self, *, accepted: bool = False) -> dict[str, str]:
+        """The lines of the card that it decides, and the others as they wait.
+
+        The number of rows that was seen stands behind a # until it is `accepted`.
+        """
         unit = "each_row = true" if self.each_row else f"column = {_told(self.unit)}"
+        if self.unit is None and not self.each_row and self.likely_unit is not None:
+            unit += f"  # perhaps {toml_string(self.likely_unit)}"
         rows = f"max_rows = {self.max_rows}" if self.max_rows else "# max_rows = 20"
         return {
             "neighbours": _told(self.neighbours),
@@ -99,7 +118,17 @@ class Decided:
             "max_rows": "# (each row is a unit: nothing to bound)" if self.each_row else rows,
             "epsilon": _in_toml(self.epsilon) if self.epsilon else _told(None),
             "delta": f"delta = {_in_toml(self.delta)}" if self.delta else "# delta = 1e-9",
+            "rows": self._rows_line(accepted),
         }
+
+    def _rows_line(self, accepted: bool) -> str:
+        """About how many rows there are; nothing if nobody has said it."""
+        if self.rows is None:
+            return ""
+        line = f"rows = {self.rows}"
+        if self.rows_from_data:
+            line = _marked(line) if accepted else f"# {_marked(line)}"
+        return f"# About how many rows there are, as everybody knows.\n{line}\n"
 
 
 def _told(value: str | None) -> str:
@@ -111,16 +140,23 @@ def _in_toml(text: str) -> str:
     return text if _PLAIN_NUMBER.fullmatch(text) else toml_string(text)
 
 
+def _marked(line: str) -> str:
+    return f"{line}  {FROM_DATA}"
+
+
 def drafted(
     source: Source,
     columns: Mapping[str, ColumnType | None],
     *,
     name: str,
     decided: Decided = Decided(),  # noqa: B008  a frozen value
+    proposed: Mapping[str, ColumnProposal] | None = None,
+    accepted: bool = False,
 ) -> str:
     """The text of a card to be completed; `columns` are names and types, None where unknown.
 
-    The paths of the source stand in the card as they are here.
+    The paths of the source stand in the card as they are here. What is `proposed` of columns, by a
+    look at their values, stands behind a # until it is `accepted`.
 
     >>> text = drafted(Source(kind="csv", paths=("v.csv",)), {"first name": "text"}, name="v")
     >>> text.splitlines()[-3:]
@@ -135,15 +171,63 @@ def drafted(
     if source.kind == "postgres":
         place = f"{paths[0]}\ntable = {toml_string(source.table or '')}"
     ledger = toml_string(f"{name}.ledger")
-    known = decided.fields()
+    known = decided.fields(accepted=accepted)
+    known |= {"looked": _NOT_LOOKED, "where": _WHERE}
+    if proposed is not None:
+        known |= {"looked": _LOOKED, "where": _WHERE_LOOKED}
     text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger, **known)
     for column, kind in columns.items():
+        if proposed is not None and column in proposed:
+            text += _proposed_section(proposed[column], accepted=accepted)
+            continue
         text += f"\n[{toml_key('columns', column)}]\n"
         if kind is None:
             text += 'type = "decide"  # integer, number, text, boolean, date or timestamp\n'
         else:
             text += f"type = {toml_string(kind)}\n{_HINTS.get(kind, '')}"
     return text
+
+
+def _proposed_section(column: ColumnProposal, *, accepted: bool) -> str:
+    """One column as a look proposes it; behind # if it had better be left out."""
+    lines = [f"[{toml_key('columns', column.name)}]", f"type = {toml_string(column.type)}"]
+    lines[1] += f"  # {column.remark}" if column.remark else ""
+    for field_name, written in (("bounds", _bounds(column)), ("keys", _keys(column))):
+        if written:
+            line = f"{field_name} = {written}"
+            if field_name in column.from_data:
+                line = _marked(line) if accepted else f"# {_marked(line)}"
+            lines.append(line)
+    if column.left_out:
+        lines = [f"# {line.removeprefix('# ')}" for line in lines]
+        lines[0] += f"  # left out: {column.left_out}"
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _bounds(column: ColumnProposal) -> str:
+    if column.bounds is None:
+        return ""
+    ends = bounds_text(column.bounds)
+    days = column.type in _DAYS
+    return f"[{', '.join(map(toml_string if days else _in_toml, ends))}]"
+
+
+def _keys(column: ColumnProposal) -> str:
+    if column.keys is None:
+        return ""
+    keys = (toml_string(key) if isinstance(key, str) else str(key) for key in column.keys)
+    return f"[{', '.join(keys)}]"
+
+
+def taken_from_data(text: str) -> list[str]:
+    """The fields of a card that are marked as taken from the data, as they are called."""
+    text = text.replace("\r\n", "\n")
+    lines = text.split("\n")
+    marked = {
+        path: lines[number - 1].rstrip().endswith(FROM_DATA)
+        for path, number in lines_of(text).items()
+    }
+    return [toml_key(*path) for path, is_marked in marked.items() if is_marked]
 
 
 def columns_to_draft(
@@ -216,13 +300,16 @@ def compared(card: DataCard) -> Compared:
         problem = "is not a folder that can be written to"
         found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
-    declared = {column.name: column.type for column in card.columns.values()}
+    declared = card.columns_at(0)
     _compare(found, ("columns",), card.source, types, declared)
     known = {name.lower() for name in declared}
     found.unlisted.extend(name for name in types if name.lower() not in known)
     for public in card.public.values():
         place = ("public", public.name, "columns")
         _compare(found, place, public.source, columns_of(public.source), public.columns)
+    for at, one in enumerate(card.through, start=1):
+        place = ("through", one.name, "columns")
+        _compare(found, place, one.source, columns_of(one.source), card.columns_at(at))
     for private in card.private.values():
         place = ("private", private.name, "columns")
         kinds = {column.name: column.type for column in private.columns.values()}

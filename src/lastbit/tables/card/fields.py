@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 _UNDECIDED = "decide"
 _LONGEST_NAME = 60
 _FIELDS = (
-    *("column", "type", "bounds", "step", "keys"),
+    *("column", "type", "bounds", "step", "keys", "description"),
     *("max_rows", "max_groups", "at_most", "epsilon", "delta", "rho", "order", "delta_kept"),
 )
 _PATTERN = re.compile(r"[*?\[]")
@@ -64,8 +64,9 @@ class Fields:
             return make()
         except InvalidParameter as error:
             field = error.parameter.rpartition(": ")[2]
-            table = re.fullmatch("(public|private) table (.*)", error.parameter)
+            table = re.fullmatch("(public|private|linked) table (.*)", error.parameter)
             at = table.groups() if table else (*path, field) if field in _FIELDS else path
+            at = ("through", *at[1:]) if at[:1] == ("linked",) else at
             self.wrong(at, error.problem, error.remedy)
             return None
 

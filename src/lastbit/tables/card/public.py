@@ -19,7 +19,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.column import Column
-from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
+from lastbit.tables.card.linked import with_way
+from lastbit.tables.card.schema import DataCard, LinkedTable, PrivateTable, PublicTable, Source
 
 ELSEWHERE = Source(kind="parquet")
 """Of a table that is on a server: there is nothing here to read."""
@@ -54,6 +55,16 @@ def card_to_json(card: DataCard) -> dict[str, Any]:
             }
             for name, table in card.private.items()
         ],
+        **({"through": list(map(_linked, card.through))} if card.through else {}),
+    }
+
+
+def _linked(one: LinkedTable) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "on": [list(pair) for pair in one.on],
+        "columns": dict(one.columns),
+        "max_rows": one.max_rows,
     }
 
 
@@ -61,39 +72,55 @@ def card_from_json(data: Mapping[str, Any]) -> DataCard:
     """The card that `card_to_json` wrote, of a table that is elsewhere; all rules hold again."""
     try:
         kept = data["budget"]
-        return DataCard(
-            name=data["name"],
-            account=None if data["account"] == data["name"] else data["account"],
-            source=ELSEWHERE,
-            unit=data["unit"],
-            max_rows=1 if data["max_rows"] is None else data["max_rows"],
-            max_rows_open=data["max_rows"] is None,
-            max_groups=data["max_groups"],
-            max_groups_assumed=data["max_groups_assumed"] is True,
-            neighbours={"add-remove": ADD_REMOVE, "change-one": CHANGE_ONE}[data["neighbours"]],
-            columns=_columns(data["columns"]),
-            budget=None
-            if kept is None
-            else Budget(
-                kind=kept["kind"],
-                **{name: exact_fraction(kept[name]) for name in _AMOUNTS if kept[name] is not None},
-            ),
-            public={
-                table["name"]: PublicTable(
-                    name=table["name"], source=ELSEWHERE, columns=dict(table["columns"])
-                )
-                for table in data["public"]
-            },
-            private={
-                table["name"]: PrivateTable(
-                    name=table["name"],
-                    source=ELSEWHERE,
-                    unit=table["unit"],
-                    max_rows=table["max_rows"],
-                    columns=_columns(table["columns"]),
-                )
-                for table in data["private"]
-            },
+        return with_way(
+            DataCard(
+                name=data["name"],
+                account=None if data["account"] == data["name"] else data["account"],
+                source=ELSEWHERE,
+                unit=data["unit"],
+                max_rows=1 if data["max_rows"] is None else data["max_rows"],
+                max_rows_open=data["max_rows"] is None,
+                max_groups=data["max_groups"],
+                max_groups_assumed=data["max_groups_assumed"] is True,
+                neighbours={"add-remove": ADD_REMOVE, "change-one": CHANGE_ONE}[data["neighbours"]],
+                columns=_columns(data["columns"]),
+                budget=None
+                if kept is None
+                else Budget(
+                    kind=kept["kind"],
+                    **{
+                        name: exact_fraction(kept[name])
+                        for name in _AMOUNTS
+                        if kept[name] is not None
+                    },
+                ),
+                public={
+                    table["name"]: PublicTable(
+                        name=table["name"], source=ELSEWHERE, columns=dict(table["columns"])
+                    )
+                    for table in data["public"]
+                },
+                private={
+                    table["name"]: PrivateTable(
+                        name=table["name"],
+                        source=ELSEWHERE,
+                        unit=table["unit"],
+                        max_rows=table["max_rows"],
+                        columns=_columns(table["columns"]),
+                    )
+                    for table in data["private"]
+                },
+                through=tuple(
+                    LinkedTable(
+                        name=one["name"],
+                        source=ELSEWHERE,
+                        on=tuple((own, other) for own, other in one["on"]),
+                        columns=dict(one["columns"]),
+                        max_rows=one["max_rows"],
+                    )
+                    for one in data.get("through", ())
+                ),
+            )
         )
     except InvalidParameter:
         raise
@@ -126,6 +153,7 @@ def _column(column: Column) -> dict[str, Any]:
         "step": _text(column.step),
         "keys": None if column.keys is None else list(days),
         "nullable": column.nullable,
+        "description": column.description,
     }
 
 
@@ -144,5 +172,6 @@ def _columns(data: list[Mapping[str, Any]]) -> dict[str, Column]:
             step=None if step is None else exact_fraction(step),
             keys=keys,
             nullable=one["nullable"] is True,
+            description=one.get("description"),  # servers of old say none
         )
     return found

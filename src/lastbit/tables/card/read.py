@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import floor
 from pathlib import Path
 from typing import Any, cast
@@ -30,7 +31,15 @@ from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
 from lastbit.tables.card.column import TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
-from lastbit.tables.card.schema import DataCard, EngineLimits, PrivateTable, PublicTable, Source
+from lastbit.tables.card.linked import meant_name, name_on_card, with_way
+from lastbit.tables.card.schema import (
+    DataCard,
+    EngineLimits,
+    LinkedTable,
+    PrivateTable,
+    PublicTable,
+    Source,
+)
 from lastbit.tables.card.toml import KeyPath, toml_key
 from lastbit.tables.measures import grid_of
 from lastbit.tables.plan.declared_prices import check_budget
@@ -71,7 +80,9 @@ class _Sections(Fields):
         source = self.source(("table", "source"), table)
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
-        unit, rows, groups, at_most, left_out = self._unit()
+        linked, through = self._through(columns)
+        columns |= linked
+        unit, rows, groups, at_most, left_out = self._unit(columns, through)
         account = self._account()
         values: dict[str, Any] = {
             "name": name,
@@ -91,9 +102,10 @@ class _Sections(Fields):
             "engine_limits": self._engine(source),
             "public": self._public(name, source),
             "private": self._private(),
+            "through": through,
             "rows": self._rows(table.get("rows")),
         }
-        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
+        return None if self.found else self.attempt(("unit",), lambda: with_way(DataCard(**values)))
 
     def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
         fields = self.section(name, needed=needed)
@@ -128,7 +140,7 @@ class _Sections(Fields):
         return found
 
     def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
-        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
+        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable", "description"))
         kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
@@ -137,6 +149,9 @@ class _Sections(Fields):
         if kind not in ("date", "timestamp") or bounds == "decide":  # else the column reads them
             bounds = self.bounds((*path, "bounds"), bounds)
         step = self.number((*path, "step"), fields.get("step"))
+        meaning = fields.get("description")
+        if meaning is not None:
+            meaning = self.text((*path, "description"), meaning, "say what the column means")
         if kind is None:
             return None
         keys, remedy = fields.get("keys"), "list the groups that may be shown"
@@ -151,6 +166,7 @@ class _Sections(Fields):
             "step": Fraction(1) if kind == "integer" and step is None else step,
             "keys": None if keys is None else tuple(keys),
             "nullable": nullable,
+            "description": meaning,
         }
         column = self.attempt(path, lambda: Column(**values))
         limits = None if column is None else column.number_bounds
@@ -176,10 +192,12 @@ class _Sections(Fields):
                 self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
             seen.add(name.lower())
 
-    def _unit(self) -> tuple[str | None, int | None, int | None, int | None, bool]:
+    def _unit(
+        self, columns: Mapping[str, Column], through: tuple[LinkedTable, ...]
+    ) -> tuple[str | None, int | None, int | None, int | None, bool]:
         """The unit's column, its limits, and whether max_rows is left to a profile."""
         fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups", "at_most"))
-        column = self._unit_column(fields) if "unit" in self.data else None
+        column = self._unit_column(fields, columns, through) if "unit" in self.data else None
         rows: int | None = 1
         if "max_rows" in fields:
             remedy = "write max_rows = 20, say: that many rows of one unit count"
@@ -194,7 +212,12 @@ class _Sections(Fields):
             at_most = self.whole(("unit", "at_most"), at_most, remedy)
         return column, rows, groups, at_most, column is not None and "max_rows" not in fields
 
-    def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
+    def _unit_column(
+        self,
+        fields: Mapping[str, Any],
+        columns: Mapping[str, Column],
+        through: tuple[LinkedTable, ...],
+    ) -> str | None:
         remedy = 'write column = "patient_id", or each_row = true if each row is a different person'
         path = ("unit", "column")
         if "each_row" in fields:
@@ -206,7 +229,8 @@ class _Sections(Fields):
         column = self.text(path, fields.get("column"), remedy)
         if not column:
             return None
-        declared = self.section("columns", needed=False)
+        column = meant_name(column, [(one.name, one.columns) for one in through])
+        declared = {*self.section("columns", needed=False), *columns}
         if column.lower() not in {name.lower() for name in declared}:
             self.wrong(path, "is not a column of the card", f"add [{toml_key('columns', column)}]")
         return column
@@ -366,6 +390,53 @@ class _Sections(Fields):
         self._told_apart(("private",), section)
         return found
 
+    def _through(
+        self, columns: Mapping[str, Column]
+    ) -> tuple[dict[str, Column], tuple[LinkedTable, ...]]:
+        """The tables on the way to the unit, in order, and their columns by names of the card."""
+        found: dict[str, Column] = {}
+        steps: list[LinkedTable] = []
+        for name, fields in self.section("through", needed=False).items():
+            path = ("through", name)
+            if not isinstance(fields, dict):
+                remedy = 'write [through.orders], source, on = {order_id = "id"} and columns'
+                self.wrong(path, "is not a section", remedy)
+                continue
+            self.known(path, fields, ("source", "table", "on", "max_rows", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields)
+            if source is not None:
+                self._public_apart(path, source)
+            rows, on = fields.get("max_rows", 1), fields.get("on")
+            remedy = "leave it out, or write max_rows = 2, say: rows of one unit with one id"
+            rows = self.whole((*path, "max_rows"), rows, remedy)
+            texts = isinstance(on, dict) and all(type(own) is str and own for own in on.values())
+            if not isinstance(on, dict) or not on or not texts:
+                remedy = 'write on = {order_id = "id"}: a column of the table before, and one here'
+                self.wrong(
+                    (*path, "on"), "is missing" if on is None else "names no columns", remedy
+                )
+                continue
+            listed, place = fields.get("columns"), (*path, "columns")
+            if not isinstance(listed, dict) or not listed:
+                problem = "is missing" if listed is None else "names no columns"
+                remedy = f"add [{toml_key(*place, 'customer')}], and type below it"
+                self.wrong(place, problem, remedy)
+                continue
+            called: dict[str, str] = {}
+            for own, column in self._columns(place, listed).items():
+                known = name_on_card(name, own, [*columns, *found])
+                called[known], found[known] = own, replace(column, name=known)
+            known_to = [(one.name, one.columns) for one in steps]
+            pairs = tuple((meant_name(own, known_to), other) for own, other in on.items())
+            if source is None or rows is None:
+                continue
+            values: dict[str, Any] = {"source": source, "max_rows": rows, "columns": called}
+            one = self.attempt(path, partial(LinkedTable, name=name, on=pairs, **values))
+            steps += [] if one is None else [one]
+        self._told_apart(("through",), self.section("through", needed=False))
+        return found, tuple(steps)
+
     def _private_table(
         self, path: KeyPath, source: Source, unit: str, rows: int, columns: Mapping[str, Column]
     ) -> PrivateTable | None:
@@ -387,7 +458,7 @@ class _Sections(Fields):
 
 _SECTIONS = (
     *("table", "unit", "budget", "ledger", "access", "engine"),
-    *("columns", "public", "private"),
+    *("columns", "public", "private", "through"),
 )
 _SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _MOST_ROWS_SAID = 10**12

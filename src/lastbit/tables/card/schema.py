@@ -108,6 +108,27 @@ class PrivateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedTable:
+    """A table on the way from rows to their unit, and how rows of the table before it reach it.
+
+    `on` has pairs that are equal: a column of the card, in the table before, and one of this
+    source. `columns` are those of the card that are here, each with its name in the source. Where
+    one unit has several rows with equal join columns, `max_rows` of them are met, chosen by a
+    hash. That limits the work that one unit can cause, not what it counts for.
+    """
+
+    name: str
+    source: Source
+    on: tuple[tuple[str, str], ...]
+    columns: Mapping[str, str]
+    max_rows: int = 1
+
+    def own_name(self, name: str) -> str:
+        """The name in the source of a column of the card."""
+        return next(own for known, own in self.columns.items() if known.lower() == name.lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """What the database may use while it answers; none of it changes an answer.
 
@@ -162,6 +183,8 @@ class DataCard:
     engine_limits: EngineLimits = EngineLimits()
     private: Mapping[str, PrivateTable] = field(default_factory=dict)
     """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
+    through: tuple[LinkedTable, ...] = ()
+    """The tables through which rows reach their unit, in this order; `compile/reached.py`."""
     rows: int | None = None
     """About how many rows the table has, as is publicly known: by this the server sizes its slots,
     and a plan says how much of a group an error is; never by the rows that are there."""
@@ -201,10 +224,47 @@ class DataCard:
         """The column of this name, in whatever case it is written."""
         return _column_named(self.columns, name)
 
+    @property
+    def protected(self) -> dict[str, Source]:
+        """Where protected rows are beside the table's own, by the names of these tables."""
+        linked = {one.name: one.source for one in self.through}
+        return {**{name: one.source for name, one in self.private.items()}, **linked}
+
+    def columns_at(self, place: int) -> dict[str, ColumnType]:
+        """The columns that are read of the table (0), or of a step (1, 2 ...), as sources name."""
+        there = {name.lower() for one in self.through for name in one.columns}
+        if place == 0:
+            return {c.name: c.type for c in self.columns.values() if c.name.lower() not in there}
+        step = self.through[place - 1]
+        found = {own: self.column(name).type for name, own in step.columns.items()}
+        return {**{other: self.column(own).type for own, other in step.on}, **found}
+
+    def way(self) -> list[dict[str, Any]]:
+        """How rows reach their unit, as plans and the books have it: every step, and by what."""
+        wanted = [*([own.lower() for own, _ in one.on] for one in self.through[1:])]
+        wanted.append([(self.unit or "").lower()])
+        return [
+            {
+                "table": one.name,
+                "on": [list(pair) for pair in one.on],
+                "max_rows": one.max_rows,
+                "columns": {a: b for a, b in sorted(one.columns.items()) if a.lower() in names},
+            }
+            for one, names in zip(self.through, wanted, strict=False)
+        ]
+
+    def reached_by(self) -> list[list[str | None]]:
+        """Of the table, and of those on the way: the columns there by which the unit is reached."""
+        if not self.through:
+            return [[self.unit]]
+        first: list[str | None] = [own for own, _ in self.through[0].on]
+        linked = [[*one["columns"].values(), *dict(one["on"]).values()] for one in self.way()]
+        return [first, *linked]
+
     def _check_engine(self) -> None:
         """That all tables are on one engine, since one statement reads them all."""
         others = {f"public table {name[:60]}": one.source for name, one in self.public.items()}
-        others |= {f"private table {name[:60]}": one.source for name, one in self.private.items()}
+        others |= {f"private table {name[:60]}": one for name, one in self.protected.items()}
         for what, source in others.items():
             if source.engine != self.source.engine:
                 problem = f"is on {source.engine}, and the table on {self.source.engine}"
@@ -225,8 +285,8 @@ class DataCard:
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
             kinds = self.column(self.unit).type, table.column(table.unit).type
             if kinds[0] != kinds[1]:
-                problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
-                remedy = "declare both columns of one type, or no unit would meet itself"
+                problem = f"has units of type {kinds[1]}, and the table has {kinds[0]}"
+                remedy = "declare both columns of one type, so that units match"
                 raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 

@@ -3,7 +3,8 @@
 | name | its rows |
 |---|---|
 | t, p1, p2 ... | of the table and of joined ones, with the columns that are mentioned, cast to |
-|  | the types of the card; what does not fit is missing |
+|  | the types of the card; what does not fit is missing. Where rows reach their unit |
+|  | through other tables, t has been joined with these (`reached.py`) |
 | j1, j2 ... | of t and the joined rows that they meet, one join more in each |
 | l1, l2 ... | the same, with the values of one more step (`steps.py`) |
 | e | after joins and the filter: the unit, the keys, the value of every expression |
@@ -21,7 +22,7 @@ Where the question has a sub-query grouped by the unit, t is made of its rows, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -29,6 +30,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Family, Shown
 from lastbit.tables.compile.expressions import Spelling
+from lastbit.tables.compile.reached import reached_rows
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
@@ -86,6 +88,7 @@ class CompiledRows:
             self.within = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
             self.sub_query = _sub_query_columns(inner, self.within)
         self.own = relation() if inner is None else UNIT_ROWS
+        self.way = card.through if inner is None else ()
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
         self.steps = Steps(evens=dialect.evens)
@@ -97,6 +100,8 @@ class CompiledRows:
             self.tables[join.table] = {}
         self.last = "t"
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
+        for own in (own for step in self.way for own, _ in step.on):
+            self.column(ColumnName(own))
         self.keys = [self.spelled(key.expression) for key in query.keys]
         self.names = [f"g{number}" for number in range(1, len(self.keys) + 1)]
         self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
@@ -140,15 +145,12 @@ class CompiledRows:
         part, nested = self.dialect.part, self.dialect.nested
         for place, (table, columns) in enumerate(self.tables.items()):
             name = f"p{place}" if place else "t"
+            if table is None and self.way:
+                yield from reached_rows(self)
+                continue
             even = table is None and self.steps.even
-            body = self._even(table) if even else self._cast(table)
-            yield part(f"{name}_cast", body, "step")
-            checks = [
-                f"{self.dialect.checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
-                for _, typed in columns.values()
-            ]
-            checks += ["mixed"] if even else []
-            body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
+            cast, body = self.cast_rows(name, self._source(table), columns.values(), even=even)
+            yield cast
             if table is not None and table in self.card.private:
                 yield part(f"{name}_all", body, "step")
                 yield from self._kept(name, table)
@@ -160,6 +162,20 @@ class CompiledRows:
                 kept = ", ".join(typed.sql for _, typed in columns.values())
                 body = f"SELECT {kept} FROM {nested(body)} WHERE copies = 1"
             yield part(name, body, "step")
+
+    def cast_rows(
+        self, name: str, source: str, columns: Iterable[tuple[str, Typed]], *, even: bool
+    ) -> tuple[str, str]:
+        """The part in which these columns of a source are cast, and the body that checks them."""
+        every = list(columns)
+        cast = self._even(every, source) if even else self._cast(every, source)
+        checks = [
+            f"{self.dialect.checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
+            for _, typed in every
+        ]
+        checks += ["mixed"] if even else []
+        body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
+        return self.dialect.part(f"{name}_cast", cast, "step"), body
 
     def stages(self) -> Iterator[str]:
         """The joins in turn, and between them the steps, each from what comes before it."""
@@ -179,7 +195,7 @@ class CompiledRows:
         """For every join, in the sub-query too, how many rows one row can meet: a statement."""
         nested = self.dialect.nested
         yield from () if self.within is None else self.within.matches()
-        for place, table in enumerate(self.tables):
+        for place, (table, columns) in enumerate(self.tables.items()):
             if table is None or self.card.unit is None:
                 continue
             if table in self.card.private:
@@ -187,7 +203,8 @@ class CompiledRows:
                 continue
             names = self.joins[place - 1][1]
             present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-            rows = f"SELECT * FROM {nested(self._cast(table))} WHERE {present}"
+            cast = self._cast(columns.values(), relation(table))
+            rows = f"SELECT * FROM {nested(cast)} WHERE {present}"
             counts = f"SELECT count(*) AS n FROM {nested(rows)} GROUP BY {', '.join(names)}"
             yield f"SELECT coalesce(max(n), 0) FROM {nested(counts)}"
 
@@ -214,7 +231,7 @@ class CompiledRows:
             return body
         nothing = ", ".join(["NULL"] * len(wanted))
         early = self.dialect.computed_early
-        return early.format(body=body, nothing=nothing, place=self._place(None))
+        return early.format(body=body, nothing=nothing, place=self._place(relation()))
 
     def key_types(self) -> tuple[ColumnType, ...]:
         """The types of the keys, each one that few rows have their own value of."""
@@ -227,32 +244,31 @@ class CompiledRows:
             return self.own
         return private_relation(table) if table in self.card.private else relation(table)
 
-    def _place(self, table: str | None) -> str:
-        source = self._source(table)
+    def _place(self, source: str) -> str:
         shown = self.actual.get(source)
         return self.dialect.identifier(source) if shown is None else shown.place
 
-    def _shown(self, table: str | None, name: str, kind: ColumnType) -> tuple[str, Family]:
+    def _shown(self, source: str, name: str, kind: ColumnType) -> tuple[str, Family]:
         """The column as the source has it: its name there, quoted, and the family of its type."""
-        shown = self.actual.get(self._source(table))
+        shown = self.actual.get(source)
         own, family = (name, kind) if shown is None else shown.columns[name.lower()]
         return self.dialect.identifier(own), family
 
-    def _even(self, table: str | None) -> str:
+    def _even(self, columns: Iterable[tuple[str, Typed]], source: str) -> str:
         """The same as `_cast`, written out row by row before anything is done to it."""
-        columns = self.tables[table].values()
-        names = [f"{self.dialect.identifier(name)} AS {typed.sql}" for name, typed in columns]
-        raw = f"SELECT {', '.join([*names, MIXED])} FROM {self._place(table)}"
-        casts = [self._read(evened(typed.sql), typed, "other") for _, typed in columns]
+        every = list(columns)
+        names = [f"{self.dialect.identifier(name)} AS {typed.sql}" for name, typed in every]
+        raw = f"SELECT {', '.join([*names, MIXED])} FROM {self._place(source)}"
+        casts = [self._read(evened(typed.sql), typed, "other") for _, typed in every]
         return f"SELECT {', '.join([*casts, 'mixed'])} FROM {self.dialect.nested(raw)}"
 
-    def _cast(self, table: str | None) -> str:
+    def _cast(self, columns: Iterable[tuple[str, Typed]], source: str) -> str:
         casts = [
             self._read(own, typed, family)
-            for name, typed in self.tables[table].values()
-            for own, family in [self._shown(table, name, typed.type or "text")]
+            for name, typed in columns
+            for own, family in [self._shown(source, name, typed.type or "text")]
         ]
-        return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {self._place(table)}"
+        return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {self._place(source)}"
 
     def _read(self, sql: str, typed: Typed, family: Family) -> str:
         return f"{self.dialect.read(sql, typed.type or 'text', family)} AS {typed.sql}"
@@ -281,21 +297,32 @@ class CompiledRows:
         private = self.card.private[table]
         columns = {lower: typed for lower, (_, typed) in sorted(self.tables[table].items())}
         unit, most = columns[private.unit.lower()].sql, private.max_rows
-        part, nested = self.dialect.part, self.dialect.nested
         hashed = [(typed.sql, typed.type or "text") for typed in columns.values()]
         listed = ", ".join(typed.sql for typed in columns.values())
         order = f"{self.dialect.keyed_hash(hashed, self.drawn_secret)}, {listed}"
-        place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
-        window, owned = self.dialect.bounding == "window", f"{unit} IS NOT NULL"
-        those = owned if window else f"{unit} IN (SELECT u FROM {name}_many)"
-        ranked = f"SELECT *, {place} FROM {name}_all WHERE {those}"
+        yield from self.first_rows(name, listed, [unit], order, most)
+
+    def first_rows(
+        self, name: str, listed: str, same: list[str], order: str, most: int
+    ) -> Iterator[str]:
+        """Of the rows of `name`_all in which these columns are the same, the first in this order.
+
+        Rows that miss one of these columns are left out.
+        """
+        part, nested, own = self.dialect.part, self.dialect.nested, ", ".join(same)
+        place = f"row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS place"
+        owned = " AND ".join(f"{column} IS NOT NULL" for column in same)
+        equal = " AND ".join(f"m.{column} = {name}_all.{column}" for column in same)
+        among = f"EXISTS (SELECT 1 FROM {name}_many AS m WHERE {equal})"
+        window = self.dialect.bounding == "window"
+        ranked = f"SELECT *, {place} FROM {name}_all WHERE {owned if window else among}"
         chosen = f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}"
         if window:
             yield part(name, chosen)
             return
-        many = f"SELECT {unit} AS u FROM {name}_all WHERE {owned} GROUP BY {unit}"
+        many = f"SELECT {own} FROM {name}_all WHERE {owned} GROUP BY {own}"
         yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
-        others = f"FROM {name}_all WHERE {unit} NOT IN (SELECT u FROM {name}_many)"
+        others = f"FROM {name}_all WHERE {owned} AND NOT {among}"
         yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
@@ -349,7 +376,7 @@ def _column_type(part: UnitColumn, rows: CompiledRows) -> ColumnType:
     if part.function in ("count", "count_distinct"):
         return "integer"
     if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
-        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(part.name, f"needs numbers, not {kind or 'nothing'}", "take numbers")
     gridded = part.bounds is not None and part.step not in (None, Fraction(1))
     return "number" if part.function == "mean" or (part.function == "sum" and gridded) else kind
 

@@ -173,7 +173,7 @@ def named_weights(
     known = {name for names in wanted for name in names}
     for name in weights:
         if name not in known:
-            problem = "name something that is not paid for in this query"
+            problem = "name no number of this query"
             remedy = f"use {', '.join(sorted(known)[:40])}"
             raise InvalidParameter("weights", problem=problem, remedy=remedy)
     exact = {name: positive(weight, f"weights: {name}") for name, weight in weights.items()}

@@ -63,8 +63,8 @@ def check_admitted(price: Fraction, name: str) -> None:
         return
     raise InvalidParameter(
         name,
-        problem="is not on the grid of prices: decimals of at most 12 digits down to 1e-40, "
-        "fractions with a denominator up to 100, or doubles, all below 10**12",
+        problem="is not on the grid of prices: decimals of at most 12 digits, small fractions, or "
+        "doubles",
         remedy=f"the next decimal {'above' if price < Fraction(1, 10**PLACES) else 'below'} is "
         f"{suggested(price)}",
     )

@@ -72,6 +72,9 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
     there = [one.name for one in used if call("not", call("is_missing", one)) in tests]
     never = frozenset([*counts, *there])
     yield from () if plan.unit is None else (Rule(code="no_unit", name=plan.unit),)
+    for step in plan.through:
+        yield Rule(code="no_match", name=step["table"])
+        yield Rule(code="copies", name=step["table"], most=step["max_rows"])
     for join in query.all_joins:
         yield Rule(code="no_match", name=join.table)
         if isinstance(join, UnitJoin):

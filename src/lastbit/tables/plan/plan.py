@@ -76,6 +76,7 @@ _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
 _GREATEST = 1 << 250
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
+_PLURAL = re.compile("[a-z_]{0,58}[a-rt-wz]")  # not names that end in s, x or y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,7 @@ class Plan:
                 for name, table in sorted(tables.items())
                 if table is not None
             },
+            through=tuple(card.way()),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -252,11 +254,13 @@ def _check(
         remedy = "group by fewer columns, or leave keys undeclared to find them privately"
         raise refused("GROUP BY", "has more than 2**20 declared keys", remedy)
     if groups is None and not delta:
-        problem = "has undeclared keys, and to find them privately takes a delta"
+        problem = "has keys that the card does not declare"
         if budget is not None and not budget.delta:  # one that is passed would be refused
-            remedy = "declare the keys, or let the steward give the budget an epsilon and a delta"
+            remedy = "declare them, or let the steward give the budget an epsilon and a delta"
             raise refused("GROUP BY", problem, remedy)
-        raise refused("GROUP BY", problem, "pass {delta}, or declare the keys", delta="")
+        raise refused(
+            "GROUP BY", problem, "pass {delta} to find them privately, or declare them", delta=""
+        )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
         problem = "lie beyond 2**250, where answers might not be numbers"
@@ -358,3 +362,12 @@ def unit_name(name: str) -> str:
         return name
     letters = [c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name]
     return '"' + "".join(letters) + '"'
+
+
+def unit_names(name: str) -> str:
+    """Several units, by the name of their column.
+
+    >>> unit_names("patient_id"), unit_names("household"), unit_names("family")
+    ('patient_ids', 'households', 'units (family)')
+    """
+    return f"{name}s" if _PLURAL.fullmatch(name) else f"units ({unit_name(name)})"

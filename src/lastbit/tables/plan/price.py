@@ -64,9 +64,11 @@ def asked_price(
     if (epsilon is None) == (rho is None):
         wanted = "rho" if kind == "zcdp" else "epsilon"
         raise InvalidParameter(
-            "epsilon",
-            problem="or {rho}, exactly one, is needed",
-            remedy=f"pass {{{wanted}}}, the price of the whole answer",
+            "epsilon" if rho is not None else wanted,
+            problem="is missing" if rho is None else "and {rho} are both given",
+            remedy="pass one of them"
+            if rho is not None
+            else f"pass {{{wanted}}}, the price of the whole answer",
             epsilon="",
             rho=None,
         )

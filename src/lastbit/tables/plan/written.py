@@ -65,6 +65,8 @@ class WrittenPlan:
     recipes: tuple[WrittenRecipe, ...]
     parts: tuple[AnyPart, ...]
     private: Mapping[str, JoinedUnits]
+    through: tuple[Mapping[str, Any], ...] = ()
+    """How rows reach their unit through other tables, step by step, as the card says."""
     marginals: tuple[tuple[str, ...], ...] | None = None
     """The columns of each table of counts; None of an ordinary question."""
 
@@ -91,6 +93,7 @@ class WrittenPlan:
             "recipes": [recipe.to_json() for recipe in self.recipes],
             "parts": [part.to_json() for part in self.parts],
             **({"private": private} if private else {}),
+            **({"through": list(self.through)} if self.through else {}),
             **({} if tables is None else {"marginals": tables}),
         }
 
@@ -111,6 +114,7 @@ class WrittenPlan:
             recipes=tuple(WrittenRecipe(**recipe) for recipe in data["recipes"]),
             parts=tuple(part_from_json(part, bins, keys) for part in data["parts"]),
             private={name: JoinedUnits(**one) for name, one in data.get("private", {}).items()},
+            through=tuple(data.get("through", ())),
             marginals=None if tables is None else tuple(map(tuple, tables)),
         )
 

@@ -388,7 +388,7 @@ def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggreg
     """What was asked, under this name, of the card's table."""
     card = rows.card
     if not isinstance(wanted, AggregateSpec):
-        problem = "is no aggregate"
+        problem = "is not an aggregate"
         raise InvalidParameter(name, problem=problem, remedy='pass, say, lb.mean("cost", 0, 500)')
     if wanted.nullable not in (None, True, False):
         raise WrongType(name, problem="has a nullable that is neither", remedy="pass True or False")

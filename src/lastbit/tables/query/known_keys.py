@@ -8,8 +8,9 @@ Theorem  public: the list is a function of the card, WHERE and the key, and of n
 Theorem  none missing: a row that passes WHERE, and has a key, has one of these. Its values lie
          between the bounds, or `bounded_key` brings them to the nearer one, which is listed
          whatever WHERE says of it; functions of a time have one value on each day (hour, ...).
-         `keys_in_where` leaves out only keys that a test of WHERE compares with constants and finds
-         to be others: whole numbers, days, and texts by equality, which all engines compare alike
+         `keys_in_where` leaves out only keys for which WHERE cannot be true, by its comparisons of
+         the key with constants: whole numbers, days, and texts and truth values by equality, which
+         all engines compare alike, joined by AND, OR and NOT
 Checked  tests/tables/test_known_keys.py (every day of centuries, by DuckDB itself), tests/engines
 """
 
@@ -21,9 +22,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from math import ceil, floor, prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
@@ -63,6 +65,8 @@ _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
 )
 _NAMED = frozenset({str, int, date})
+Truth: TypeAlias = bool | None
+_ANY: frozenset[Truth] = frozenset({True, False, None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ def public_keys(expression: Expression, card: DataCard, *where: Test) -> Listed:
 
 
 def keys_in_where(key: Expression, values: Listed, *where: Test) -> Listed:
-    """Of the keys of a plain column those that WHERE can be true of, or else those that it names.
+    """Of the keys those that WHERE can be true of; of an open column those that it names.
 
     >>> region = ColumnName("region")
     >>> either = Call("in", (region, Constant("south"), Constant("west")))
@@ -108,15 +112,13 @@ def keys_in_where(key: Expression, values: Listed, *where: Test) -> Listed:
     >>> keys_in_where(region, None, either)
     ('south', 'west')
     """
-    if not isinstance(key, ColumnName):
-        return values
-    tests = [one for test in _conjuncts(where) if (one := _comparison(test, key)) is not None]
+    tests = list(_conjuncts(where))
+    if values is None and isinstance(key, ColumnName):
+        named = (_constants_named(test, key) for test in tests)
+        values = next((_named(constants) for constants in named if constants is not None), None)
     if values is None:
-        named = [constants for sign, constants in tests if sign == "="]
-        values = _named(named[0]) if named else None
-    if values is None or not tests:
         return values
-    return tuple(value for value in values if all(_can_be_true(value, *test) for test in tests))
+    return tuple(value for value in values if all(True in _truths(t, key, value) for t in tests))
 
 
 def _named(constants: Sequence[Value]) -> Listed:
@@ -124,6 +126,20 @@ def _named(constants: Sequence[Value]) -> Listed:
     values = tuple(dict.fromkeys(value for value in constants if value is not None))
     kinds = {type(value) for value in values}
     return values if len(kinds) == 1 and kinds <= _NAMED and len(values) <= _MOST_KEYS else None
+
+
+def _constants_named(test: Expression, key: Expression) -> list[Value] | None:
+    """The constants of which the key is one where the test is true; None: it names none."""
+    match test:
+        case Call("or", parts):
+            every = [_constants_named(part, key) for part in parts]
+            named = [one for one in every if one is not None]
+            return [*chain(*named)] if len(named) == len(every) else None
+        case Call("and", parts):
+            named = [one for part in parts if (one := _constants_named(part, key)) is not None]
+            return min(named, key=len) if named else None
+    compared = _comparison(test, key)
+    return compared[1] if compared is not None and compared[0] == "=" else None
 
 
 def _comparison(test: Expression, term: Expression) -> tuple[str, list[Value]] | None:
@@ -139,25 +155,59 @@ def _comparison(test: Expression, term: Expression) -> tuple[str, list[Value]] |
     return None
 
 
-def _can_be_true(key: Value, sign: str, constants: Sequence[Value]) -> bool:
-    """Whether a key may compare so with one of the constants; a missing one never does."""
-    pairs = [(key, value) for value in constants if value is not None]
-    return key is not None and any(_compares(*pair, sign) for pair in pairs)
+def _truths(test: Expression, key: Expression, value: Value) -> frozenset[Truth]:
+    """The truth values that a test may have in rows with this key: none that it has is missing.
+
+    Theorem  by induction over AND, OR and NOT, whose value is true, false or missing only if their
+             parts can be so (Kleene); what is no comparison of the key with constants can be all
+    """
+    if test == key:
+        return frozenset({value}) if isinstance(value, bool) or value is None else _ANY
+    match test:
+        case Constant(bool() | None as known):
+            return frozenset({known})
+        case Call("is_missing", (term,)) if term == key:
+            return frozenset({value is None})
+        case Call("not", (part,)):
+            return frozenset(None if t is None else not t for t in _truths(part, key, value))
+        case Call("and" | "or", parts):
+            decides = test.function == "or"  # one part that is so decides
+            every = [_truths(part, key, value) for part in parts]
+            found = {decides} if any(decides in one for one in every) else set[Truth]()
+            if all((not decides) in one for one in every):
+                found.add(not decides)
+            return frozenset(found | ({None} if any(None in one for one in every) else set()))
+        case Call("<>", (left, right)):
+            return _truths(Call("not", (Call("=", (left, right)),)), key, value)
+    compared = _comparison(test, key)
+    if compared is None:
+        return _ANY
+    sign, constants = compared
+    if value is None:
+        return frozenset({None})
+    every = [_comparisons(value, one, sign) for one in constants if one is not None]
+    found = {True} if any(True in one for one in every) else set[Truth]()
+    if all(False in one for one in every):
+        found |= {False} if len(every) == len(constants) else {None}
+    return frozenset(found)
 
 
-def _compares(key: Value, value: Value, sign: str) -> bool:
-    """Whether key sign value, or nobody knows how an engine compares them."""
+def _comparisons(key: Value, value: Value, sign: str) -> frozenset[bool]:
+    """What key sign value may be; both, where nobody knows how an engine compares them."""
+    if isinstance(key, bool) and isinstance(value, bool):
+        return frozenset({key == value}) if sign == "=" else frozenset({True, False})
     if isinstance(key, str) and isinstance(value, str):
-        return sign != "=" or key == value  # the order of texts is an engine's own
+        # the order of texts is an engine's own
+        return frozenset({key == value}) if sign == "=" else frozenset({True, False})
     kind = "date" if type(key) is type(value) is date else "integer"
     left, right = _count(key, kind), _count(value, kind)
     if left is None or right is None:
-        return True
+        return frozenset({True, False})
     if isinstance(value, Fraction) and max(abs(left), abs(right)) >= _EVERY_DOUBLE:
-        return True
+        return frozenset({True, False})
     # a fraction as it is written, and as the double that it becomes
     ends = (right, Fraction(float(right))) if isinstance(value, Fraction) else (right,)
-    return any(_HOLDS[sign](left, end) for end in ends)
+    return frozenset(_HOLDS[sign](left, end) for end in ends)
 
 
 def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Expression:
@@ -178,7 +228,7 @@ def bounded_key(expression: Expression, card: DataCard, *where: Test) -> Express
     for name, clamp in _clamps(key, card).items():
         if name not in within and (told or clamped_day(clamp) is not None):
             clamps |= {name: clamp, clamp: clamp}  # one that the question has stays as it is
-    return _replaced(made if clamped and not told and within != set(spans) else key, clamps)
+    return replace_parts(made if clamped and not told and within != set(spans) else key, clamps)
 
 
 def clamped_day(expression: Expression) -> tuple[ColumnName, date, date] | None:
@@ -271,7 +321,7 @@ def _points(place: int, span: Span) -> str:
 
 def _plain(expression: Expression, card: DataCard) -> Expression:
     """The expression as it was before `bounded_key`."""
-    return _replaced(expression, {new: old for old, new in _clamps(expression, card).items()})
+    return replace_parts(expression, {new: old for old, new in _clamps(expression, card).items()})
 
 
 def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expression]:
@@ -286,10 +336,11 @@ def _clamps(expression: Expression, card: DataCard) -> dict[ColumnName, Expressi
     return clamped
 
 
-def _replaced(expression: Expression, others: Mapping[Expression, Expression]) -> Expression:
+def replace_parts(expression: Expression, others: Mapping[Expression, Expression]) -> Expression:
+    """The expression with the largest of its parts that stand in `others` replaced."""
     if expression in others or not isinstance(expression, Call):
         return others.get(expression, expression)
-    parts = tuple(_replaced(part, others) for part in expression.arguments)
+    parts = tuple(replace_parts(part, others) for part in expression.arguments)
     return Call(expression.function, parts)
 
 

@@ -192,7 +192,7 @@ class Query(Scan):
         check_sub_query(inner)
         if not self.aggregates:
             raise InvalidParameter(
-                "query", problem="releases nothing", remedy="add an aggregate, say COUNT(*)"
+                "query", problem="asks for nothing", remedy="add an aggregate, say COUNT(*)"
             )
         lowered = [name.lower() for name in names]
         if len(set(lowered)) != len(lowered) or not all(names):

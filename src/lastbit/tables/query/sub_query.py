@@ -36,7 +36,7 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
     if len({column.name.lower() for column in found}) < len(found):
         problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
         raise refused("a sub-query", problem, "rename it with AS")
-    return replace(card, columns={column.name: column for column in found})
+    return replace(card, columns={column.name: column for column in found}, through=())
 
 
 def counted_card(query: Scan, card: DataCard) -> DataCard:
@@ -89,7 +89,9 @@ def _column(part: UnitColumn, card: DataCard) -> Column:
     assert part.expression is not None
     kind = type_of(part.expression, card_types(card))
     if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
-        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            part.name, f"needs numbers, not {kind or 'nothing'}", "take numbers, or count"
+        )
     limits, step = part.bounds, part.step
     if part.function == "sum" and limits is not None and step not in (None, one):
         kind = "number"  # whole, but on a grid that need not be

@@ -15,6 +15,7 @@ from lastbit.errors import QueryRefused
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import LONGEST_TEXT, refused
+from lastbit.tables.query.comparing import comparable
 from lastbit.tables.query.computed import (
     Bounds,
     about_bounds,
@@ -126,7 +127,7 @@ def type_of(expression: Expression, lookup: Lookup) -> ColumnType | None:
 
 
 def dated(expression: Expression, lookup: Lookup) -> Expression:
-    """The expression with texts that are compared with dates read as dates, and a // b by types.
+    """The expression with constants read by what they are compared with, and a // b by types.
 
     >>> asked = Call("=", (ColumnName("d"), Constant("2026-01-31")))
     >>> dated(asked, lambda column: "date").arguments[1]
@@ -135,6 +136,8 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
     if not isinstance(expression, Call):
         return expression
     arguments = [dated(argument, lookup) for argument in expression.arguments]
+    if expression.function in _COMPARISONS:
+        arguments = comparable(arguments, [type_of(argument, lookup) for argument in arguments])
     if expression.function in (*_COMPARISONS, "days_between", "coalesce", "least", "greatest"):
         types = {type_of(argument, lookup) for argument in arguments}
         for kind, read in _READERS:
@@ -145,6 +148,12 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
                     else part
                     for part in arguments
                 ]
+    if expression.function == "concat":  # as DuckDB joins them; of fractions engines differ
+        kinds = [type_of(argument, lookup) for argument in arguments]
+        arguments = [
+            Call("to_text", (part,)) if kind in ("integer", "boolean", "date") else part
+            for part, kind in zip(arguments, kinds, strict=True)
+        ]
     if expression.function == "//":
         return _quotient(arguments[0], arguments[1], lookup)
     return Call(expression.function, tuple(arguments))

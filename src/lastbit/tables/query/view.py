@@ -17,7 +17,7 @@ Checked  tests/tables/test_view.py, tests/release/test_views.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
 from types import MappingProxyType
@@ -65,7 +65,7 @@ class View:
     """What is shown of an answer with these keys, by name and type.
 
     Without `numbers` only keys are. `order` and `limit` are those that need what is computed here;
-    others are in the question itself.
+    others are in the question itself. `sorts` are made of keys to sort by, and not shown.
     """
 
     released: tuple[tuple[str, ColumnType | None], ...]
@@ -73,16 +73,17 @@ class View:
     numbers: bool = True
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
+    sorts: tuple[ShownKey, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [one.name for one in self.keys]
+        names = [one.name for one in (*self.keys, *self.sorts)]
         check_parts(
             keys=len(names),
             joins=0,
             names=names,
             aggregates=0,
             edges=(),
-            expressions=[one.expression for one in self.keys],
+            expressions=[one.expression for one in (*self.keys, *self.sorts)],
         )
         if len({name.lower() for name in names}) < len(names):
             problem = "gives two columns of the answer one name"
@@ -110,6 +111,10 @@ class View:
             for one in self.keys
         ]
         return list(zip(*columns, strict=True)) if columns else [() for _ in rows]
+
+    def sorted(self, rows: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
+        """What these rows are sorted by, where it is not shown."""
+        return replace(self, keys=self.sorts, sorts=()).shown(rows)
 
     def _computed(self, rows: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
         """The computed columns of these rows, by DuckDB; no table is opened."""

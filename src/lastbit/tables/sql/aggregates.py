@@ -29,6 +29,7 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
         **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "std"),
     }
 )
+_ENDS = ("Min", "Max")
 _MOST_LEVELS = 60
 _LEVELS: Mapping[str, str] = MappingProxyType(
     {"Quantile": "quantile", "PercentileCont": "expression", "PercentileDisc": "expression"}
@@ -42,7 +43,16 @@ _LONGEST_PERCENT = 8
 def is_aggregate(node: Any) -> bool:
     """Whether this node is an aggregate; what is inside does not matter."""
     kind = kind_of(node)
+    if is_of_distinct(node):
+        return False  # a formula over counts of distinct values (`distinct.py`)
     return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or is_histogram(node)
+
+
+def is_of_distinct(node: Any) -> bool:
+    """Whether this node is SUM(DISTINCT x) or one of its kind; MIN and MAX are not."""
+    kind = kind_of(node)
+    distinct_values = kind in _PLAIN and kind_of(node.args.get("this")) == "Distinct"
+    return distinct_values and kind not in _ENDS
 
 
 def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -77,20 +87,14 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
 
 
 def without_distinct(node: Any, kind: str) -> Any:
-    """What MIN or MAX of distinct values is made of: they have the ends of all values.
-
-    One unit more can bring in as many values as it has, each with its whole size, so that a sum of
-    distinct values moves by max_groups times the largest; no mechanism here adds values up once.
-    """
+    """What MIN or MAX of distinct values is made of: they have the ends of all values."""
     (values,) = taken(node, "expressions")
-    if kind in ("Min", "Max") and len(values) == 1:
+    if kind in _ENDS and len(values) == 1:
         return values[0]
     name = {"Sum": "SUM", "Avg": "AVG"}.get(kind, kind.upper())
-    raise refused(
-        f"{name}(DISTINCT ...)",
-        "takes each value once, however many rows have it, and is not known here",
-        f"write {name}(x), in which each row counts; SELECT DISTINCT x lists values that many have",
-    )
+    problem = "is not known here: inside FILTER, or of a unit's own rows"
+    remedy = f"write {name}(DISTINCT CASE WHEN ... THEN x END) of the table's rows"
+    raise refused(f"{name}(DISTINCT ...)", problem, remedy)
 
 
 def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:
@@ -136,7 +140,9 @@ def bounded(
         known, kind = replace(known, bounds=(Fraction(0), Fraction(1))), "integer"
         asked = known.expression
     if kind not in ("integer", "number"):
-        raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            name, f"needs numbers, not {kind or 'nothing'}", "aggregate numbers, or count"
+        )
     if function == "histogram":
         check_bounds(name, edges or ())  # the edges decide: a clamp stays in the expression
         return Aggregate(

@@ -38,8 +38,10 @@ from lastbit.tables.sql.aggregates import (
     bounded,
     is_aggregate,
     is_histogram,
+    is_of_distinct,
     unbounded,
 )
+from lastbit.tables.sql.distinct import of_distinct
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import kind_of, names, taken
 from lastbit.tables.sql.rows import SelectedRows
@@ -54,7 +56,10 @@ Bounds = tuple[Fraction, Fraction]
 
 def has_aggregate(node: Any) -> bool:
     """Whether an aggregate, or a statistic made of some, stands anywhere in it."""
-    return any(is_aggregate(part) or kind_of(part) in _KINDS for part in node.walk())
+    return any(
+        is_aggregate(part) or is_of_distinct(part) or kind_of(part) in _KINDS
+        for part in node.walk()
+    )
 
 
 def released_type(part: Aggregate, card: DataCard) -> ColumnType:
@@ -125,6 +130,8 @@ class Parts:
         if is_aggregate(node):
             asked = aggregate_from(node, "part", self.rows.card, self.rows.resolve)
             return self.column(asked)
+        if is_of_distinct(node):
+            return of_distinct(node, self)
         if kind in _KINDS:
             first, second = (
                 translated(part, self.rows.resolve) for part in taken(node, "this", "expression")
@@ -320,7 +327,9 @@ def _centred(
     bounds = known.bounds if given is None else given
     of = type_of(known.expression, lookup)
     if of not in ("integer", "number"):
-        raise refused(kind, f"is made of {of or 'nothing'}", "give it two columns of numbers")
+        raise refused(
+            kind, f"needs numbers, not {of or 'nothing'}", "give it two columns of numbers"
+        )
     if bounds is None:
         raise unbounded(kind, kind, known.expression)
     low, high = bounds

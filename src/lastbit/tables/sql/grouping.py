@@ -17,9 +17,10 @@ from sqlglot import exp
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
+from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, starts_of_times
 from lastbit.tables.query.known_keys import bounded_key, keys_in_where, public_keys
-from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.query import Aggregate, OrderBy, Query
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.view import ShownKey, View, over_keys
@@ -64,9 +65,10 @@ def grouped(
     selected = [(name, _expression(node, rows)) for name, node in plain]
     if group is None and not distinct:
         for name, expression in selected:
-            grouped_by(name, expression, card, *rows.where)  # which may say more
-            raise refused(name, _ROW_BY_ROW, "add GROUP BY, or aggregate it")
-        return Grouped((), (), {})
+            if any(True for _ in columns_in(expression)):
+                grouped_by(name, expression, card, *rows.where)  # which may say more
+                raise refused(name, _ROW_BY_ROW, "add GROUP BY, or aggregate it")
+        return Grouped((), tuple(_shown(selected, {}, rows)), {})
     if group is None:
         wanted = selected
     else:
@@ -84,12 +86,13 @@ def grouped(
     own: dict[Expression, str] = {}  # what a key was before it was brought between bounds
     for name, expression in selected:
         bounded = bounded_key(expression, card, *rows.where)
-        if bounded in left or any(key.expression == bounded for key in keys):
+        known = next((key.name for key in keys if key.expression == bounded), None)
+        if known is not None:
+            own.setdefault(expression, known)  # selected again
+        elif bounded in left:
             keys.append(grouped_by(name, expression, card, *rows.where))
-            own.setdefault(left.pop(bounded, (name, expression))[1], name)
+            own.setdefault(left.pop(bounded)[1], name)
             own.setdefault(expression, name)
-    if len({key.expression for key in keys}) < len(keys):
-        raise refused("GROUP BY", "has one key under two names", "select it once")
     used = {name.lower() for name, _ in named}
     for name, expression in left.values():
         free = free_name(name, used)
@@ -102,12 +105,13 @@ def grouped(
 def _shown(
     selected: Iterable[tuple[str, Expression]], own: Mapping[Expression, str], rows: SelectedRows
 ) -> Iterable[ShownKey]:
-    """Each item of SELECT that is a key, or made of keys; any other is refused."""
+    """Each item of SELECT that is a key, or made of keys and constants; any other is refused."""
     for name, expression in selected:
         if own.get(expression) == name:
             yield ShownKey(name=name, expression=ColumnName(name))
             continue
-        made = over_keys(expression, own)
+        constant = not any(True for _ in columns_in(expression))
+        made = expression if constant else over_keys(expression, own)
         if made is None:
             grouped_by(name, expression, rows.card, *rows.where)  # which may say more
             raise refused(name, _ROW_BY_ROW, "add it to GROUP BY, or aggregate it")
@@ -131,8 +135,8 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
     if kind in ("number", "timestamp") and not starts_of_times(expression):
         raise refused(
             f"GROUP BY {name}",
-            f"is of type {kind}, and nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
+            f"is of type {kind}: nearly every row would be a group of its own",
+            "group by bin(x, 0, 10, 20) with whole edges, CAST(x AS BIGINT), year(d) or "
             "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
     values = public_keys(expression, card, *where)
@@ -222,6 +226,7 @@ def view_by(
     limit: int | None,
     *,
     alone: bool,
+    sorts: tuple[ShownKey, ...],
 ) -> View:
     """What is shown of the answer; with an order, by that and not by the question's own."""
     types = {name: type_of(before, card_types(card)) for before, name in by.own.items()}
@@ -229,7 +234,8 @@ def view_by(
     if {one.name.lower() for one in by.shown} & {name.lower() for name in numbers}:
         problem = "gives two columns of the answer one name"
         raise InvalidParameter("query", problem=problem, remedy="name them with AS")
-    shown = {one.name for one in by.shown} | {key.name for key in query.keys} | set(numbers)
+    shown = {one.name for one in (*by.shown, *sorts)} | {key.name for key in query.keys}
+    shown |= set(numbers)
     for one in order:
         if one.name not in shown:
             problem = "looks at what is not selected, beside a column made of keys"
@@ -240,10 +246,20 @@ def view_by(
         numbers=not alone,
         order=order,
         limit=limit,
+        sorts=sorts,
     )
-    if view.computed:  # what cannot be computed is refused before anything is paid
+    if view.computed or sorts:  # what cannot be computed is refused before anything is paid
         view.shown([(None,) * len(view.released)])
+        view.sorted([(None,) * len(view.released)])
     return view
+
+
+def count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
+    """What is counted where keys alone are asked for: that by which they are found privately."""
+    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
+    if card.unit is None:
+        return Aggregate(name=name, function="count", nullable=False)
+    return Aggregate(name=name, function="count_units")
 
 
 _SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(
@@ -257,8 +273,9 @@ def check_one_grouping(group: Any) -> None:
         if kind_of(node) in _SEVERAL_GROUPINGS:
             problem = "asks for several tables at once"
             remedy = (
-                "ask for each by itself; for counts, lastbit query --marginals region,ward, or "
-                '.marginals(["region", "ward"]) in Python, gives all of one and two columns'
+                "ask for each by itself; counts come from lastbit query --marginals region,ward, "
+                "or "
+                '.marginals("region", "ward") in Python'
             )
             raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 
@@ -277,15 +294,10 @@ def _group_key(
         raise refused("GROUP BY", "names an aggregate", "group by a column")
     if kind_of(node) == "Column":
         what, table = taken(node, "this", "table")
-        alias = [] if table is not None else [one for one in selected if names(what, one[0])]
-        meant = list(rows.meant(what, table))
-        if alias and not meant:
-            return alias[0][1]
-        keyed = [bounded_key(one, rows.card, *rows.where) for one in meant]
-        if alias and keyed != [bounded_key(alias[0][1], rows.card, *rows.where)]:
-            problem = "is a column, and what is selected under its name is another thing"
-            remedy = "select that under a name of its own"
-            raise refused(f"GROUP BY {alias[0][0]}", problem, remedy)
+        if table is None and not any(rows.meant(what, table)):
+            for name, expression in selected:
+                if names(what, name):
+                    return expression
     expression = _expression(node, rows)
     if isinstance(expression, Constant):
         raise refused("GROUP BY", "has a constant, the same in every row", "name a column")

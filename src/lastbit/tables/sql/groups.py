@@ -1,10 +1,11 @@
 """A SELECT over the groups of another: SELECT k, n FROM (SELECT k, COUNT(*) AS n ...) WHERE n > 9.
 
 Law      WHERE is a condition on the released columns, as HAVING is; ORDER BY and LIMIT choose among
-         released rows; what is selected are keys, released columns, perhaps under new names, and
-         formulas over them. What nothing needs is not asked
+         released rows; what is selected are keys, released columns, perhaps under new names,
+         formulas over them, and what is made of keys alone. What nothing needs is not asked
 Theorem  post-processing: the question is the inner one, and all that is added sees what everybody
-         may see (`query/derived.py`, `release/formulas.py`)
+         may see (`query/derived.py`, `query/view.py`, `release/formulas.py`). All keys are released
+         and on the record, shown or not
 Differs  a LIMIT inside comes last in a question: what would come after it is refused
 Checked  tests/tables/test_sql_groups.py, tests/release/test_sql_formulas.py
 """
@@ -19,11 +20,20 @@ from sqlglot import exp
 
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived, columns_in, hidden_name
-from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Expression
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+)
 from lastbit.tables.query.query import OrderBy, Query, all_of
+from lastbit.tables.query.rules import call
 from lastbit.tables.query.types import card_types, type_of, typed
-from lastbit.tables.sql.derived import Parts
+from lastbit.tables.query.view import ShownKey, View
+from lastbit.tables.sql.derived import Parts, has_aggregate
 from lastbit.tables.sql.expressions import quoted, translated
+from lastbit.tables.sql.grouping import count_of_keys
 from lastbit.tables.sql.parse import integer_of, kind_of, name_of, names, place_of, taken
 from lastbit.tables.sql.rows import SelectedRows
 
@@ -37,6 +47,38 @@ class Groups:
     query: Query
     rows: SelectedRows
     called: str | None = None
+    view: View | None = None
+
+    @property
+    def released(self) -> tuple[tuple[str, ColumnType | None], ...]:
+        """Its keys, by name and type."""
+        if self.view is not None:
+            return self.view.released
+        types = card_types(self.rows.card)
+        return tuple((key.name, type_of(key.expression, types)) for key in self.query.keys)
+
+    @property
+    def columns(self) -> dict[str, Expression]:
+        """Its columns in order, each as a released one or as what is made of keys."""
+        if self.view is None:
+            named = [*(key.name for key in self.query.keys), *self.query.selected]
+            return {name: ColumnName(name) for name in named}
+        numbers = self.query.selected if self.view.numbers else ()
+        return {
+            **{one.name: one.expression for one in self.view.keys},
+            **{name: ColumnName(name) for name in numbers},
+        }
+
+    @property
+    def order(self) -> tuple[OrderBy, ...]:
+        """What its rows are sorted by."""
+        return self.query.order if self.view is None else self.view.order or self.query.order
+
+    @property
+    def limit(self) -> int | None:
+        """How many rows it has at most."""
+        own = None if self.view is None else self.view.limit
+        return self.query.limit if own is None else own
 
 
 def limit_of(limit: Any) -> int | None:
@@ -56,23 +98,19 @@ def over_groups(
         raise refused("JOIN", problem, "join the tables first, and group what comes of it")
     clauses = ("expressions", "where", "order", "limit")
     items, where, order, limit = taken(select, *clauses, ignored=("from_", "with_"))
-    query = groups.query
-    if query.limit is not None and (where is not None or order is not None):
+    if groups.limit is not None and (where is not None or order is not None):
         clause = "WHERE" if where is not None else "ORDER BY"
         problem = f"comes after a LIMIT: {_LIMITED}"
         raise refused(clause, problem, "write LIMIT once, at the end, and HAVING before it")
     parts = _Outer(groups, named(list(_items(items, groups))))
-    tests = [] if query.having is None else [parts.renamed(query.having)]
+    having = groups.query.having
+    tests = [] if having is None else [parts.renamed(having)]
     if where is not None:
         tests.append(parts.condition(taken(where, "this")[0]))
     sorts = [] if order is None else taken(order, "expressions")[0]
-    order_by = [parts.order(item) for item in sorts] or [
-        replace(old, name=parts.final[old.name]) for old in query.order
-    ]
-    limits = [most for most in (query.limit, limit_of(limit)) if most is not None]
-    return replace(
-        groups, query=parts.query(all_of(tests), tuple(order_by), min(limits, default=None))
-    )
+    order_by = [parts.order(item) for item in sorts] or parts.earlier_order()
+    limits = [most for most in (groups.limit, limit_of(limit)) if most is not None]
+    return parts.groups_of(all_of(tests), tuple(order_by), min(limits, default=None))
 
 
 def _items(items: list[Any], groups: Groups) -> Iterator[Any]:
@@ -86,7 +124,7 @@ def _items(items: list[Any], groups: Groups) -> Iterator[Any]:
         taken(what)
         if table is not None and not _is_called(groups, table):
             raise refused(f"{name_of(table)}.*", "is of no table here", "write SELECT *")
-        for name in _outputs(groups.query):
+        for name in groups.columns:
             yield exp.column(name, quoted=True)
 
 
@@ -94,32 +132,31 @@ def _is_called(groups: Groups, table: Any) -> bool:
     return groups.called is not None and names(table, groups.called)
 
 
-def _outputs(query: Query) -> list[str]:
-    """The columns of the answer: keys, then what is shown."""
-    return [*(key.name for key in query.keys), *query.selected]
-
-
 class _Outer(Parts):
     """The inner question under the names that the outer SELECT gives, and formulas over it."""
 
     def __init__(self, groups: Groups, items: list[tuple[str, Any]]) -> None:
         super().__init__(groups.rows, [name for name, _ in items])
-        self.groups, self.inner = groups, groups.query
+        self.groups, self.inner, self.columns = groups, groups.query, groups.columns
+        self.keys = {ColumnName(key.name) for key in self.inner.keys}
         self.outer = dict[str, str]()
         """The names that SELECT gives, by themselves in lower case."""
         self.final = dict[str, str]()
         """The names of all columns of the inner question, and what they are called in the end."""
-        plain = [(name, self._output(value)) for name, value in items]
-        for name, column in plain:
+        self.shown_keys: list[ShownKey] = []
+        self.sorts: list[ShownKey] = []
+        """What ORDER BY makes of keys, and SELECT does not."""
+        for name, value in items:
             if name.lower() in self.outer:
                 raise refused(name, "is the name of two columns", "name them with AS")
             self.outer[name.lower()] = name
-            if column is not None and column not in self.final:
-                self.final[column] = name
-        self._check_keys([column for _, column in plain if column is not None])
+            released = self._released_column(value)
+            if released is not None and released not in self.final:
+                self.final[released] = name
+        keys = [key.name for key in self.inner.keys]
         every = [part.name for part in self.inner.aggregates]
         every += [one.name for one in self.inner.derived]
-        for old in every:
+        for old in (*every, *keys):
             if old not in self.final:
                 self.final[old] = hidden_name(old, None, self.used)
                 self.used.add(self.final[old])
@@ -130,42 +167,89 @@ class _Outer(Parts):
             Derived(name=self.final[one.name], expression=self.renamed(one.expression))
             for one in self.inner.derived
         ]
-        self.formulas = [name for name, column in plain if column is None]
-        for (name, value), (_, column) in zip(items, plain, strict=True):
-            if column is None or self.final[column] != name:
-                made = self._named_expression(column) if column else self.expression(value)
+        of_keys = [name for name, value in items if self._is_of_keys(value)]
+        plain = {name: self._released_column(value) for name, value in items}
+        self.formulas = [n for n, _ in items if plain[n] is None and n not in of_keys]
+        for name, value in items:
+            column = plain[name]
+            if name in of_keys:
+                self.shown_keys.append(ShownKey(name=name, expression=self._of_keys(value)))
+            elif column is None or self.final[column] != name:
+                made = self._released(self.final[column]) if column else self.expression(value)
                 self.derived.append(Derived(name=name, expression=made))
-        keys = {key.name for key in self.inner.keys}
-        self.selected = [name for name, column in plain if column not in keys]
-        self.keys = tuple(
-            replace(key, name=self.final[key.name])
-            for _, column in plain
-            for key in self.inner.keys
-            if key.name == column
-        )
+        self.selected = [name for name, _ in items if name not in of_keys]
 
-    def query(
+    def groups_of(
         self, having: Expression | None, order: tuple[OrderBy, ...], most: int | None
-    ) -> Query:
-        """The whole question, without what nothing needs."""
+    ) -> Groups:
+        """The whole question, without what nothing needs, and what it shows."""
         needed = {*self.selected, *(one.name for one in order)}
         needed |= {column.name for column in columns_in(having)} if having is not None else set()
         derived = tuple(one for one in self.derived if one.name in needed)
         needed |= {column.name for one in derived for column in columns_in(one.expression)}
         aggregates = tuple(part for part in self.aggregates if part.name in needed)
-        if not self.selected:
-            raise refused("SELECT", "shows keys alone", "select a number of each group too")
+        alone = not self.selected
+        if not aggregates:
+            counts = count_of_keys(self.rows.card, self.used)
+            aggregates = (counts,)
+            if all(key.values is not None for key in self.inner.keys):
+                one = call(">=", ColumnName(counts.name), Constant(1))
+                having = all_of([one] if having is None else [having, one])
+        made = {one.name for one in self.shown_keys if one.expression not in self._final_keys()}
+        made |= {one.name for one in self.sorts}
+        by_made = any(one.name in made for one in order)
         plain = not derived and [part.name for part in aggregates] == self.selected
-        return replace(
+        every = [part.name for part in aggregates] + [one.name for one in derived]
+        query = replace(
             self.inner,
-            keys=self.keys,
+            keys=self._ordered_keys(),
             aggregates=aggregates,
             derived=derived,
-            shown=None if plain else tuple(self.selected),
+            shown=None if plain else tuple(every if alone else self.selected),
             having=having,
+            order=() if by_made else order,
+            limit=None if by_made else most,
+        )
+        whole = [ColumnName(key.name) for key in query.keys]
+        all_shown = [one.expression for one in self.shown_keys] == whole
+        view = None
+        if not all_shown or alone or self.sorts:
+            view = self._view(query, order if by_made else (), most if by_made else None, alone)
+        return replace(self.groups, query=query, view=view)
+
+    def _view(
+        self, query: Query, order: tuple[OrderBy, ...], most: int | None, alone: bool
+    ) -> View:
+        types = {self.final[name]: kind for name, kind in self.groups.released}
+        seen = {one.name for one in (*self.shown_keys, *self.sorts)} | set(self.selected)
+        seen |= {key.name for key in query.keys}
+        for one in order:
+            if one.name not in seen:
+                problem = "looks at what is not selected, beside a column made of keys"
+                raise refused("ORDER BY", problem, "select it, and sort by its name")
+        view = View(
+            released=tuple((key.name, types[key.name]) for key in query.keys),
+            keys=tuple(self.shown_keys),
+            numbers=not alone,
             order=order,
             limit=most,
+            sorts=tuple(self.sorts),
         )
+        nothing = [(None,) * len(query.keys)]
+        view.shown(nothing)  # what cannot be computed is refused before anything is paid
+        view.sorted(nothing)
+        return view
+
+    def _final_keys(self) -> set[Expression]:
+        return {ColumnName(self.final[key.name]) for key in self.inner.keys}
+
+    def _ordered_keys(self) -> tuple[Any, ...]:
+        """The keys under their names: those that are shown first, in the order of SELECT."""
+        named = {
+            self.final[key.name]: replace(key, name=self.final[key.name]) for key in self.inner.keys
+        }
+        first = [one.name for one in self.shown_keys if ColumnName(one.name) == one.expression]
+        return tuple(named[name] for name in dict.fromkeys([*first, *named]))
 
     def renamed(self, expression: Expression) -> Expression:
         """An expression of the inner question, in the names of the outer one."""
@@ -183,6 +267,16 @@ class _Outer(Parts):
             raise refused("WHERE", "is neither true nor false", "write a comparison")
         return test
 
+    def earlier_order(self) -> list[OrderBy]:
+        """The order of the sub-query, where the outer SELECT gives none."""
+        made = () if self.groups.view is None else self.groups.view.sorts
+        by_name = {one.name: one.expression for one in made}
+        found = []
+        for old in self.groups.order:
+            expression = by_name.get(old.name, self.columns.get(old.name, ColumnName(old.name)))
+            found.append(replace(old, name=self._sorted_by(self.renamed(expression))))
+        return found
+
     def order(self, item: Any) -> OrderBy:
         """One item of ORDER BY: a place, a name of SELECT or of the sub-query, or a formula."""
         node, descending, first = taken(item, "this", "desc", "nulls_first")
@@ -197,6 +291,8 @@ class _Outer(Parts):
             name = [*self.outer.values()][place - 1]
         elif kind_of(node) == "Column":
             name = self._sorted_name(node)
+        elif self._is_of_keys(node):
+            name = self._sorted_by(self._of_keys(node))
         else:
             name = self._hidden(node)
         self._check_single(name)
@@ -207,9 +303,9 @@ class _Outer(Parts):
         return self._type(column)
 
     def _type(self, column: ColumnName) -> ColumnType:
-        for key in self.inner.keys:
-            if self.final[key.name] == column.name:
-                return type_of(key.expression, card_types(self.rows.card)) or "text"
+        for name, kind in self.groups.released:
+            if self.final[name] == column.name:
+                return kind or "text"
         return super().type_of(column)
 
     def _sorted_name(self, node: Any) -> str:
@@ -218,7 +314,19 @@ class _Outer(Parts):
             for name in self.outer.values():
                 if names(what, name):
                     return name
-        return self.final[self._column(node)]
+        return self._sorted_by(self.renamed(self._column(node)))
+
+    def _sorted_by(self, made: Expression) -> str:
+        """The column that is this, or that is made to sort by it."""
+        if isinstance(made, ColumnName):
+            return made.name
+        for one in (*self.shown_keys, *self.sorts):
+            if one.expression == made:
+                return one.name
+        name = hidden_name("sorted_by", None, self.used)
+        self.used.add(name)
+        self.sorts.append(ShownKey(name=name, expression=made))
+        return name
 
     def _hidden(self, node: Any) -> str:
         """The column that is this formula, unseen if it is not selected."""
@@ -228,30 +336,53 @@ class _Outer(Parts):
                 return known.name
         return self.named(expression).name
 
-    def _output(self, value: Any) -> str | None:
-        """The column of the sub-query that an item is; None if it is a formula."""
-        return self._column(value) if kind_of(value) == "Column" else None
+    def _released_column(self, value: Any) -> str | None:
+        """The released column that an item plainly is; None if something is made of some."""
+        if kind_of(value) != "Column":
+            return None
+        column = self._column(value)
+        return column.name if isinstance(column, ColumnName) else None
 
-    def _column(self, node: Any) -> str:
-        """The column of the sub-query that a name means."""
+    def _is_of_keys(self, node: Any) -> bool:
+        """Whether nothing stands in it but keys, what is made of keys, and constants."""
+        columns = [self._inner_column(one) for one in node.find_all(exp.Column)]
+        if any(kind_of(part) in _OF_MANY or has_aggregate(part) for part in node.walk()):
+            return False
+        return all(
+            one is not None and {*columns_in(self.columns[one])} <= self.keys for one in columns
+        )
+
+    def _of_keys(self, node: Any) -> Expression:
+        """What is made of keys, in their names."""
+
+        def resolve(part: Any) -> Expression:
+            if kind_of(part) != "Column":
+                return self.rows.resolve(part)  # which says why it is refused
+            return self.renamed(self._column(part))
+
+        return typed(translated(node, resolve), self._type)
+
+    def _column(self, node: Any) -> Expression:
+        """What a column of the sub-query is, by its name, in the names of the sub-query."""
         column = self._inner_column(node)
         if column is None:
-            known = ", ".join(map(quoted, _outputs(self.inner)))
+            known = ", ".join(map(quoted, self.columns))
             problem = "is not a column of the sub-query"
             raise refused(name_of(node.this), problem, f"select it there too; there are {known}")
-        return column
+        return self.columns[column]
 
     def _inner_column(self, node: Any) -> str | None:
         what, table = taken(node, "this", "table")
         if table is not None and not _is_called(self.groups, table):
             return None
-        return next((name for name in _outputs(self.inner) if names(what, name)), None)
+        return next((name for name in self.columns if names(what, name)), None)
 
     def _in_condition(self, node: Any) -> Expression:
         if kind_of(node) == "Column":
-            name = self.final[self._column(node)]
-            self._check_single(name)
-            return ColumnName(name)
+            made = self.renamed(self._column(node))
+            if isinstance(made, ColumnName):
+                self._check_single(made.name)
+            return made
         return ColumnName(self._hidden(node))
 
     def _resolve(self, node: Any) -> Expression:
@@ -264,24 +395,17 @@ class _Outer(Parts):
                 if names(node.this, name):
                     return self._released(name)
         column = self._column(node)
-        if column in (key.name for key in self.inner.keys):
-            raise refused(column, "is a key, and stands in a formula", "select it by itself")
-        self._check_single(self.final[column])
-        return self._named_expression(column)
-
-    def _named_expression(self, column: str) -> Expression:
-        """A released column of the sub-query; one of its formulas is written out."""
-        return self._released(self.final[column])
-
-    def _check_keys(self, columns: list[str]) -> None:
-        for key in self.inner.keys:
-            if columns.count(key.name) > 1:
-                raise refused(key.name, "is a key, and selected twice", "select it once")
-            if key.name not in columns:
-                problem = "is a key of the sub-query that SELECT leaves out"
-                raise refused(key.name, problem, f"select {quoted(key.name)} too")
+        if not isinstance(column, ColumnName) or column in self.keys:
+            raise refused(
+                name_of(node.this), "is a key, and stands in a formula", "select it by itself"
+            )
+        self._check_single(self.final[column.name])
+        return self._released(self.final[column.name])
 
     def _check_single(self, name: str) -> None:
         for part in self.aggregates:
             if part.name == name and part.function == "histogram":
                 raise refused(name, "is many columns", "sort and choose by another column")
+
+
+_OF_MANY = ("Window", "Log")

@@ -26,7 +26,12 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import refused
 from lastbit.tables.sql import limits
-from lastbit.tables.sql.spellings import remove_schemas, rename_aggregates, top_as_limit
+from lastbit.tables.sql.spellings import (
+    open_brackets,
+    remove_schemas,
+    rename_aggregates,
+    top_as_limit,
+)
 from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
@@ -50,6 +55,7 @@ def _statement(text: str, what: str, remedy: str) -> Any:
         )
     _check_size(statements[0])
     remove_schemas(statements[0])
+    open_brackets(statements[0])
     rename_aggregates(statements[0])
     return statements[0]
 
@@ -92,7 +98,7 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
         dialect = DuckDB()
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].text.upper() not in _FIRST:
-            raise refused(what, "is no SELECT", remedy)
+            raise refused(what, "is not a SELECT", remedy)
         if len(tokens) > limits.MOST_TOKENS:
             problem = f"has more than {limits.MOST_TOKENS} words"
             raise refused(what, problem, "ask several questions")

@@ -24,6 +24,7 @@ from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitFunction, 
 from lastbit.tables.sql.aggregates import (
     condition,
     is_aggregate,
+    is_of_distinct,
     resolve_unit,
     without_distinct,
 )
@@ -67,7 +68,9 @@ def unit_column(
         return UnitColumn(name=name, function=function, expression=asked, nullable=False)
     summed = function in ("sum", "mean")
     if kind is None or (summed and kind not in ("integer", "number")):
-        raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+        raise refused(
+            name, f"needs numbers, not {kind or 'nothing'}", "aggregate numbers, or count"
+        )
     inner = known.expression if summed and bounds is None else asked
     limits = known.bounds if bounds is None else bounds
     if summed and limits is None and kind == "number":
@@ -149,6 +152,8 @@ class UnitColumns:
 
     def selected(self, name: str, value: Any) -> Expression:
         """What an item of the sub-query's SELECT means, in its keys and columns."""
+        for node in filter(is_of_distinct, value.walk()):
+            without_distinct(node.this, kind_of(node))
         if is_aggregate(value):
             return ColumnName(self._column(value, name))
         if not any(is_aggregate(node) for node in value.walk()):

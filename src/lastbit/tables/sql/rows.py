@@ -8,7 +8,7 @@ private one of the card. Anything else is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,7 +17,7 @@ from sqlglot import exp
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import columns_in
-from lastbit.tables.query.expression import Call, ColumnName, Expression
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
@@ -65,6 +65,8 @@ class SelectedRows:
     where: tuple[Expression, ...] = ()
     joins: tuple[Join, ...] = ()
     per_unit: PerUnit | None = None
+    linked: Mapping[str, str] = field(default_factory=dict)
+    """What tables on the way to the unit are called here, and their names on the card."""
 
     @property
     def card(self) -> DataCard:
@@ -81,8 +83,7 @@ class SelectedRows:
                 remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(written(node), problem, remedy)
             if kind_of(node) == "Log":
-                problem = "is known of released numbers, and not of a row"
-                raise refused("LOG", problem, "write LN(x) / LN(10)")
+                return self._logarithm(node)
             raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
@@ -91,6 +92,15 @@ class SelectedRows:
         if len(found) == 1:
             return found[0]
         raise self._unknown(name_of(what), *self._missing(node), many=bool(found))
+
+    def _logarithm(self, node: Any) -> Expression:
+        """LOG(x), which is to base 10, LOG2(x) or LOG(base, x): a quotient, to twelve places.
+
+        So that the logarithm of 1000 is 3, as DuckDB's is; by quotients of doubles it is below.
+        """
+        parts = [part for part in taken(node, "this", "expression") if part is not None]
+        base, value = [Constant(10), *(translated(part, self.resolve) for part in parts)][-2:]
+        return call("round", call("/", call("ln", value), call("ln", base)), Constant(12))
 
     def _missing(self, node: Any) -> Iterator[str]:
         """The names in the same SELECT that mean nothing here, as columns or as its own aliases."""
@@ -124,6 +134,13 @@ class SelectedRows:
         if table is None:
             yield from (e for column, e in self._public() if names(what, column))
             return
+        for called, name in self.linked.items():
+            if names(table, called):
+                step = next(one for one in self.base.through if one.name == name)
+                own = {known.lower(): there for known, there in step.columns.items()}
+                for column, e in self.columns.items():
+                    if e == ColumnName(column) and names(what, own.get(column.lower(), "")):
+                        yield e
         for called, other in self.public.items():
             if names(table, called):
                 found = (e for column, e in other.columns.items() if names(what, column))
@@ -153,25 +170,28 @@ class SelectedRows:
         known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
-        meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        named = {one.lower(): f'"{one[:60]}"' for one in (name, *others)}
+        missing = [*named.values()]
+        listed = ", ".join(map(quoted, known[:_MOST_COLUMNS]))
+        listed += ", ..." if len(known) > _MOST_COLUMNS else ""
+        meant = f"Columns: {listed}. A text is written in single quotes."
+        if self.base.file is not None:  # else its columns are those of the source
+            meant += " Declare others on the card."
         if name.lower() in lowered:  # in another table than the one that stands before it
-            meant = "join the table that has it first, or name another table; there are"
-        listed = ", ".join(map(quoted, known))
-        missing = {one.lower(): one for one in (name, *others)}
-        several = len(missing) > 1
-        read = self.base.file is not None  # else its columns are those of the source
-        declared = "; others must be declared on the card first" if read else ""
-        return refused(
-            ", ".join(missing.values()),
-            f"{'are not columns' if several else 'is not a column'} known here",
-            f"{meant} {listed}; a text stands in '...'{declared}",
-        )
+            meant = f"Join the table that has it first, or name another table. {meant}"
+        elif near:
+            others_too = f" {meant}" if len(missing) > 1 else ""
+            meant = f'Did you mean "{lowered[near[0]]}"?{others_too}'
+        what = ", ".join(missing[:_MOST_NAMES])
+        several = "s" if len(missing) > 1 else ""
+        return refused(name, f"No column{several} {what}.", meant)
 
 
 def rows_of(card: DataCard) -> SelectedRows:
     """The card's table as it is."""
     columns = {column.name: ColumnName(column.name) for column in card.columns.values()}
-    return SelectedRows(card, card.name, columns, {})
+    linked = {one.name: one.name for one in card.through}
+    return SelectedRows(card, card.name, columns, {}, linked=linked)
 
 
 def with_column(rows: SelectedRows, name: str, expression: Expression) -> SelectedRows:
@@ -238,6 +258,7 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
+_MOST_NAMES, _MOST_COLUMNS = 8, 24  # that a refusal lists
 _BY_UNIT = "SELECT ... FROM (SELECT unit, COUNT(*) AS n FROM ... GROUP BY unit)"
 
 
@@ -353,7 +374,7 @@ def row_by_row(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
     (items,) = taken(select, "expressions", ignored=("from_", "joins", "where", "with_"))
     columns = columns_of(items, rows)
-    return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
+    return replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
 
 
 def columns_of(items: list[Any], rows: SelectedRows) -> dict[str, Expression]:

@@ -28,6 +28,7 @@ from lastbit.tables.sql.aggregates import condition
 from lastbit.tables.sql.derived import has_aggregate
 from lastbit.tables.sql.expressions import quoted, translated
 from lastbit.tables.sql.groups import Groups, over_groups
+from lastbit.tables.sql.linked import Called, without_linked
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import is_by_unit
 from lastbit.tables.sql.rows import (
@@ -68,9 +69,11 @@ class Sources:
     def question(self, select: Any) -> tuple[Query, View | None]:
         """The question that the whole statement is, and what it shows of the answer."""
         defined = self._definitions(select, {})
-        first = self._from(select, defined)
+        select, called = without_linked(select, self.card, defined)
+        first = _with_names(self._from(select, defined), called)
         if isinstance(first, Groups):
-            return self._over(select, first).query, None
+            groups = self._over(select, first)
+            return groups.query, groups.view
         return self.ask(select, self._rows(select, first, defined))
 
     def _relation(self, select: Any, defined: Defined) -> Relation:
@@ -78,26 +81,23 @@ class Sources:
         while kind_of(select) == "Subquery":
             (select,) = taken(select, "this")
         if kind_of(select) != "Select":
-            raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
+            raise refused("a sub-query", "is not a SELECT", "write SELECT ... FROM ...")
         defined = self._definitions(select, defined)
-        first = self._from(select, defined)
+        select, called = without_linked(select, self.card, defined)
+        first = _with_names(self._from(select, defined), called)
         if isinstance(first, Groups):
             return self._over(select, first)
         if isinstance(first, OtherRows) and not select.args.get("joins"):
             return self._of_other(select, first)
         rows = self._rows(select, first, defined)
-        if _is_plain(select):
+        if _is_plain(select) and select.args.get("distinct") is None:
             return row_by_row(select, rows)
         group = select.args.get("group")
         items = [item_of(item) for item in select.expressions]
         if group is not None and is_by_unit(rows, group.expressions, items):
             return grouped_by_unit(select, rows)
         query, view = self.ask(select, rows)
-        if view is not None:
-            problem = "shows what is made of its keys, or not all of them, or them alone"
-            remedy = "select its keys as they are, and an aggregate"
-            raise refused("a sub-query", problem, remedy)
-        return Groups(query, rows)
+        return Groups(query, rows, view=view)
 
     def _over(self, select: Any, groups: Groups) -> Groups:
         if not _is_plain(select):
@@ -292,6 +292,14 @@ def _connects(test: Any, rows: SelectedRows, inner: SelectedRows) -> bool:
             if any(inner.meant(*what)) and not any(rows.meant(*what)):
                 return True
     return False
+
+
+def _with_names(found: Relation, called: Called) -> Relation:
+    """The rows, where tables on the way to the unit are joined under these names."""
+    if not called or not isinstance(found, SelectedRows):
+        return found
+    others = {n: t for n, t in found.linked.items() if t not in called.values()}
+    return replace(found, linked={**others, **called})
 
 
 def _called(found: Named, alias: Any) -> Named:

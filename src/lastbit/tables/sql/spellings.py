@@ -1,4 +1,4 @@
-"""Spellings of other products, read as ours: schemas before a table's name, STD, VAR, TOP 5.
+"""Spellings of other products, read as ours: schemas, brackets around tables, STD, VAR, TOP 5.
 
 Law      a text or a tree is made into one that `statement.py` reads; what has no such reading stays
          as it was, and is refused there
@@ -75,6 +75,34 @@ def rename_aggregates(tree: Any) -> None:
         known = _SPELLED.get(str(node.this).lower())
         if known is not None and len(node.expressions) == 1:
             node.replace(known(this=node.expressions[0]))
+
+
+def open_brackets(tree: Any) -> None:
+    """Read FROM (t) AS q and FROM (t JOIN s USING (k)) AS q as FROM (SELECT * FROM ...) AS q.
+
+    Without a name the brackets around what FROM begins with mean nothing: names of tables in them
+    are known outside.
+    """
+    for node in list(tree.find_all(exp.Subquery)):
+        inner = node.this
+        if not isinstance(inner, exp.Table | exp.Subquery) or set(_given(node)) - {"this", "alias"}:
+            continue
+        joins = inner.args.get("joins") or []
+        source = node.parent
+        if node.args.get("alias") is None and isinstance(source, exp.From):
+            inner.set("joins", None)
+            node.replace(inner)
+            select: Any = source.parent
+            select.set("joins", [*joins, *(select.args.get("joins") or [])] or None)
+        elif isinstance(inner, exp.Table) or joins:
+            inner.set("joins", None)
+            rows = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
+            rows.set("joins", joins or None)
+            node.set("this", rows)
+
+
+def _given(node: Any) -> list[str]:
+    return [name for name, value in node.args.items() if value]
 
 
 _TOP = re.compile(r"\btop\b", re.IGNORECASE)

@@ -10,27 +10,27 @@ HAVING and ORDER BY see what is released, and nothing else (`Released`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
-
-from sqlglot import exp
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.derived import Derived
+from lastbit.tables.query.derived import Derived, columns_in, hidden_name
 from lastbit.tables.query.expression import (
+    Call,
     ColumnName,
     ColumnType,
+    Constant,
     Expression,
 )
-from lastbit.tables.query.known_keys import bounded_key
+from lastbit.tables.query.known_keys import bounded_key, replace_parts
 from lastbit.tables.query.query import Aggregate, OrderBy, Query, all_of
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import card_types, type_of, typed
-from lastbit.tables.query.view import View
+from lastbit.tables.query.view import ShownKey, View
 from lastbit.tables.sql.aggregates import (
     aggregate_from,
     aggregates_from,
@@ -43,7 +43,7 @@ from lastbit.tables.sql.grammar import check_expression, check_statement
 from lastbit.tables.sql.grouping import (
     Grouped,
     check_one_grouping,
-    free_name,
+    count_of_keys,
     grouped,
     grouped_by,
     item_names,
@@ -75,10 +75,13 @@ class Released:
     selected: tuple[str, ...] = ()
     parts: Parts | None = None
     computed: Mapping[str, Expression] = field(default_factory=dict)
+    own: Mapping[Expression, str] = field(default_factory=dict)
+    """What rows are grouped by, and what each key is called."""
+    sorts: list[ShownKey] = field(default_factory=list)
+    """What ORDER BY makes of keys, and SELECT does not."""
 
     def condition(self, node: Any) -> Expression:
         """A condition over the columns of the answer."""
-        self._check_names(node)
         found = self._over_columns(node)
         if type_of(found, self._type) not in ("boolean", None):
             raise refused("HAVING", "is neither true nor false", "write a comparison")
@@ -96,6 +99,11 @@ class Released:
             (node,) = taken(node, "this")
         if place is None and self._is_formula(node):
             return OrderBy(name=self._formula(node).name, descending=bool(descending))
+        if place is None and self.own and kind_of(node) != "Column" and not is_aggregate(node):
+            key = self._over_columns(node)
+            if not isinstance(key, ColumnName):
+                raise self._unknown()
+            return OrderBy(name=key.name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
         if not 1 <= place <= len(self.selected):
@@ -121,39 +129,75 @@ class Released:
         return "text" if kind is None else kind
 
     def _over_columns(self, node: Any) -> Expression:
-        def resolve(part: Any) -> Expression:
-            named = self._computed(part)
-            return self.computed[named] if named else ColumnName(self._one(self._found(part)))
+        """An expression over released columns; a part that rows are grouped by is a key.
 
-        return typed(translated(node, resolve), self._type)
-
-    def _check_names(self, node: Any) -> None:
-        """That no name in HAVING is a column grouped by, and in SELECT another thing.
-
-        DuckDB then means the column, as ORDER BY does not. Steps in Python know names alone.
+        As in DuckDB a name means a column grouped by, and else what SELECT calls so.
         """
-        for part in node.find_all(exp.Column) if self.parts is not None else ():
-            what, table = taken(part, "this", "table")
-            meant = [
-                bounded_key(e, self.rows.card, *self.rows.where)
-                for e in self.rows.meant(what, table)
-            ]
-            keys = [key.name for key in self.query.keys if [key.expression] == meant]
-            named = [name for name in self.selected if table is None and names(what, name)]
-            if keys and named and keys != named:
-                problem = "is a column, and what is selected under its name is another thing"
-                remedy = "select that under a name of its own"
-                raise refused(f"HAVING {named[0]}", problem, remedy)
+        places = dict[Expression, tuple[Any, Expression]]()
+
+        def resolve(part: Any) -> Expression:
+            if self.own and kind_of(part) == "Column":
+                for expression in list(self.rows.meant(*taken(part, "this", "table")))[:1]:
+                    place = ColumnName(str(len(places)), "a column of a row")
+                    places[place] = part, expression
+                    return place
+            return self._named_output(part)
+
+        def released(expression: Expression) -> Expression:
+            if any(column in places for column in columns_in(expression)):
+                if (key := self._key_that_is(expression, places)) is not None:
+                    return ColumnName(key)
+                if expression in places:
+                    return self._named_output(places[expression][0])
+            if isinstance(expression, Call):
+                return Call(expression.function, tuple(map(released, expression.arguments)))
+            return expression
+
+        return typed(released(translated(node, resolve)), self._type)
+
+    def _key_that_is(
+        self, expression: Expression, places: Mapping[Expression, tuple[Any, Expression]]
+    ) -> str | None:
+        """The key that this expression over columns of a row is."""
+        if not all(column in places for column in columns_in(expression)):
+            return None
+        meant = replace_parts(expression, {place: row for place, (_, row) in places.items()})
+        try:
+            return self.own.get(typed(meant, card_types(self.rows.card)))
+        except InvalidParameter:  # it may have a type by other names
+            return None
+
+    def _named_output(self, part: Any) -> Expression:
+        named = self._computed(part)
+        return self.computed[named] if named else ColumnName(self._one(self._found(part)))
 
     def _sorted_by_computed(self, node: Any, place: int | None) -> str | None:
         """The column made of keys that an item of ORDER BY is, or names."""
         if place is not None:
             name = self.selected[place - 1] if 1 <= place <= len(self.selected) else ""
             return name if name in self.computed else None
-        if not self.computed or kind_of(node) == "Column" or has_aggregate(node):
+        of_released = has_aggregate(node) or self._is_formula(node)
+        if self.parts is None or kind_of(node) == "Column" or of_released:
             return self._computed(node)
         made = self._over_columns(node)
-        return next((name for name, one in self.computed.items() if one == made), None)
+        names_of_keys = {ColumnName(key.name) for key in self.query.keys}
+        if made in names_of_keys or not {*columns_in(made)} <= names_of_keys:
+            return None
+        if not any(True for _ in columns_in(made)):
+            raise refused("ORDER BY", "is the same in every row", "leave it out")
+        known = (known for known, one in self.computed.items() if one == made)
+        return next(known, None) or self._sort(made)
+
+    def _sort(self, made: Expression) -> str:
+        """The name of what is made of keys to sort by."""
+        assert self.parts is not None
+        for known in self.sorts:
+            if known.expression == made:
+                return known.name
+        name = hidden_name("sorted_by", None, self.parts.used)
+        self.parts.used.add(name)
+        self.sorts.append(ShownKey(name=name, expression=made))
+        return name
 
     def _computed(self, node: Any) -> str | None:
         """The column made of keys that is named here."""
@@ -331,7 +375,7 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     most = limit_of(limit)
     alone = bool(by.keys) and not parts.aggregates
-    counts = [_count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
+    counts = [count_of_keys(rows.card, parts.used)] if alone else parts.aggregates
     whole = Query(
         table=rows.card.name,
         where=all_of(rows.where),
@@ -340,18 +384,21 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
         aggregates=tuple(counts),
         per_unit=rows.per_unit,
     )
-    released = Released(whole, rows, tuple(name for name, _ in named), parts, by.computed)
+    released = Released(whole, rows, tuple(name for name, _ in named), parts, by.computed, by.own)
     test = None if having is None else released.condition(taken(having, "this")[0])
-    sorts = [] if order is None else taken(order, "expressions")[0]
-    sorted_by = tuple(released.sorted_by(item) for item in sorts)
+    wanted = [] if order is None else taken(order, "expressions")[0]
+    sorted_by = tuple(released.sorted_by(item) for item in wanted)
     if distinct is not None:
         _check_distinct(by, ungrouped=group is None and bool(parts.aggregates))
     if alone and not parts.aggregates:
-        _check_keys_alone(by.keys)
         parts.aggregates += counts
+        if all(key.values is not None for key in by.keys):
+            one = call(">=", ColumnName(counts[0].name), Constant(1))
+            test = all_of([one] if test is None else [test, one])
     if alone:  # the record has all that is released, the answer the keys
         columns = [one.name for one in parts.aggregates] + [one.name for one in parts.derived]
-    by_computed = any(one.name in by.computed for one in sorted_by)
+    made_to_sort = {one.name for one in released.sorts}
+    by_computed = any(one.name in by.computed or one.name in made_to_sort for one in sorted_by)
     last = sorted_by if by_computed else ()
     query = replace(
         whole,
@@ -362,25 +409,11 @@ def _query(select: Any, rows: SelectedRows) -> tuple[Query, View | None]:
         order=() if by_computed else sorted_by,
         limit=None if by_computed else most,
     )
-    if by.is_plain and not alone:
+    if by.is_plain and not alone and not made_to_sort:
         return query, None
-    return query, view_by(by, query, rows.card, last, most if by_computed else None, alone=alone)
-
-
-def _count_of_keys(card: DataCard, used: Collection[str]) -> Aggregate:
-    """What is counted where keys alone are asked for: that by which they are found privately."""
-    name = free_name("units" if card.unit is not None else "n", {one.lower() for one in used})
-    if card.unit is None:
-        return Aggregate(name=name, function="count", nullable=False)
-    return Aggregate(name=name, function="count_units")
-
-
-def _check_keys_alone(keys: Iterable[GroupKey]) -> None:
-    """That which keys are there follows from rows."""
-    if all(key.values is not None for key in keys):
-        name = next(iter(keys)).name
-        problem = "has values that the card or the question lists, whatever the rows are"
-        raise refused(f"SELECT {name}", problem, "add COUNT(*), to see which of them have rows")
+    only = most if by_computed else None
+    sorts = tuple(released.sorts)
+    return query, view_by(by, query, rows.card, last, only, alone=alone, sorts=sorts)
 
 
 def _check_distinct(by: Grouped, *, ungrouped: bool) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from torch import Tensor
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.training.clipping import INT64_SAFE, SHARE, WholeClip, shortened
 
-_PIECE = 1 << 19  # numbers that are worked on at a time: 4 MB of integers
+_PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache
 _PIECE_ON_DEVICE = 1 << 26
 _COLUMNS = 1 << 18
 
@@ -48,15 +49,44 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
     if not rows or not len(rows[0]):
         return
     factor, finite = _factors(rows, clip)
-    wide = sum(part.shape[1] for part in rows)
+    blocks = _blocks(rows)
+    sums = [
+        torch.zeros(sum(part.shape[1] for part in block), dtype=torch.int64, device=block[0].device)
+        for block in blocks
+    ]
+    kind = _product_kind(rows, factor)
+    broken = None if bool(finite.all()) else ~finite
     piece = _PIECE if rows[0].device.type == "cpu" else _PIECE_ON_DEVICE
-    at_once = max(1, piece // max(1, wide))
+    at_once = min(max(1, piece // max(1, sum(len(own) for own in sums))), len(rows[0]))
+    # made once: to ask for fresh memory for each piece took five times as long as the arithmetic
+    rooms = [_Room.of(block, at_once, kind) for block in blocks]
     for start in range(0, len(rows[0]), at_once):
         here = slice(start, start + at_once)
-        counts = _whole([part[here] for part in rows], factor[here], finite[here], clip)
-        for count, total in zip(counts, totals, strict=True):
-            summed = count[0] if len(count) == 1 else count.sum(dim=0, dtype=torch.int64)
-            total.add_(summed.view(total.shape))
+        counts = [
+            _counts(block, here, factor, clip, room)
+            for block, room in zip(blocks, rooms, strict=True)
+        ]
+        if broken is not None:
+            for count in counts:
+                count[broken[here].to(count.device)] = 0
+        _shorten(counts, rooms, clip)
+        for count, own in zip(counts, sums, strict=True):
+            own.add_(count[0] if len(count) == 1 else count.sum(dim=0))
+    flat = [part for own, block in zip(sums, blocks, strict=True) for part in _split(own, block)]
+    for total, own in zip(totals, flat, strict=True):
+        total.add_(own.view(total.shape))
+
+
+def _blocks(rows: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Tensors that are worked on as one matrix: all of them if they are small, else each alone."""
+    small = sum(part.shape[1] for part in rows) <= _PIECE
+    together = small and len({(part.device, part.dtype) for part in rows}) == 1
+    return [list(rows)] if together else [[part] for part in rows]
+
+
+def _split(own: Tensor, block: Sequence[Tensor]) -> Sequence[Tensor]:
+    parts: Sequence[Tensor] = own.split([part.shape[1] for part in block])
+    return parts
 
 
 def _rows(gradient: object) -> Tensor:
@@ -91,44 +121,73 @@ def _greatest(row: Tensor) -> Tensor:
 
 
 def _kind(part: Tensor) -> torch.dtype:
-    """In what products are formed: binary16 and bfloat16 would round too coarsely."""
+    """In what norms are added up: binary16 and bfloat16 would round too coarsely."""
     return torch.float64 if part.dtype == torch.float64 else torch.float32
 
 
-def _whole(rows: Sequence[Tensor], factor: Tensor, finite: Tensor, clip: WholeClip) -> list[Tensor]:
-    """The c of the theorem for a few examples: int32, in as many tensors as the gradient."""
+def _product_kind(rows: Sequence[Tensor], factor: Tensor) -> torch.dtype:
+    """In what products are formed: binary32 unless a gradient or a factor is beyond it."""
     single = bool(((factor > 1e-30) & (factor < 1e30)).all())
-    counts = [_counts(part, factor, clip, single=single) for part in rows]
-    if not bool(finite.all()):
-        for count in counts:
-            count[~finite.to(count.device)] = 0
-    most = clip.bound**2
-    sums = [_squares(count, most).to(counts[0].device) for count in counts]
-    for i in (_saturated(torch.stack(sums, dim=1), most) > most).nonzero().flatten().tolist():
-        row = torch.cat([count[i].to("cpu", torch.int64) for count in counts])
-        parts = torch.from_numpy(shortened(row.numpy(), clip.bound))
-        for count, part in zip(counts, parts.split([c.shape[1] for c in counts]), strict=True):
-            count[i] = part.to(count.device, count.dtype)
-    return counts
+    return (
+        torch.float32 if single and all(_kind(p) == torch.float32 for p in rows) else torch.float64
+    )
 
 
-def _counts(part: Tensor, factor: Tensor, clip: WholeClip, *, single: bool) -> Tensor:
+class _Room(NamedTuple):
+    """Memory for one block: a few gradients, their products, their whole numbers, and squares."""
+
+    gathered: Tensor
+    scaled: Tensor
+    counts: Tensor
+    squares: Tensor
+
+    @classmethod
+    def of(cls, block: Sequence[Tensor], rows: int, kind: torch.dtype) -> _Room:
+        first, wide = block[0], sum(part.shape[1] for part in block)
+        columns = min(wide, _COLUMNS)
+        return cls(
+            first.new_empty((rows, wide if len(block) > 1 else 0)),
+            first.new_empty((rows, wide), dtype=kind),
+            first.new_empty((rows, wide), dtype=torch.int64),
+            first.new_empty((rows, columns), dtype=torch.int64),
+        )
+
+
+def _counts(
+    block: Sequence[Tensor], here: slice, factor: Tensor, clip: WholeClip, room: _Room
+) -> Tensor:
     """trunc(g f), cut to -bound..bound as integers: whatever comes in, that much is sure."""
-    kind = _kind(part) if single else torch.float64
-    scaled = part.to(kind) * factor.to(part.device, kind)[:, None]
-    # cut as floats first, so that no ordinary number is beyond int32; as integers once more,
-    # because a NaN becomes any of them
-    counts = scaled.clamp_(-clip.bound, clip.bound).to(torch.int32)
+    parts = [part[here] for part in block]
+    few = len(parts[0])
+    together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1, out=room.gathered[:few])
+    share = factor[here].to(together.device, room.scaled.dtype)[:, None]
+    scaled = torch.mul(together, share, out=room.scaled[:few])
+    # as floats too, so that no ordinary number is beyond int64; a NaN becomes any integer
+    counts = room.counts[:few].copy_(scaled.clamp_(-clip.bound, clip.bound))
     return counts.clamp_(-clip.bound, clip.bound)
 
 
-def _squares(counts: Tensor, most: int) -> Tensor:
+def _shorten(counts: Sequence[Tensor], rooms: Sequence[_Room], clip: WholeClip) -> None:
+    """Rows of whole numbers up to the bound, in place: those that are too long are shortened."""
+    most = clip.bound**2
+    sums = [
+        _squares(count, most, room.squares).to(counts[0].device)
+        for count, room in zip(counts, rooms, strict=True)
+    ]
+    long = _saturated(torch.stack(sums, dim=1), most) > most
+    for i in long.nonzero().flatten().tolist() if bool(long.any()) else ():
+        row = torch.cat([count[i].cpu() for count in counts])
+        parts = torch.from_numpy(shortened(row.numpy(), clip.bound))
+        for count, part in zip(counts, parts.split([c.shape[1] for c in counts]), strict=True):
+            count[i] = part.to(count.device)
+
+
+def _squares(counts: Tensor, most: int, room: Tensor) -> Tensor:
     """The sum of squares of each row: exact up to `most`, and `most` + 1 for all that is more."""
-    run = min(INT64_SAFE // most, _COLUMNS)
     sums = []
-    for part in counts.split(run, dim=1):
-        wide = part.to(torch.int64)
-        sums.append((wide * wide).sum(dim=1).clamp_(max=most + 1))
+    for part in counts.split(min(INT64_SAFE // most, _COLUMNS), dim=1):
+        squared = torch.mul(part, part, out=room[: len(part), : part.shape[1]])
+        sums.append(squared.sum(dim=1).clamp_(max=most + 1))
     if not sums:
         return torch.zeros(len(counts), dtype=torch.int64, device=counts.device)
     return _saturated(torch.stack(sums, dim=1), most)

@@ -115,13 +115,13 @@ def without_failures(expression: Expression, uniform: Generator) -> Expression:
         return ex.Piecewise(expression.condition, then, otherwise)
     if expression == INFINITE:
         raise NotCertified(
-            "the code returns an infinity by its value or its draw alone; return it where the "
-            "rounded result lies beyond a bound, as in: k if abs(k) <= 16.0 else math.inf"
+            "the code returns an infinity by its value or its draw alone; decide by the rounded "
+            "result: k if abs(k) <= 16.0 else math.inf"
         )
     if isinstance(expression, ex.Fails):
         raise NotCertified(
-            f"the code raises {expression.name} for some values or draws, and that is seen; clamp "
-            "the value instead, and draw u above 0: pass a uniform without 0, as grid53-open has"
+            f"the code raises {expression.name} for some values or draws, which shows them; clamp "
+            f"the value, and pass a uniform without 0, such as grid53-open"
         )
     return expression
 

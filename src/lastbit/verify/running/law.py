@@ -117,7 +117,7 @@ def exact_law(
         if cells is None:
             raise TooManyOutputs(
                 f"the function has more than {most} outputs; round its result to a grid, raise "
-                "most_cells, or look for a witness with refute"
+                f"most_cells, or try refute"
             )
         _probe(at, cells, model, count)
         branches.append(Branch(sign, tuple(cells)))
@@ -233,8 +233,8 @@ def _check_same(at: Callable[[int], float], known: dict[int, float]) -> None:
 def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMonotone:
     a, b, c = (uniform.point(index) for index in (low, middle, high))
     return NotMonotone(
-        f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces= with the "
-        "points between which it rises or falls",
+        f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces=, the "
+        f"points between which it rises or falls",
         between=(a, c),
     )
 

@@ -235,7 +235,7 @@ def agree(
                 where = ", ".join(f"{name}={value!r}" for name, value in at[index].items())
                 raise Untraceable(
                     f"{place} computes something else than was followed (seen at {where}); let it "
-                    "depend on its arguments alone, by arithmetic and comparisons"
+                    f"use its arguments alone, by arithmetic and comparisons"
                 )
         for point, path in _some(at, paths):
             ended, taken, called = recorded(partial(run, point), codes)
@@ -247,8 +247,8 @@ def agree(
                 raise Untraceable(f"{place} calls {name}; use a function that can be traced")
             if ended[0] != "raises" and taken != path:
                 raise Untraceable(
-                    f"{place} takes another path on floats than when it is followed; let it depend "
-                    "on its inputs by arithmetic and comparisons only"
+                    f"{place} takes another path on floats than when it is followed; use inputs "
+                    f"by arithmetic and comparisons only"
                 )
 
 

@@ -217,8 +217,8 @@ def typed(rows: Rows, place: str, *, rounded: bool) -> list[Typed]:
         loose = [one for one in below if one.exact and one.loose]
         if rounded and name in _ARITHMETIC and loose and all(one.exact for one in below):
             raise Untraceable(
-                f"{place} computes with whole numbers or fractions that no float need hold, which "
-                "Python does not round; write 1.0 * round(x), and floats for fractions"
+                f"{place} computes with exact whole numbers or fractions, which Python does not "
+                f"round; write 1.0 * round(x), and floats for fractions"
             )
         found.append(_typed(name, parts, below))
     return found

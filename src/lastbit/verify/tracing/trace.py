@@ -193,8 +193,8 @@ def followed(
         typed(rows_of(other), place, rounded=False)
         if _by_value(rows_of(other)) != _by_value(rows_of(step)):
             raise Untraceable(
-                f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
-                "and comparisons with inputs and floats only, or write float(sign)"
+                f"{place} takes other steps for the sign 1 than for 1.0; write float(sign), or "
+                f"use it in arithmetic with floats only"
             )
     beside: Rows = []
     if part is not None:
@@ -345,8 +345,8 @@ class _Tracer:
                 raise Untraceable(f"{self.copies.place()} returns {kind}; {remedy}") from None
         if failing_on(run.made, [step, *beside, *run.asked]) - _DRAWS:
             raise Untraceable(
-                f"{self.copies.place()} divides, rounds or calls a function of math by numbers of "
-                "an input, and does not use the result; leave that out: where it fails is seen"
+                f"{self.copies.place()} computes with an input and does not use the result; leave "
+                f"that out, since a failure there shows the input"
             )
         return expression, step
 
@@ -412,8 +412,8 @@ def _by_signature(function: object, given: Mapping[str, Any]) -> tuple[str, ...]
 
 _NUMBERS = (int, float, bool, str, Fraction, np.float64)
 _TRACEABLE = (
-    "use log, exp, sqrt or fabs of math, round, abs, min or max, of one number; round instead of "
-    "floor, ceil and trunc"
+    "use math.log, exp, sqrt or fabs, round, abs, min or max; round instead of floor, ceil and "
+    "trunc"
 )
 
 

@@ -17,7 +17,7 @@ def check_public_apart(card: DataCard) -> None:
     public = [
         (name, there) for name, one in card.public.items() for there in _looked_at(one.source)
     ]
-    for source in (card.source, *(table.source for table in card.private.values())):
+    for source in (card.source, *card.protected.values()):
         for protected in _looked_at(source):
             check_apart(protected, public)
 

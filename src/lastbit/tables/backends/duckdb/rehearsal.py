@@ -42,7 +42,7 @@ def prepared(connection: Any, query: Scan, card: DataCard) -> None:
 
     Of private tables only names and types are looked at.
     """
-    protected = {relation(), *map(private_relation, card.private)}
+    protected = {relation(), *map(private_relation, card.protected)}
     with ExitStack() as held:
         for name, there, columns in asked_tables(query, card, held):
             show, limit = (shown_columns, " LIMIT 0") if name in protected else (shown, "")

@@ -126,7 +126,8 @@ def units_statement(query: Scan, card: DataCard) -> str | None:
     Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
              So this is what `h` is made of, in every question with the same keys, unit and types
     """
-    if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
+    elsewhere = query.all_joins or query.per_unit or card.through
+    if card.unit is None or query.where is not None or elsewhere:
         return None
     parts = bounded_rows(CompiledRows(query, card, dialect=DUCKDB), {})
     many = f"GROUP BY u HAVING count(*) > {card.max_rows}"

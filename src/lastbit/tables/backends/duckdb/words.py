@@ -8,8 +8,8 @@ def words_of(kind: str) -> str:
     match kind:
         case "OutOfMemoryException" | "MemoryError":
             return (
-                "the database ran out of memory or disk; free some, raise max_memory or max_spill "
-                "under [engine] on the card, or ask for fewer groups"
+                "the database ran out of memory or disk; ask for fewer groups, or raise "
+                "max_memory or max_spill on the card"
             )
         case "IOException" | "PermissionError" | "FileNotFoundError":
             return "a file of the source could not be read; check that it is whole and readable"

@@ -361,8 +361,8 @@ def _told(kind: str) -> str:
         words = "a file of the source could not be read; check that it is whole and readable"
     elif kind == _LOST:
         words = (
-            "rows of a frame were lost with an executor of Spark; declare the table again by "
-            "lb.table(frame, ...), or write the frame as Parquet and name that"
+            "Spark lost an executor with rows of a frame; call lb.table(frame, ...) again, or "
+            "write the frame as Parquet"
         )
     elif kind == "JAVA_GATEWAY_EXITED":
         words = "Spark did not start; check that Java 17 or newer is here (java -version)"

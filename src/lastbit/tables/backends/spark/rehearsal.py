@@ -28,7 +28,7 @@ _WORDS = "the source could not be read, or Spark cannot run this statement"
 
 def run_without_rows(session: EngineSession, query: Scan, card: DataCard, spelled: Spelled) -> None:
     """The statement on private tables without rows, and public ones with theirs."""
-    protected = {relation(), *map(private_relation, card.private)}
+    protected = {relation(), *map(private_relation, card.protected)}
 
     def run(spark: Any) -> None:
         asked = asked_tables(spark, query, card)

@@ -1,0 +1,1 @@
+"""Questions of other products, and tables with the columns that they name."""

@@ -1,0 +1,324 @@
+"""Tables that reach their unit through others: declared on cards and in Python, asked in SQL."""
+
+import copy
+import json
+from dataclasses import replace
+
+import duckdb
+import pytest
+
+import lastbit as lb
+from lastbit.checker import check_price
+from lastbit.checker.numbers import digest
+from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
+from lastbit.kernel.program import Program
+from lastbit.kernel.question import question_of_program
+from lastbit.release.certifying import certificate_of, program_of
+from lastbit.release.made_up_rows import made_up, made_up_answer
+from lastbit.tables import fingerprint, open_session
+from lastbit.tables.card.linked import meant_name, name_on_card
+from lastbit.tables.card.public import card_from_json, card_to_json
+from lastbit.tables.card.read import examined, read_card
+from lastbit.tables.plan.plan import planned
+
+CARD = """
+[table]
+name = "items"
+source = "items.parquet"
+neighbours = "add-remove"
+
+[unit]
+column = "baskets.customer"
+max_rows = 40
+
+[budget]
+epsilon = 1000000
+
+[columns.order_id]
+type = "integer"
+
+[columns.status]
+type = "text"
+keys = ["new", "sent"]
+
+[columns.price]
+type = "number"
+bounds = [0, 10]
+
+[through.orders]
+source = "orders.parquet"
+on = {order_id = "id"}
+
+[through.orders.columns.basket]
+type = "text"
+
+[through.orders.columns.status]
+type = "text"
+keys = ["open", "paid"]
+
+[through.baskets]
+source = "baskets.csv"
+on = {"orders.basket" = "id"}
+
+[through.baskets.columns.customer]
+type = "integer"
+
+[through.baskets.columns.region]
+type = "text"
+keys = ["north", "south"]
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    statements = (
+        "COPY (SELECT range // 3 AS order_id, ['new', 'sent'][1 + range % 2] AS status,"
+        " CAST(range % 7 AS DOUBLE) AS price FROM range(600)) TO 'items.parquet'",
+        "COPY (SELECT range AS id, 'b' || range // 2 AS basket,"
+        " ['open', 'paid'][1 + range % 2] AS status FROM range(180)) TO 'orders.parquet'",
+        "COPY (SELECT 'b' || range AS id, range // 5 AS customer,"
+        " ['north', 'south'][1 + range % 2] AS region FROM range(80)) TO 'baskets.csv'",
+    )
+    for statement in statements:
+        duckdb.execute(statement)
+    (tmp_path / "items.toml").write_text(CARD)
+    return tmp_path
+
+
+@pytest.fixture
+def table(place):
+    return lb.table(str(place / "items.toml"))
+
+
+def counted(test):
+    """How many rows of the join pass a test, as DuckDB has it."""
+    return duckdb.execute(TRUTH.format(test)).fetchall()[0][0]
+
+
+TRUTH = (
+    "SELECT count(*) FROM 'items.parquet' i JOIN 'orders.parquet' o ON i.order_id = o.id"
+    " JOIN 'baskets.csv' b ON o.basket = b.id WHERE {}"
+)
+
+
+def test_an_answer_is_that_of_the_join(table):
+    asked = table.sql(
+        "SELECT region, orders.status AS state, COUNT(*) AS n, COUNT(DISTINCT customer) AS u"
+        " FROM items WHERE price < 5 GROUP BY region, state"
+    )
+    answer = asked.release(epsilon=100_000)
+    numbers = {
+        tuple(key["value"] for key in row["keys"]): row["cells"][0]["value"]
+        for row in answer.record["rows"]
+    }
+    for region in ("north", "south"):
+        for state in ("open", "paid"):
+            test = f"price < 5 AND b.region = '{region}' AND o.status = '{state}'"
+            assert numbers[region, state] == counted(test)
+    assert any("match no row of baskets" in note for note in answer.notes)
+
+
+SAME = (
+    "SELECT o.status AS s, COUNT(*) AS n FROM items i JOIN orders o ON order_id = o.id GROUP BY s",
+    "SELECT o.status AS s, COUNT(*) AS n FROM orders o JOIN items ON o.id = order_id GROUP BY s",
+    "SELECT orders.status AS s, COUNT(*) AS n FROM items GROUP BY s",
+    "SELECT o.status AS s, COUNT(*) AS n FROM items i JOIN orders o ON i.order_id = o.id"
+    " JOIN baskets ON basket = baskets.id GROUP BY s",
+    "SELECT j.s, COUNT(*) AS n FROM (SELECT o.status AS s FROM items i"
+    " JOIN orders o ON i.order_id = o.id) j GROUP BY j.s",
+)
+
+
+@pytest.mark.parametrize("text", SAME[1:])
+def test_a_join_that_is_made_anyway_may_be_written_out(table, text):
+    assert table.sql(text).query == table.sql(SAME[0]).query
+
+
+def test_what_a_join_says_besides_is_a_condition(table):
+    texts = (
+        "SELECT COUNT(*) AS n FROM items i JOIN orders o ON order_id = o.id AND o.status = 'paid'",
+        "SELECT COUNT(*) AS n FROM items WHERE orders.status = 'paid'",
+    )
+    assert len({table.sql(text).query.digest for text in texts}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM items i JOIN orders o ON i.price = o.id",
+        "SELECT COUNT(*) FROM items i LEFT JOIN orders o ON i.order_id = o.id",
+        "SELECT COUNT(*) FROM items i, orders o WHERE i.order_id = o.id",
+        "SELECT COUNT(*) FROM items i JOIN baskets b ON i.order_id = b.id",
+        "SELECT COUNT(*) FROM orders",
+        "SELECT COUNT(*) FROM items i JOIN orders o ON i.order_id = o.id"
+        " JOIN orders p ON i.order_id = p.id",
+    ],
+)
+def test_another_join_is_refused_and_the_way_is_named(table, text):
+    with pytest.raises(QueryRefused, match=r"on the way to the unit.*(leave the join out|JOIN)"):
+        table.sql(text)
+
+
+def test_one_row_for_each_unit(table):
+    inner = "SELECT baskets.customer, COUNT(*) AS n FROM items GROUP BY baskets.customer"
+    asked = table.sql(f"SELECT SUM(n) AS n FROM ({inner})")
+    (row,) = asked.release(epsilon=100_000).record["rows"]
+    assert round(row["cells"][0]["value"]) == counted("true")
+
+
+def test_the_same_in_python(place, table):
+    way = {
+        "orders": ("orders.parquet", {"order_id": "id"}),
+        "baskets": ("baskets.csv", {"basket": "id"}),
+    }
+    columns = {"baskets.customer": "integer"}
+    made = lb.table(
+        "items.parquet", unit="baskets.customer", max_rows=40, through=way, columns=columns
+    )
+    assert made.card.unit == "customer"
+    assert [one["on"] for one in made.card.way()] == [[["order_id", "id"]], [["basket", "id"]]]
+    text = "SELECT baskets.region AS r, COUNT(*) AS n FROM items WHERE region = 'north' GROUP BY r"
+    (row,) = made.sql(text).release(epsilon=100_000).record["rows"]
+    assert row["cells"][0]["value"] == counted("region = 'north'")
+
+
+@pytest.mark.parametrize("through", [["orders"], {"orders": "o.parquet"}, {"orders": ("x", {})}])
+def test_what_is_no_way_is_refused_in_python(place, through):
+    with pytest.raises(WrongType, match="through="):
+        lb.table("items.parquet", unit="customer", max_rows=1, through=through)
+
+
+WRONG = [
+    ('on = {order_id = "id"}', "", "through.orders.on", "order_id"),
+    ('on = {order_id = "id"}', 'on = {price = "id"}', "through", "integer or text"),
+    ('on = {"orders.basket" = "id"}', 'on = {order_id = "id"}', "through", "in order"),
+    ('column = "baskets.customer"', 'column = "order_id"', "unit.column", "last table"),
+    ('column = "baskets.customer"', 'column = "baskets.nobody"', "unit.column", "nobody"),
+    ('type = "text"\nkeys = ["open"', 'kind = "text"\nkeys = ["open"', "through.orders", ""),
+    ("[through.baskets]", "[through.baskets]\nmax_rows = 0", "through.baskets", "leave it"),
+    ("[through.baskets]", "[through.baskets]\nmax_rows = 2000", "unit", "lower it"),
+    ("[through.orders]", '[through.orders]\nunit = "x"', "through.orders.unit", "not known"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "where", "words"), WRONG)
+def test_a_card_without_a_way_is_refused_with_its_line(place, old, new, where, words):
+    (place / "items.toml").write_text(CARD.replace(old, new, 1))
+    problems = examined(place / "items.toml").problems
+    assert any(where in one.where and words in str(one) for one in problems), problems
+    with pytest.raises(CardRefused):
+        read_card(place / "items.toml")
+
+
+def test_a_card_with_the_tables_in_another_order_is_refused(place):
+    first, _, last = CARD.partition("[through.baskets]")
+    head, _, orders = first.partition("[through.orders]")
+    (place / "items.toml").write_text(f"{head}[through.baskets]{last}[through.orders]{orders}")
+    with pytest.raises(CardRefused, match="in order"):
+        read_card(place / "items.toml")
+
+
+@pytest.mark.parametrize("source", ["orders.parquet", "baskets.csv"])
+def test_a_table_on_the_way_is_no_public_one(place, source):
+    more = f'\n[public.p]\nsource = "{source}"\ncolumns = {{id = "text"}}\n'
+    (place / "items.toml").write_text(CARD + more)
+    with pytest.raises(LastbitError, match="public"):
+        read_card(place / "items.toml")
+
+
+@pytest.mark.parametrize("name", ["items.parquet", "orders.parquet", "baskets.csv"])
+def test_the_state_of_the_data_is_that_of_all_files(place, table, name):
+    def state():
+        with open_session(table.card) as session:
+            return fingerprint(table.card, session)
+
+    before = state()
+    assert state() == before
+    (place / name).touch()
+    assert state() != before
+
+
+def way_changed(card, **changes):
+    return replace(card, through=(replace(card.through[0], **changes), *card.through[1:]))
+
+
+def test_another_way_is_another_question(table):
+    def question(card):
+        plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, card, epsilon=1)
+        return question_of_program(program_of(plan), None)
+
+    card = table.card
+    other = way_changed(card, max_rows=2)
+    swapped = way_changed(card, on=(("order_id", "no"),))
+    assert len({question(one) for one in (card, other, swapped)}) == 3
+    more = {**card.through[0].columns, "status2": "status"}
+    columns = {**card.columns, "status2": replace(card.columns["status"], name="status2")}
+    wider = way_changed(replace(card, columns=columns), columns=more)
+    assert question(card) == question(wider)
+
+
+def test_a_kernel_takes_no_other_way_than_the_card_s(table):
+    plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, table.card, epsilon=1)
+    program = program_of(plan)
+    assert program.card.through == table.card.through
+    text = json.dumps(_certificate(plan))
+    assert Program(text, table.card).plan_digest == plan.digest
+    without = replace(table.card, through=(), unit="order_id")
+    others = [way_changed(table.card, max_rows=2), way_changed(table.card, name="other")]
+    for card in (without, *others):
+        with pytest.raises(InvalidParameter, match="another table or unit"):
+            Program(text, card)
+
+
+def test_a_kernel_takes_no_shorter_way_that_a_checker_cannot_know(table):
+    """Without its first step a way is whole in itself: only the card says that it is another."""
+    plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, table.card, epsilon=1)
+    forged = copy.deepcopy(_certificate(plan))
+    for said in (forged["claim"], forged["body"]["plan"]):
+        said["through"].pop(0)
+    forged["body"]["plan_digest"] = digest(forged["body"]["plan"])
+    check_price(forged["kind"], forged["claim"], forged["body"])
+    with pytest.raises(InvalidParameter, match="another table or unit"):
+        Program(json.dumps(forged), table.card)
+
+
+def _certificate(plan):
+    found = certificate_of(plan, columns=[], rows=[])
+    return {name: found[name] for name in ("kind", "claim", "body")}
+
+
+def test_what_a_server_shows_of_the_card_plans_the_same(table):
+    card = card_from_json(card_to_json(table.card))
+    assert card.way() == table.card.way()
+    text = "SELECT region, COUNT(*) AS n FROM items GROUP BY region"
+    query = table.sql(text).query
+    assert planned(query, card, epsilon=1).digest == planned(query, table.card, epsilon=1).digest
+
+
+def test_rows_are_made_up_for_all_tables(table, tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    card = made_up(table.card, rows=500, folder=folder)
+    assert {one.source.paths[0].startswith(str(folder)) for one in card.through} == {True}
+    plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, table.card, epsilon=1000)
+    (row,) = made_up_answer(plan, table.card, rows=500).record["rows"]
+    assert row["cells"][0]["value"] >= 490 * 0.9
+
+
+def test_ids_that_are_not_unique_are_gone_through_once_for_each_unit(place):
+    duckdb.execute("COPY (SELECT range AS order_id FROM range(10)) TO 'i.parquet'")
+    duckdb.execute(
+        "COPY (SELECT range % 10 AS id, range // 20 AS who FROM range(40)) TO 'o.parquet'"
+    )
+    made = lb.table(
+        "i.parquet", unit="who", max_rows=40, through={"o": ("o.parquet", {"order_id": "id"})}
+    )
+    (row,) = made.agg(n=lb.count()).release(epsilon=100_000).record["rows"]
+    assert row["cells"][0]["value"] == 20  # 10 ids, 2 units: each id once for each of the two
+
+
+def test_names_of_columns():
+    assert name_on_card("o", "id", ["ID"]) == "o.id"
+    assert meant_name("o.ID", [("o", {"o.id": "id"})]) == "o.id"
+    assert meant_name("x.id", [("o", {"o.id": "id"})]) == "x.id"
