@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, working_precision
-from lastbit.sampling.bits import Bits, words
+from lastbit.sampling import Bits, words
 
 MOST_BITS = 1 << 16
 DRAWS = 8

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from lastbit.errors import EntropyUnavailable, InvalidParameter, NotCertified, WrongType
 from lastbit.exact import Number, positive
-from lastbit.sampling.bits import Bits, KeyStream, secure_bits, words
+from lastbit.sampling import Bits, secure_bits, words
 from lastbit.training.gpu import gaussian
 from lastbit.training.gpu.constants import NARROW_DEVIATION, constants_of, suits_kernel
 from lastbit.training.gpu.decision import DRAWS, decided
@@ -59,14 +59,14 @@ def add_rounded_gaussian(sums: torch.Tensor, deviation: Number) -> None:
     if not suits_kernel(exact):  # as exact, and slower
         flat += torch.from_numpy(rounded_gaussian(flat.numel(), exact)).to(flat.device)
         return
-    bits = secure_bits()
     with on_device_of(sums):
         check_device(sums.device)
         for start in range(0, flat.numel(), MOST_NUMBERS):
-            _add(bits, flat[start : start + MOST_NUMBERS], exact)
+            _add(flat[start : start + MOST_NUMBERS], exact)
 
 
-def _add(bits: KeyStream, sums: torch.Tensor, deviation: Fraction) -> None:
+def _add(sums: torch.Tensor, deviation: Fraction) -> None:
+    bits = secure_bits()
     life = bits.life()
     key = words(bits, 8, np.uint32)
     add_under_key(bits, key, sums, deviation)
