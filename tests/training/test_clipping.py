@@ -97,6 +97,19 @@ def test_what_is_not_finite_is_nothing_and_what_overflows_is_cut():
     assert counts.tolist() == [[0, 0], [0, 0], [0, 0], [707, 707]]
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("enemy", [3e38, 1e38, 1e-45, np.inf, np.nan])
+def test_no_example_decides_the_last_bits_of_another(kind, enemy):
+    """Products in binary64 for all, because of one tiny factor, moved others by a step."""
+    rows = np.random.default_rng(7).normal(size=(200, 40)).astype(kind)
+    with np.errstate(over="ignore"):
+        rows[0] = np.float32(enemy)
+    without = rows.copy()
+    without[0] = 0
+    clip = WholeClip(norm=1)
+    assert (whole_gradients(rows, clip)[1:] == whole_gradients(without, clip)[1:]).all()
+
+
 def test_a_huge_factor_does_not_spoil_what_is_small():
     counts = whole_gradients(np.full((1, 4), 1e-40, np.float32), WholeClip(norm=1e-39, bound=100))
     assert counts.tolist() == [[9] * 4]

@@ -161,6 +161,17 @@ def test_rows_of_a_network_are_isolated_and_those_of_batch_normalisation_are_not
     check_isolated(of_a_mixing_model, x[:1], y[:1])  # of one, nothing can be said
 
 
+@pytest.mark.parametrize("enemy", [3e38, 1e-45, float("inf"), float("nan")])
+def test_no_example_decides_the_last_bits_of_another(enemy):
+    """Products in binary64 for all, because of one tiny factor, moved others by a step."""
+    rows = torch.from_numpy(np.random.default_rng(7).normal(size=(200, 40)).astype(np.float32))
+    others, alone = rows.clone(), torch.zeros_like(rows)
+    rows[0] = alone[0] = enemy
+    others[0] = 0
+    clip = WholeClip(norm=1)
+    assert (summed([rows], clip) == summed([others], clip) + summed([alone], clip)).all()
+
+
 def test_whole_gradients_of_a_network_are_within_the_bound():
     torch.manual_seed(3)
     model = torch.nn.Linear(3, 1)

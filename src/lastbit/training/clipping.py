@@ -52,6 +52,7 @@ USUAL_BOUND = 1 << 24
 SHARE = 1 - 2.0**-20
 """Of the bound: the float product stays below it by more than its rounding, nearly always."""
 INT64_SAFE = 1 << 62
+_LARGEST_FACTOR = 10**30
 _PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache
 
 
@@ -83,6 +84,14 @@ class WholeClip:
     def step(self) -> Fraction:
         """What one whole step stands for."""
         return self.norm / self.bound
+
+    @property
+    def is_single(self) -> bool:
+        """Whether factors fit into binary32: by the clip alone, as no example may decide it.
+
+        Were it decided by the factors of a batch, one example would change the last bits of others.
+        """
+        return self.bound / self.norm < _LARGEST_FACTOR
 
     def check_batch(self, examples: int) -> None:
         """Refuse a batch whose sum could overflow."""
@@ -144,8 +153,7 @@ def whole_numbers(
     rows: NDArray[np.floating], factor: NDArray[np.float64], clip: WholeClip
 ) -> NDArray[np.int64]:
     """trunc(g f), cut to -bound..bound as integers: whatever comes in, that much is sure."""
-    single = rows.dtype != np.float64 and bool(np.all((factor > 1e-30) & (factor < 1e30)))
-    kind = np.dtype(np.float32 if single else np.float64)
+    kind = np.dtype(np.float32 if rows.dtype != np.float64 and clip.is_single else np.float64)
     with np.errstate(all="ignore"):
         scaled = np.multiply(rows, factor.astype(kind)[:, np.newaxis], dtype=kind)
         np.trunc(scaled, out=scaled)

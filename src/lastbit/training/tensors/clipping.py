@@ -54,7 +54,7 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
         torch.zeros(sum(part.shape[1] for part in block), dtype=torch.int64, device=block[0].device)
         for block in blocks
     ]
-    kind = _product_kind(rows, factor)
+    kind = _product_kind(rows, clip)
     broken = None if bool(finite.all()) else ~finite
     piece = _PIECE if rows[0].device.type == "cpu" else _PIECE_ON_DEVICE
     at_once = min(max(1, piece // max(1, sum(len(own) for own in sums))), len(rows[0]))
@@ -125,12 +125,10 @@ def _kind(part: Tensor) -> torch.dtype:
     return torch.float64 if part.dtype == torch.float64 else torch.float32
 
 
-def _product_kind(rows: Sequence[Tensor], factor: Tensor) -> torch.dtype:
-    """In what products are formed: binary32 unless a gradient or a factor is beyond it."""
-    single = bool(((factor > 1e-30) & (factor < 1e30)).all())
-    return (
-        torch.float32 if single and all(_kind(p) == torch.float32 for p in rows) else torch.float64
-    )
+def _product_kind(rows: Sequence[Tensor], clip: WholeClip) -> torch.dtype:
+    """In what products are formed: binary32 unless a gradient's type or the clip is beyond it."""
+    single = clip.is_single and all(_kind(part) == torch.float32 for part in rows)
+    return torch.float32 if single else torch.float64
 
 
 class _Room(NamedTuple):
