@@ -117,6 +117,18 @@ def _options(command: click.Command) -> set[str]:
 
 
 _PROSE = {"knows", "in", "that", "made", "runs", "wrote", "checked"}
+_PROSE |= {
+    "also",
+    "assumes",
+    "chose",
+    "did",
+    "first",
+    "joins",
+    "leaves",
+    "or",
+    "rounds",
+    "training",
+}
 _BESIDES = {"caddy", "clamp", "round"}  # a file of Caddy's, and names of the verifier's language
 
 
@@ -188,7 +200,9 @@ _THEIRS = {
     "to_frame",
     "master",
     "uncacheTable",
-}  # PyArrow, pandas, Spark
+    "contiguous",
+    "get_rank",
+}  # PyArrow, pandas, Spark, torch
 _EXAMPLES = {"function", "program"}  # the reader's own
 _NAMED_BY_THE_READER = {"visits", "schema"}  # a column of the answer; libpq's options of an address
 
@@ -211,7 +225,7 @@ def _is_package(name: str) -> bool:
 
 _SECTIONS = (
     *("table", "unit", "budget", "ledger", "access", "engine"),
-    *("columns.x", "public.p", "private.q"),
+    *("columns.x", "public.p", "private.q", "through.t"),
 )
 
 

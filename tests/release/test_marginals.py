@@ -174,7 +174,7 @@ def question_words() -> str:
 
 def test_what_is_shown_says_what_intervals_belong_to() -> None:
     answer = asked().release(epsilon=1)
-    assert "belongs to the noisy count" in str(answer)
+    assert "is that of the noisy count" in str(answer)
     assert "all" in str(answer) and "<pre>" in answer._repr_html_()
     assert repr(answer).startswith("<Marginals: 6 tables of region, old, band;")
 

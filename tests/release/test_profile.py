@@ -150,8 +150,8 @@ def test_the_stretch_that_stands_out() -> None:
 @pytest.mark.parametrize(
     ("asked", "kind", "words"),
     [
-        ({}, InvalidParameter, "exactly one"),
-        ({"epsilon": 1, "rho": 1}, InvalidParameter, "exactly one"),
+        ({}, InvalidParameter, "epsilon is missing"),
+        ({"epsilon": 1, "rho": 1}, InvalidParameter, "both given"),
         ({"epsilon": -1}, InvalidParameter, "epsilon"),
         ({"epsilon": float("nan")}, InvalidParameter, "epsilon"),
         ({"epsilon": float("inf")}, InvalidParameter, "epsilon"),

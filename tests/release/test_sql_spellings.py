@@ -83,4 +83,4 @@ def test_deviations_are_of_the_rows_themselves(
     text = "SELECT married, {}(age) AS spread FROM PUMS GROUP BY married"
     answer = pums.sql(text.format(name)).release(epsilon=10**6)
     assert_same(rows_of(answer), engine.execute(text.format(truth)).fetchall(), ordered=False)
-    assert any("divided by n, not n - 1" in note for note in answer.notes)
+    assert any("divide by n, not by n - 1" in note for note in answer.notes)

@@ -306,7 +306,9 @@ MOST_NOTES = 3  # below an answer; the others are one step away
 _AT_MOST = re.compile(r" counts for at most \d+ rows| is counted once\.$")
 _FIRST = (  # of all notes, and of those of the record those that say how to read its numbers
     re.compile("^A price of "),
-    re.compile("^(Not recorded|Made-up|From the record): |lastbit (also|did not) estimate"),
+    re.compile(
+        "^(Not recorded|From the record): |^These rows are made up|lastbit (also|did not) estimate"
+    ),
     re.compile("noise ±|^Intervals hold|^The intervals of .* all together"),
     re.compile("^Groups with fewer|^A key is shown if|^Counts near that size"),
     re.compile("two-way tables were chosen privately"),

@@ -68,7 +68,7 @@ class Finding:
     them, for the eyes of those who may see the data.
 
     >>> print(Finding(kind="leak", where="report.py:12", problem="the output differs"))
-    leak at report.py:12: the output differs; return released values and functions of them only; ...
+    leak at report.py:12: the output differs; return only released values and functions of them; ...
     """
 
     kind: Kind

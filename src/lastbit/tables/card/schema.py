@@ -238,6 +238,9 @@ class DataCard:
     def columns_at(self, place: int) -> dict[str, ColumnType]:
         """The columns that are read of the table (0), or of a step (1, 2 ...), as sources name."""
         there = {name.lower() for one in self.through for name in one.columns}
+        if type(place) is not int or not 0 <= place <= len(self.through):
+            remedy = f"pass 0, or the place of a step up to {len(self.through)}"
+            raise InvalidParameter("place", problem="is no step of the card", remedy=remedy)
         if place == 0:
             return {c.name: c.type for c in self.columns.values() if c.name.lower() not in there}
         step = self.through[place - 1]
