@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 import lastbit as lb
-from lastbit.checker import check_price
+from lastbit.checker import Rejected, check_price
 from lastbit.checker.numbers import digest
 from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
 from lastbit.kernel.program import Program
@@ -257,6 +257,30 @@ def test_another_way_is_another_question(table):
     columns = {**card.columns, "status2": replace(card.columns["status"], name="status2")}
     wider = way_changed(replace(card, columns=columns), columns=more)
     assert question(card) == question(wider)
+
+
+def test_how_columns_on_the_way_are_read_is_part_of_the_question(table):
+    """As text 007 and 7 are two, as whole numbers one: it decides which rows meet."""
+    query = table.sql("SELECT COUNT(*) AS n FROM items").query
+    column = table.card.columns["order_id"]
+    text = replace(column, type="text", step=None)
+    found = [
+        question_of_program(program_of(planned(query, card, epsilon=1)), None)
+        for one in (column, text)
+        for card in [replace(table.card, columns={**table.card.columns, "order_id": one})]
+    ]
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("said", [["ab"], {"ab": 1}, [{"a": 1, "b": 2}], "ab", [["a", "b"], "ab"]])
+def test_a_checker_takes_pairs_of_columns_alone(table, said):
+    plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, table.card, epsilon=1)
+    forged = copy.deepcopy(_certificate(plan))
+    for one in (forged["claim"], forged["body"]["plan"]):
+        one["through"][0]["on"] = said
+    forged["body"]["plan_digest"] = digest(forged["body"]["plan"])
+    with pytest.raises(Rejected, match="a step to the unit is malformed"):
+        check_price(forged["kind"], forged["claim"], forged["body"])
 
 
 def test_a_kernel_takes_no_other_way_than_the_card_s(table):
