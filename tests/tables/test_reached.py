@@ -161,6 +161,32 @@ def test_another_join_is_refused_and_the_way_is_named(table, text):
         table.sql(text)
 
 
+def test_no_join_and_no_word_of_one_is_left_out(place):
+    duckdb.execute("COPY (SELECT 'paid' AS status, 'late' AS name) TO 'kinds.csv'")
+    kinds = '\n[public.kinds]\nsource = "kinds.csv"\ncolumns = {status = "text", name = "text"}\n'
+    (place / "items.toml").write_text(
+        CARD.replace("[through.baskets]", f"{kinds}\n[through.baskets]")
+    )
+    table = lb.table(str(place / "items.toml"))
+    count, way = "SELECT COUNT(*) AS n FROM", "JOIN orders o ON i.order_id = o.id"
+    known = "JOIN kinds k ON o.status = k.status"
+    written = table.sql(f"{count} items i {way} {known}").query
+    assert table.sql(f"{count} orders o JOIN items i ON i.order_id = o.id {known}").query == written
+    joined = "JOIN items i ON i.status = k.status"
+    alone = table.sql(f"{count} kinds k {joined}").query
+    assert [join.table for join in alone.joins] == ["kinds"]
+    assert table.sql(f"{count} kinds k {joined} {way}").query == alone
+    said = (
+        f"{count} items i JOIN orders AS o(basket, id) ON i.order_id = o.id",
+        f"{count} orders o JOIN items AS i(price, order_id) ON i.order_id = o.id",
+        f"{count} items i JOIN orders o TABLESAMPLE (10%) ON i.order_id = o.id",
+        f"{count} items i JOIN orders o {known} ON i.order_id = o.id",
+    )
+    for text in said:
+        with pytest.raises(QueryRefused, match="has no meaning here"):
+            table.sql(text)
+
+
 def test_one_row_for_each_unit(table):
     inner = "SELECT baskets.customer, COUNT(*) AS n FROM items GROUP BY baskets.customer"
     asked = table.sql(f"SELECT SUM(n) AS n FROM ({inner})")
