@@ -16,7 +16,7 @@ from lastbit.kernel.program import Program
 from lastbit.kernel.question import question_of_program
 from lastbit.release.certifying import certificate_of, program_of
 from lastbit.release.made_up_rows import made_up, made_up_answer
-from lastbit.tables import fingerprint, open_session
+from lastbit.tables import fingerprint, open_session, parsed, printed_statement
 from lastbit.tables.card.linked import meant_name, name_on_card, with_way
 from lastbit.tables.card.public import card_from_json, card_to_json
 from lastbit.tables.card.read import examined, read_card
@@ -431,3 +431,59 @@ def test_other_engines_refuse_it_before_anything_is_read(table):
 def test_lists_are_refused(table, text):
     with pytest.raises(QueryRefused):
         table.sql(text)
+
+
+def test_no_table_is_on_the_way_twice(place):
+    """Without one author's messages others' answers to these would be gone as well."""
+    rows = pyarrow.table({"id": [1, 2, 3], "answers": [3, 1, 1], "author": [7, 8, 8]})
+    duckdb.register("messages", rows)
+    duckdb.execute("COPY messages TO 'messages.parquet'")
+    (place / "link.parquet").symlink_to("messages.parquet")
+    for own, asked in ((rows, rows), ("messages.parquet", "link.parquet")):
+        table = lb.table(
+            own,
+            unit="asked.author",
+            max_rows=3,
+            name="messages",
+            through={"asked": (asked, {"answers": "id"})},
+        )
+        with pytest.raises(InvalidParameter, match=r"linked table asked is on the way .* twice"):
+            table.agg(n=lb.count()).release(epsilon=1)
+
+
+def test_rows_that_reach_their_unit_are_no_private_table(place, table):
+    duckdb.execute("COPY (SELECT range AS customer FROM range(20)) TO 'stays.parquet'")
+    stays = lb.table("stays.parquet", unit="customer", max_rows=2, name="stays")
+    through = {"orders": ("orders.parquet", {"order_id": "id"})}
+    items = lb.table("items.parquet", unit="basket", max_rows=9, through=through)
+    with pytest.raises(InvalidParameter, match="join items reaches its unit through orders"):
+        stays.join(items)
+    named = lb.table("stays.parquet", unit="customer", max_rows=2, name="Orders")
+    private = lb.table("orders.parquet", unit="id", max_rows=2, name="Orders")
+    for other in (named, private):
+        with pytest.raises(InvalidParameter, match="Orders has the name of another table"):
+            items.join(other)
+
+
+def test_a_long_way_is_gone_once(table):
+    """Each step looks at the one after it a few times, and that one but once at the next."""
+    names = [f"t{i}" for i in range(1, 13)]
+    steps = tuple(
+        replace(
+            table.card.through[0],
+            name=name,
+            on=(("order_id" if i == 0 else f"k{i}", "id"),),
+            columns={f"k{i + 1}": "k"},
+        )
+        for i, name in enumerate(names)
+    )
+    column = table.card.columns["order_id"]
+    further = {f"k{i}": replace(column, name=f"k{i}") for i in range(1, 13)}
+    card = with_way(
+        replace(table.card, unit="k12", through=steps, columns={"order_id": column, **further})
+    )
+    text = printed_statement(
+        planned(parsed("SELECT COUNT(*) AS n FROM items", card), card, epsilon=1)
+    )
+    kept = [f"v{i}_all AS MATERIALIZED" in text for i in range(1, 13)]
+    assert kept == [True] * 11 + [False]
