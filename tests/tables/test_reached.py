@@ -487,3 +487,34 @@ def test_a_long_way_is_gone_once(table):
     )
     kept = [f"v{i}_all AS MATERIALIZED" in text for i in range(1, 13)]
     assert kept == [True] * 11 + [False]
+
+
+def test_a_workload_is_of_rows_that_reach_the_same_people(place):
+    """Units of one name in two tables may be two kinds of people: prices would not add up."""
+    duckdb.execute(
+        "COPY (SELECT range AS id, range % 9 AS basket FROM range(90)) TO 'gifts.parquet'"
+    )
+    found = [
+        lb.table("items.parquet", unit=f"{name}.basket", max_rows=9, name="items", through=through)
+        for name in ("orders", "gifts")
+        for through in [{name: (f"{name}.parquet", {"order_id": "id"})}]
+    ]
+    lb.workload([one.agg(n=lb.count()) for one in (found[1], found[1])])
+    with pytest.raises(InvalidParameter, match="are about several tables"):
+        lb.workload([one.agg(n=lb.count()) for one in found])
+
+
+def test_a_frame_without_a_name_is_called_as_one_likes(place):
+    items, orders = (
+        duckdb.read_parquet(f"{name}.parquet").to_arrow_table() for name in ("items", "orders")
+    )
+    columns = {"order_id": "integer", "orders.id": "integer"}
+    through = {"orders": (orders, {"order_id": "id"})}
+    table = lb.table(items, unit="orders.basket", max_rows=9, through=through, columns=columns)
+    plain = table.sql("SELECT COUNT(*) AS n FROM items").query
+    for own in ("items i", "sold i", "i"):
+        text = f"SELECT COUNT(*) AS n FROM {own} JOIN orders o ON i.order_id = o.id"
+        assert table.sql(text).query == plain
+    text = "SELECT COUNT(*) AS n FROM a JOIN orders o ON b.order_id = o.id"
+    with pytest.raises(QueryRefused, match="on the way to the unit"):
+        table.sql(text)

@@ -35,6 +35,8 @@ def without_linked(select: Any, card: DataCard, defined: Container[str]) -> tupl
     sources = [select.args["from_"].this, *(join.this for join in joins)]
     steps = {i: _linked(node, card, defined) for i, node in enumerate(sources)}
     own = [i for i, node in enumerate(sources) if _is_card(node, card, defined)]
+    if not own and card.unnamed and _is_unknown(sources[0], card, defined):
+        own = [0]  # which a statement may call as it likes
     called = {
         _called(node, step.name): step.name for i, node in enumerate(sources) if (step := steps[i])
     }
@@ -43,7 +45,7 @@ def without_linked(select: Any, card: DataCard, defined: Container[str]) -> tupl
     for i in (*own, *(i for i, step in steps.items() if step)):
         _check_plain(sources[i])
     tests = [test for join in joins for test in _tests(join, steps, own, card)]
-    begins = {_called(sources[own[0]], card.name): None, **called}
+    begins = {_called(sources[own[0]], name_of(sources[own[0]].this)): None, **called}
     for step in card.through:
         for pair in step.on if step.name in called.values() else ():
             match = [test for test in tests if _says(test, pair, step, begins, card)]
@@ -75,6 +77,16 @@ def _linked(node: Any, card: DataCard, defined: Container[str]) -> LinkedTable |
 def _is_card(node: Any, card: DataCard, defined: Container[str]) -> bool:
     plain = kind_of(node) == "Table" and kind_of(node.this) == "Identifier"
     return plain and name_of(node.this).lower() not in defined and names(node.this, card.name)
+
+
+def _is_unknown(node: Any, card: DataCard, defined: Container[str]) -> bool:
+    """Whether a node of FROM has a name that no table of the card has, and no sub-query."""
+    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
+        return False
+    known = (*card.public, *card.private, *(one.name for one in card.through))
+    if name_of(node.this).lower() in defined:
+        return False
+    return not any(names(node.this, name) for name in known)
 
 
 def _called(node: Any, name: str) -> str:
