@@ -9,7 +9,12 @@ from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.training import WholeClip, training_plan
 from tests.training.torch_here import torch
 
-from lastbit.training.tensors import add_clipped, exact, optimizer  # isort: skip
+from lastbit.training.tensors import (  # isort: skip
+    add_clipped,
+    exact,
+    optimizer,
+    per_example_gradients,
+)
 
 
 @lru_cache
@@ -45,7 +50,7 @@ def test_a_pass_that_fails_midway_counts_nothing(monkeypatch):
     private.backward(rows())
     once = added(private).clone()
     private.zero_grad()
-    whole, calls = optimizer.per_example_gradients, []
+    whole, calls = per_example_gradients, []
 
     def short(*batch):
         calls.append(batch)
@@ -127,7 +132,7 @@ def test_a_loop_that_was_left_is_forgotten_by_clear():
 # ---------------------------------------------------------------- units
 
 
-class Remembering(torch.nn.Module):
+class Remembering(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not here
     """What it has seen changes what it gives."""
 
     def __init__(self):
