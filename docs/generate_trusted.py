@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_240
+MOST = 12_270
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
 
-Rows that reach their unit through other tables took 230 more: the join, the card's way, the rules.
+Rows that reach their unit through other tables took 260 more: the join, the card's way, the rules.
 """
 MOST_OF_AN_ENGINE = 1_300
 DOCS = Path(__file__).parent

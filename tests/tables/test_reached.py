@@ -9,14 +9,14 @@ import pyarrow
 import pytest
 
 import lastbit as lb
-from lastbit.checker import check_price
+from lastbit.checker import Rejected, check_price
 from lastbit.checker.numbers import digest
 from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
 from lastbit.kernel.program import Program
 from lastbit.kernel.question import question_of_program
 from lastbit.release.certifying import certificate_of, program_of
 from lastbit.release.made_up_rows import made_up, made_up_answer
-from lastbit.tables import fingerprint, open_session
+from lastbit.tables import fingerprint, open_session, parsed, printed_statement
 from lastbit.tables.card.linked import meant_name, name_on_card, with_way
 from lastbit.tables.card.public import card_from_json, card_to_json
 from lastbit.tables.card.read import examined, read_card
@@ -161,6 +161,32 @@ def test_another_join_is_refused_and_the_way_is_named(table, text):
         table.sql(text)
 
 
+def test_no_join_and_no_word_of_one_is_left_out(place):
+    duckdb.execute("COPY (SELECT 'paid' AS status, 'late' AS name) TO 'kinds.csv'")
+    kinds = '\n[public.kinds]\nsource = "kinds.csv"\ncolumns = {status = "text", name = "text"}\n'
+    (place / "items.toml").write_text(
+        CARD.replace("[through.baskets]", f"{kinds}\n[through.baskets]")
+    )
+    table = lb.table(str(place / "items.toml"))
+    count, way = "SELECT COUNT(*) AS n FROM", "JOIN orders o ON i.order_id = o.id"
+    known = "JOIN kinds k ON o.status = k.status"
+    written = table.sql(f"{count} items i {way} {known}").query
+    assert table.sql(f"{count} orders o JOIN items i ON i.order_id = o.id {known}").query == written
+    joined = "JOIN items i ON i.status = k.status"
+    alone = table.sql(f"{count} kinds k {joined}").query
+    assert [join.table for join in alone.joins] == ["kinds"]
+    assert table.sql(f"{count} kinds k {joined} {way}").query == alone
+    said = (
+        f"{count} items i JOIN orders AS o(basket, id) ON i.order_id = o.id",
+        f"{count} orders o JOIN items AS i(price, order_id) ON i.order_id = o.id",
+        f"{count} items i JOIN orders o TABLESAMPLE (10%) ON i.order_id = o.id",
+        f"{count} items i JOIN orders o {known} ON i.order_id = o.id",
+    )
+    for text in said:
+        with pytest.raises(QueryRefused, match="has no meaning here"):
+            table.sql(text)
+
+
 def test_one_row_for_each_unit(table):
     inner = "SELECT baskets.customer, COUNT(*) AS n FROM items GROUP BY baskets.customer"
     asked = table.sql(f"SELECT SUM(n) AS n FROM ({inner})")
@@ -257,6 +283,30 @@ def test_another_way_is_another_question(table):
     columns = {**card.columns, "status2": replace(card.columns["status"], name="status2")}
     wider = way_changed(replace(card, columns=columns), columns=more)
     assert question(card) == question(wider)
+
+
+def test_how_columns_on_the_way_are_read_is_part_of_the_question(table):
+    """As text 007 and 7 are two, as whole numbers one: it decides which rows meet."""
+    query = table.sql("SELECT COUNT(*) AS n FROM items").query
+    column = table.card.columns["order_id"]
+    text = replace(column, type="text", step=None)
+    found = [
+        question_of_program(program_of(planned(query, card, epsilon=1)), None)
+        for one in (column, text)
+        for card in [replace(table.card, columns={**table.card.columns, "order_id": one})]
+    ]
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("said", [["ab"], {"ab": 1}, [{"a": 1, "b": 2}], "ab", [["a", "b"], "ab"]])
+def test_a_checker_takes_pairs_of_columns_alone(table, said):
+    plan = planned(table.sql("SELECT COUNT(*) AS n FROM items").query, table.card, epsilon=1)
+    forged = copy.deepcopy(_certificate(plan))
+    for one in (forged["claim"], forged["body"]["plan"]):
+        one["through"][0]["on"] = said
+    forged["body"]["plan_digest"] = digest(forged["body"]["plan"])
+    with pytest.raises(Rejected, match="a step to the unit is malformed"):
+        check_price(forged["kind"], forged["claim"], forged["body"])
 
 
 def test_a_kernel_takes_no_other_way_than_the_card_s(table):
@@ -380,4 +430,91 @@ def test_other_engines_refuse_it_before_anything_is_read(table):
 )
 def test_lists_are_refused(table, text):
     with pytest.raises(QueryRefused):
+        table.sql(text)
+
+
+def test_no_table_is_on_the_way_twice(place):
+    """Without one author's messages others' answers to these would be gone as well."""
+    rows = pyarrow.table({"id": [1, 2, 3], "answers": [3, 1, 1], "author": [7, 8, 8]})
+    duckdb.register("messages", rows)
+    duckdb.execute("COPY messages TO 'messages.parquet'")
+    (place / "link.parquet").symlink_to("messages.parquet")
+    for own, asked in ((rows, rows), ("messages.parquet", "link.parquet")):
+        table = lb.table(
+            own,
+            unit="asked.author",
+            max_rows=3,
+            name="messages",
+            through={"asked": (asked, {"answers": "id"})},
+        )
+        with pytest.raises(InvalidParameter, match=r"linked table asked is on the way .* twice"):
+            table.agg(n=lb.count()).release(epsilon=1)
+
+
+def test_rows_that_reach_their_unit_are_no_private_table(place, table):
+    duckdb.execute("COPY (SELECT range AS customer FROM range(20)) TO 'stays.parquet'")
+    stays = lb.table("stays.parquet", unit="customer", max_rows=2, name="stays")
+    through = {"orders": ("orders.parquet", {"order_id": "id"})}
+    items = lb.table("items.parquet", unit="basket", max_rows=9, through=through)
+    with pytest.raises(InvalidParameter, match="join items reaches its unit through orders"):
+        stays.join(items)
+    named = lb.table("stays.parquet", unit="customer", max_rows=2, name="Orders")
+    private = lb.table("orders.parquet", unit="id", max_rows=2, name="Orders")
+    for other in (named, private):
+        with pytest.raises(InvalidParameter, match="Orders has the name of another table"):
+            items.join(other)
+
+
+def test_a_long_way_is_gone_once(table):
+    """Each step looks at the one after it a few times, and that one but once at the next."""
+    names = [f"t{i}" for i in range(1, 13)]
+    steps = tuple(
+        replace(
+            table.card.through[0],
+            name=name,
+            on=(("order_id" if i == 0 else f"k{i}", "id"),),
+            columns={f"k{i + 1}": "k"},
+        )
+        for i, name in enumerate(names)
+    )
+    column = table.card.columns["order_id"]
+    further = {f"k{i}": replace(column, name=f"k{i}") for i in range(1, 13)}
+    card = with_way(
+        replace(table.card, unit="k12", through=steps, columns={"order_id": column, **further})
+    )
+    text = printed_statement(
+        planned(parsed("SELECT COUNT(*) AS n FROM items", card), card, epsilon=1)
+    )
+    kept = [f"v{i}_all AS MATERIALIZED" in text for i in range(1, 13)]
+    assert kept == [True] * 11 + [False]
+
+
+def test_a_workload_is_of_rows_that_reach_the_same_people(place):
+    """Units of one name in two tables may be two kinds of people: prices would not add up."""
+    duckdb.execute(
+        "COPY (SELECT range AS id, range % 9 AS basket FROM range(90)) TO 'gifts.parquet'"
+    )
+    found = [
+        lb.table("items.parquet", unit=f"{name}.basket", max_rows=9, name="items", through=through)
+        for name in ("orders", "gifts")
+        for through in [{name: (f"{name}.parquet", {"order_id": "id"})}]
+    ]
+    lb.workload([one.agg(n=lb.count()) for one in (found[1], found[1])])
+    with pytest.raises(InvalidParameter, match="are about several tables"):
+        lb.workload([one.agg(n=lb.count()) for one in found])
+
+
+def test_a_frame_without_a_name_is_called_as_one_likes(place):
+    items, orders = (
+        duckdb.read_parquet(f"{name}.parquet").to_arrow_table() for name in ("items", "orders")
+    )
+    columns = {"order_id": "integer", "orders.id": "integer"}
+    through = {"orders": (orders, {"order_id": "id"})}
+    table = lb.table(items, unit="orders.basket", max_rows=9, through=through, columns=columns)
+    plain = table.sql("SELECT COUNT(*) AS n FROM items").query
+    for own in ("items i", "sold i", "i"):
+        text = f"SELECT COUNT(*) AS n FROM {own} JOIN orders o ON i.order_id = o.id"
+        assert table.sql(text).query == plain
+    text = "SELECT COUNT(*) AS n FROM a JOIN orders o ON b.order_id = o.id"
+    with pytest.raises(QueryRefused, match="on the way to the unit"):
         table.sql(text)

@@ -176,3 +176,12 @@ def test_a_batch_whose_sum_could_overflow_is_refused():
 def test_what_is_no_matrix_of_floats_is_refused(wrong):
     with pytest.raises((InvalidParameter, WrongType), match="a row for each example"):
         clipped_sum(wrong, WholeClip(norm=1))
+
+
+def test_a_mask_of_an_array_has_no_say():
+    """Failed before, in words of numpy."""
+    clip = WholeClip(norm=1, bound=1000)
+    masked = np.ma.array([[3e9, np.nan, 4.0]], mask=[[False, True, False]])
+    total = clipped_sum(masked, clip)
+    assert type(total) is np.ndarray
+    assert not total.any()

@@ -1,7 +1,8 @@
 """Loaders of batches by exact coins: which examples come, in which process, and in which shape."""
 
-from collections import Counter
+from collections import Counter, UserDict, namedtuple
 
+import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
@@ -66,3 +67,66 @@ def test_a_dataset_of_another_size_is_refused():
 
 def test_a_process_without_examples_takes_part():
     assert list(PoissonBatches(plan(examples=1, batch=1, steps=2), rank=1, processes=2)) == [[], []]
+
+
+Pair = namedtuple("Pair", "text place")
+
+
+class Texts(torch.utils.data.Dataset):  # type: ignore[misc]  # Any, where torch is not here
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return {"text": f"secret {i}", "x": torch.tensor([float(i)])}
+
+
+@pytest.mark.parametrize(
+    "collate",
+    [
+        torch.utils.data.default_collate,
+        lambda rows: UserDict(x=torch.stack([row["x"] for row in rows])),
+        lambda rows: np.stack([row["x"].numpy() for row in rows]),
+        lambda rows: [row["text"] for row in rows],
+        lambda rows: Pair([row["text"] for row in rows], torch.stack([row["x"] for row in rows])),
+    ],
+)
+def test_nothing_of_an_example_is_in_an_empty_batch(collate):
+    """Failed before: only tensors were emptied, so that the first example was in empty batches."""
+
+    def sizes(batch):
+        if isinstance(batch, dict | UserDict):
+            return [size for part in batch.values() for size in sizes(part)]
+        return [len(part) for part in batch] if isinstance(batch, Pair) else [len(batch)]
+
+    rare = plan(examples=3, batch="1/1000000", steps=1)
+    (batch,) = loader(Texts(), rare, collate_fn=collate)
+    assert not any(sizes(batch))
+    usual = collate([Texts()[0]])
+    assert type(batch) is type(usual)
+    assert all(sizes(usual))
+
+
+@pytest.mark.parametrize("made", ["text", 3, torch.tensor(1.0)])
+def test_what_cannot_be_emptied_is_refused(made):
+    rare = plan(examples=3, batch="1/1000000", steps=1)
+    with pytest.raises(InvalidParameter, match="collate_fn"):
+        list(loader(Texts(), rare, collate_fn=lambda rows: made))
+
+
+def test_the_first_unit_may_have_no_examples():
+    data = torch.utils.data.TensorDataset(torch.arange(4))
+    rare = plan(examples=2, batch="1/1000000", steps=1)
+    ((labels, rows),) = loader(data, rare, units=[[], [0, 1]])
+    assert len(labels) == len(rows) == 0
+    with pytest.raises(InvalidParameter, match="no examples"):
+        loader(data, rare, units=[[], []])
+
+
+def test_a_process_of_a_group_has_its_own_examples(monkeypatch):
+    """Failed before: without rank= every process drew from all, and one could count in each."""
+    batches = PoissonBatches(plan(batch=10, steps=1))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 3)
+    assert list(batches) == [[1, 4, 7]]
+    assert list(PoissonBatches(plan(batch=10, steps=1), rank=0, processes=1)) == [list(range(10))]

@@ -107,6 +107,7 @@ def test_a_plan_is_read_back_and_a_forged_one_is_not():
         ({"epsilon": 1, "epochs": 1, "delta": 0}, "delta"),
         ({"epsilon": 1, "steps": 0}, "steps"),
         ({"noise_multiplier": -1, "steps": 1}, "noise_multiplier"),
+        ({"noise_multiplier": "1e-9", "steps": 1}, "noise_multiplier is below 1/1000"),
     ],
 )
 def test_what_is_no_plan_is_refused(wrong, words):

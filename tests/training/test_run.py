@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError
 from lastbit.ledger import Ledger
 from lastbit.tables import Budget
 from lastbit.training import start_run, training_plan
@@ -172,3 +172,11 @@ def test_a_claim_that_another_was_quicker_with_is_not_used(folder, monkeypatch):
 def test_what_is_no_run_is_refused(folder, wrong, words):
     with pytest.raises(InvalidParameter, match=words):
         start_run(PLAN, **wrong)
+
+
+@pytest.mark.parametrize("block", ["x", 0, -1, float("nan"), 2.5])
+def test_a_block_that_is_none_is_refused_before_the_charge(folder, block):
+    """Failed before: the run was charged, and then Python's own error came, or none."""
+    with pytest.raises(LastbitError, match="block"):
+        started(folder, block=block)
+    assert not (folder / "l.ledger").exists()

@@ -90,7 +90,9 @@ def check_way(plan: Json, joined: set[str]) -> None:
     require(isinstance(plan["unit"], str), "rows reach a unit, and each row is one")
     later = {name.lower() for step in steps for name in step["columns"]}
     for step in steps:
-        whole = set(step) == {"table", "on", "max_rows", "columns"}
+        whole = set(step) == {"table", "on", "max_rows", "columns"} and all(
+            isinstance(one, list) for one in (step["on"], *step["on"])
+        )
         texts = [
             step["table"],
             *step["columns"].values(),

@@ -83,6 +83,7 @@ def _types(mentioned: set[tuple[str | None, str]], card: DataCard) -> list[list[
     """
     if card.unit is not None:
         mentioned = mentioned | {(None, card.unit)}
+    mentioned |= {(None, own) for one in card.through for own, _ in one.on}
     tables: dict[str | None, Mapping[str, str]] = {
         name: {column.lower(): kind for column, kind in public.columns.items()}
         for name, public in card.public.items()

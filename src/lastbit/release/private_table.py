@@ -251,6 +251,10 @@ def as_private(other: Table) -> PrivateTable:
     if card.unit is None:
         problem = "has no unit: each of its rows is one"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy="pass unit=...")
+    if card.through:
+        problem = f"reaches its unit through {card.through[0].name[:60]}, and has no column of it"
+        remedy = "ask about that table, and join others with it; or write the unit into its rows"
+        raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
     if card.max_rows_open:
         problem = "has no max_rows: how many rows of one unit are joined"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy="pass max_rows=20, say")

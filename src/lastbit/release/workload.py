@@ -38,7 +38,7 @@ from lastbit.release.answer import Answer
 from lastbit.release.paying import paid_for_all
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import view_of
-from lastbit.tables import Cost, Plan, Query, planned
+from lastbit.tables import Cost, DataCard, Plan, Query, planned
 
 TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
 AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
@@ -164,11 +164,16 @@ def workload(questions: Iterable[Table]) -> Workload:
         raise WrongType("questions", problem="are none, or no questions", remedy=remedy)
     first = listed[0].card
     for card in (one.card for one in listed):
-        same = (card.name, card.ledger, card.source) == (first.name, first.ledger, first.source)
+        same = _table(card) == _table(first)
         if not same or card.budget != first.budget or card.unit != first.unit:
             problem, remedy = "are about several tables", "make one workload for each"
             raise InvalidParameter("questions", problem=problem, remedy=remedy)
     return Workload(questions=listed)
+
+
+def _table(card: DataCard) -> tuple[object, ...]:
+    """What makes the rows of two cards those of one table, and of the same people."""
+    return (card.name, card.ledger, card.source, card.through)
 
 
 def statements_in(text: str) -> list[str]:

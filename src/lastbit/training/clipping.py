@@ -205,4 +205,4 @@ def _checked(gradients: object) -> NDArray[np.floating]:
     if gradients.ndim != 2:
         problem = f"have {gradients.ndim} dimensions"
         raise InvalidParameter("gradients", problem=problem, remedy=remedy)
-    return gradients
+    return np.asarray(gradients)  # without a mask, or other ways to add, that a subclass has

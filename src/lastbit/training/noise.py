@@ -14,6 +14,8 @@ Checked  tests/training/test_noise.py; the sampler in tests/sampling/test_rounde
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,11 +36,16 @@ def rounded_gaussian(size: Size, deviation: Number) -> NDArray[np.int64]:
     [[0, 0, 0], [0, 0, 0]]
     """
     spread = positive(deviation, "deviation")
-    if spread > MOST_DEVIATION:
-        remedy = "take a smaller bound or a smaller noise multiplier"
-        raise InvalidParameter("deviation", problem="is above 2**52", remedy=remedy)
+    check_deviation(spread)
     noise = drawn(rounded_sampler(IdealGaussian(), scale=spread), 1 if size is None else size)
     if noise.dtype == np.object_ or (noise.size and max(noise.max(), -noise.min()) > _MOST_NOISE):
         raise Overflow("a draw of noise is beyond int64; nothing was released, take the step again")
     whole: NDArray[np.int64] = noise
     return whole
+
+
+def check_deviation(spread: Fraction) -> None:
+    """Refuse noise that could pass int64."""
+    if spread > MOST_DEVIATION:
+        remedy = "take a smaller bound or a smaller noise multiplier"
+        raise InvalidParameter("deviation", problem="is above 2**52", remedy=remedy)

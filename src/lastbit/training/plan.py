@@ -38,6 +38,7 @@ from lastbit.verify import certificate, composition_certificate, read
 
 _DECIMALS = 10**6
 _MOST_STEPS = 10**9
+_LEAST_MULTIPLIER = Fraction(1, 1000)
 _POINTS = 30  # of the curve of epsilon: each takes the accountant a fraction of a second
 KIND = "lastbit training plan 1"
 
@@ -72,6 +73,7 @@ class TrainingPlan:
             raise InvalidParameter("steps", problem=problem, remedy="plan fewer")
         for name in ("noise_multiplier", "epsilon"):
             object.__setattr__(self, name, positive(getattr(self, name), name))
+        _check_multiplier(self.noise_multiplier)
         for name in ("rate", "delta"):
             object.__setattr__(self, name, probability(getattr(self, name), name))
             if not getattr(self, name):
@@ -196,6 +198,7 @@ def training_plan(
         )
     if noise_multiplier is not None:
         multiplier = positive(noise_multiplier, "noise_multiplier")
+        _check_multiplier(multiplier)
         loss = SubsampledGaussianLoss(rate, 1 / multiplier**2)
         bound = (times * loss).epsilon(level)[1]
         promised = max(_rounded_up(Fraction(bound)), Fraction(1, _DECIMALS))
@@ -246,6 +249,12 @@ def read_plan(path: str | Path) -> TrainingPlan:
     True
     """
     return plan_from_dict(read(path))
+
+
+def _check_multiplier(multiplier: Fraction) -> None:
+    if multiplier < _LEAST_MULTIPLIER:
+        problem = f"is below {_LEAST_MULTIPLIER}, which hides nothing"
+        raise InvalidParameter("noise_multiplier", problem=problem, remedy="pass 1, say")
 
 
 def _rate(examples: int, batch: Number) -> Fraction:

@@ -28,6 +28,7 @@ from lastbit.addresses import Address
 from lastbit.arguments import check_kind
 from lastbit.canonical import digest_of
 from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.exact import whole
 from lastbit.ledger import Entry, Ledger
 from lastbit.sampling import secure_bits
 from lastbit.tables import Budget
@@ -128,6 +129,8 @@ def start_run(
     if account is None:
         remedy = "pass account=, the name of the data"
         raise InvalidParameter("account", problem="is missing", remedy=remedy)
+    least = -(-plan.steps // _BLOCKS)
+    size = least if block is None else min(whole(block, "block", least=1), plan.steps)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     neighbours = "add-remove of rows" if plan.unit == "example" else "add-remove of units"
     if budget is not None:
@@ -152,8 +155,6 @@ def start_run(
         words=f"training run {name}: {plan.steps} steps",
         neighbours=neighbours,
     )
-    least = -(-plan.steps // _BLOCKS)
-    size = least if block is None else max(1, min(int(block), plan.steps))
     return TrainingRun(plan, name=name, books=_Books(books, account, paid, plan, size))
 
 

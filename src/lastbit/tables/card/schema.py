@@ -280,7 +280,8 @@ class DataCard:
 
     def _check_private(self) -> None:
         """That private tables have names of their own, and units of the type of the card's."""
-        taken = [name.lower() for name in (self.name, *self.public)]
+        others = (self.name, *self.public, *(one.name for one in self.through))
+        taken = [name.lower() for name in others]
         for name, table in self.private.items():
             what = f"private table {str(name)[:60]}"
             if name != table.name or table.name.lower() in taken:

@@ -19,7 +19,8 @@ So       neighbours are databases whose chains are the same but for those of one
          through which nobody else is reached may come and go with x. A row of items whose order
          two customers have is in J for each of the two; no row of either decides about the other's
          copy. To take one row for each id (ANY_VALUE, DISTINCT ON) would break this: whose row is
-         taken depends on whose rows are there
+         taken depends on whose rows are there. One file as two of the tables would break it too: to
+         take away x's rows in Tm would take them from the ways of others, so that is refused
 Theorem  a row of T0 becomes at most M rows of one unit, M the product of max_rows (1 each, unless
          the card says more; at most MOST_MATCHES). What a unit counts for is bounded as ever, by
          weights, from the number of its rows in t (`measures.py`): so no sum overflows
@@ -33,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lastbit.tables.compile.dialect import Part
 from lastbit.tables.compile.steps import Typed
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ def reached_rows(rows: CompiledRows) -> Iterator[str]:
             yield part("t", f"SELECT {', '.join(chosen)} FROM {chain}", "step")
             return
         every = ", ".join(typed.sql for typed in listed)
-        yield part(f"v{place}_all", f"SELECT {every} FROM {chain}", "step")
+        # what is looked at twice at every step would be looked at 2**m times in all
+        how: Part = "kept" if place < len(rows.way) else "step"
+        yield part(f"v{place}_all", f"SELECT {every} FROM {chain}", how)
         same = [f"w{place}_k{number}" for number, _ in pairs] + [str(rows.unit)]
         hashed = [(typed.sql, typed.type or "text") for typed in listed]
         order = f"{rows.dialect.keyed_hash(hashed, '')}, {every}"  # 0 and -0 are told apart

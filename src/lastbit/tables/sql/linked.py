@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from lastbit.tables.card.schema import DataCard, LinkedTable
 from lastbit.tables.limits import refused
-from lastbit.tables.sql.parse import kind_of, name_of, names
+from lastbit.tables.sql.parse import kind_of, name_of, names, taken
 
 Called = Mapping[str, str]
 
@@ -35,13 +35,17 @@ def without_linked(select: Any, card: DataCard, defined: Container[str]) -> tupl
     sources = [select.args["from_"].this, *(join.this for join in joins)]
     steps = {i: _linked(node, card, defined) for i, node in enumerate(sources)}
     own = [i for i, node in enumerate(sources) if _is_card(node, card, defined)]
+    if not own and card.unnamed and _is_unknown(sources[0], card, defined):
+        own = [0]  # which a statement may call as it likes
     called = {
         _called(node, step.name): step.name for i, node in enumerate(sources) if (step := steps[i])
     }
     if len(own) != 1 or len(set(called.values())) < sum(map(bool, steps.values())):
         raise _unknown(next(filter(None, steps.values())), card)
-    tests = [test for join in joins for test in _tests(join, steps, card)]
-    begins = {_called(sources[own[0]], card.name): None, **called}
+    for i in (*own, *(i for i, step in steps.items() if step)):
+        _check_plain(sources[i])
+    tests = [test for join in joins for test in _tests(join, steps, own, card)]
+    begins = {_called(sources[own[0]], name_of(sources[own[0]].this)): None, **called}
     for step in card.through:
         for pair in step.on if step.name in called.values() else ():
             match = [test for test in tests if _says(test, pair, step, begins, card)]
@@ -51,8 +55,10 @@ def without_linked(select: Any, card: DataCard, defined: Container[str]) -> tupl
     deepest = max(i for i, one in enumerate(card.through) if one.name in called.values())
     if len(called) != deepest + 1:  # a step between is not written
         raise _unknown(card.through[deepest], card)
-    select.args["from_"].set("this", sources[own[0]])
-    left = [join for i, join in enumerate(joins, start=1) if not steps[i] and i not in own]
+    if steps[0]:  # the card's table takes its place
+        select.args["from_"].set("this", sources[own[0]])
+    moved = own if steps[0] else []
+    left = [join for i, join in enumerate(joins, start=1) if not steps[i] and i not in moved]
     select.set("joins", left)
     for test in tests:
         select.where(test, copy=False)
@@ -73,18 +79,36 @@ def _is_card(node: Any, card: DataCard, defined: Container[str]) -> bool:
     return plain and name_of(node.this).lower() not in defined and names(node.this, card.name)
 
 
+def _is_unknown(node: Any, card: DataCard, defined: Container[str]) -> bool:
+    """Whether a node of FROM has a name that no table of the card has, and no sub-query."""
+    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
+        return False
+    known = (*card.public, *card.private, *(one.name for one in card.through))
+    if name_of(node.this).lower() in defined:
+        return False
+    return not any(names(node.this, name) for name in known)
+
+
 def _called(node: Any, name: str) -> str:
     """What a table is called here, in small letters."""
     return str(node.alias or name).lower()
 
 
-def _tests(join: Any, steps: Mapping[int, LinkedTable | None], card: DataCard) -> Iterator[Any]:
+def _check_plain(node: Any) -> None:
+    """That a table is named, and called something, and no more: no sample, no names of columns."""
+    _, alias = taken(node, "this", "alias")
+    if alias is not None:
+        taken(alias, "this")
+
+
+def _tests(
+    join: Any, steps: Mapping[int, LinkedTable | None], own: Container[int], card: DataCard
+) -> Iterator[Any]:
     """What ON and USING of the joins with these tables say, one by one."""
     place = join.parent.args["joins"].index(join) + 1
-    if steps[place] is None and steps[0] is None:
+    first = steps[place] or (steps[0] if place in own else None)
+    if first is None:
         return
-    first = steps[place] or steps[0]
-    assert first is not None
     plain = str(join.args.get("kind") or "INNER").upper() == "INNER" and not join.args.get("side")
     on, using = join.args.get("on"), join.args.get("using") or []
     if not plain or not (on or using) or join.args.get("method"):

@@ -46,6 +46,11 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
     if len(rows) != len(totals):
         remedy = "pass as many as there are totals"
         raise InvalidParameter("gradients", problem="are too few or too many", remedy=remedy)
+    for part, total in zip(rows, totals, strict=True):
+        if total.dtype != torch.int64 or total.numel() != part.shape[1]:
+            problem = "are not tensors of int64 like a gradient"
+            remedy = "pass torch.zeros_like(parameter, dtype=torch.int64) for each"
+            raise InvalidParameter("totals", problem=problem, remedy=remedy)
     if not rows or not len(rows[0]):
         return
     factor, finite = _factors(rows, clip)
@@ -90,9 +95,11 @@ def _split(own: Tensor, block: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _rows(gradient: object) -> Tensor:
+    remedy = "pass tensors of floats with a row for each example"
     if not isinstance(gradient, Tensor) or not gradient.dtype.is_floating_point:
-        remedy = "pass tensors of floats with a row for each example"
         raise WrongType("gradients", problem="are not tensors of floats", remedy=remedy)
+    if gradient.layout != torch.strided or not gradient.dim():
+        raise InvalidParameter("gradients", problem="are sparse, or no rows", remedy=remedy)
     return gradient.detach().reshape(len(gradient), prod(gradient.shape[1:]))
 
 

@@ -10,7 +10,8 @@ Checked  tests/training/test_tensors.py, test_optimizer.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -47,14 +48,32 @@ def per_example_gradients(model: torch.nn.Module, loss: Loss, *batch: Tensor) ->
 
 
 def gradient_of_unit(model: torch.nn.Module, loss: Loss, *batch: Tensor) -> list[Tensor]:
-    """The gradient of the loss on all examples of one unit together, as rows of one."""
-    trained = [part for part in model.parameters() if part.requires_grad]
+    """The gradient of the loss on all examples of one unit together, as rows of one.
+
+    What the model writes into its buffers meanwhile, no other unit sees, and nobody after it.
+    """
+    trained, fixed = _parameters(model)
+    leaves = {name: part.requires_grad_() for name, part in trained.items()}
+    buffers = {name: part.clone() for name, part in model.named_buffers()}
+
+    def call(*inputs: Tensor, **more: object) -> Tensor:
+        output: Tensor = functional_call(model, {**fixed, **leaves, **buffers}, inputs, more)
+        return output
+
     with torch.enable_grad():
-        found = torch.autograd.grad(loss(model, *batch), trained, allow_unused=True)
+        found = torch.autograd.grad(loss(call, *batch), list(leaves.values()), allow_unused=True)
     return [
         torch.zeros_like(part)[None] if own is None else own[None]
-        for own, part in zip(found, trained, strict=True)
+        for own, part in zip(found, trained.values(), strict=True)
     ]
+
+
+@contextmanager
+def own_randomness() -> Iterator[None]:
+    """Seeds that are set inside have no say outside, on no device."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=list(devices)):
+        yield
 
 
 def check_isolated(gradients: Callable[..., Sequence[Tensor]], *batch: Tensor) -> None:
@@ -70,7 +89,7 @@ def check_isolated(gradients: Callable[..., Sequence[Tensor]], *batch: Tensor) -
     count = len(batch[0])
     if count < 2:
         return
-    with torch.random.fork_rng(devices=[]):
+    with own_randomness():
         torch.manual_seed(0)  # so that dropout is the same twice; what is drawn here is thrown away
         before = [part.clone() for part in gradients(*batch)]
         for place in {0, count // 2, count - 1}:

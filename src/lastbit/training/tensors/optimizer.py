@@ -22,9 +22,10 @@ import torch
 from torch import Tensor, distributed
 
 from lastbit.arguments import check_kind
-from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import whole
 from lastbit.training.clipping import WholeClip
+from lastbit.training.noise import check_deviation
 from lastbit.training.plan import TrainingPlan
 from lastbit.training.run import TrainingRun, start_run
 from lastbit.training.tensors.clipping import add_clipped
@@ -32,6 +33,7 @@ from lastbit.training.tensors.examples import (
     Loss,
     check_isolated,
     gradient_of_unit,
+    own_randomness,
     per_example_gradients,
 )
 from lastbit.training.tensors.noise import whole_noise
@@ -77,6 +79,12 @@ def exact(
         clip = WholeClip(norm=length)
     check_kind(clip, (WholeClip,), "clip", remedy="pass WholeClip(norm=1)")
     check_kind(run, (TrainingRun, TrainingPlan), "run", remedy="pass start_run(plan, ...)")
+    check_kind(inner, (torch.optim.Optimizer,), "optimizer", remedy="pass one of torch.optim")
+    if model is not None:
+        check_kind(model, (torch.nn.Module,), "model", remedy="pass a torch.nn.Module")
+    if loss is not None and not callable(loss):
+        remedy = "pass a function of the model and an example"
+        raise WrongType("loss", problem="is not a function", remedy=remedy)
     started = start_run(run) if isinstance(run, TrainingPlan) else run
     return ExactOptimizer(
         inner, started, clip, model=model, loss=loss, microbatch=whole(microbatch, least=1)
@@ -104,14 +112,13 @@ class ExactOptimizer:
         microbatch: int,
     ) -> None:
         clip.check_batch(run.plan.examples)
+        check_deviation(run.plan.deviation(clip))
         self.original_optimizer, self.run, self.clip = optimizer, run, clip
         self.model, self.loss, self.microbatch = model, loss, microbatch
-        self._parameters = [
-            part
-            for group in optimizer.param_groups
-            for part in group["params"]
-            if part.requires_grad
-        ]
+        self._parameters = self._trained()
+        if not self._parameters or not all(part.is_floating_point() for part in self._parameters):
+            remedy = "pass one of parameters that are floats and require gradients"
+            raise InvalidParameter("optimizer", problem="trains no floats", remedy=remedy)
         if model is not None:
             trained = {id(part) for part in model.parameters() if part.requires_grad}
             if trained != {id(part) for part in self._parameters}:
@@ -123,7 +130,7 @@ class ExactOptimizer:
         self._skips: list[bool] = []
         self._is_skipped = False
         self._is_tested = False
-        self.clear()
+        self._forget()
 
     # ------------------------------------------------------------ gradients of single examples
 
@@ -132,18 +139,25 @@ class ExactOptimizer:
 
         With `units`, the number of each example's unit, all examples of a unit are one: the
         gradient of their loss together is clipped. Hand over all of them at once.
+        If it fails, what was added since the last step is lost: it may be handed over again.
         """
         if self.model is None or self.loss is None:
             problem = "and loss are needed for it"
             remedy = "pass them to exact, or let Opacus find gradients"
             raise InvalidParameter("model", problem=problem, remedy=remedy)
-        model, loss = self.model, self.loss
-        if units is not None:
-            self._check_new(units)
-            for rows in _rows_of_units(units):
-                own = gradient_of_unit(model, loss, *(part[rows] for part in batch))
-                self.add(self._ordered(own))
-            return
+        _check_batch(batch, units)
+        try:
+            self._check_trained()
+            check_no_batch_statistics(self.model)
+            if units is None:
+                self._add_examples(self.model, self.loss, batch)
+            else:
+                self._add_units(self.model, self.loss, batch, units)
+        except BaseException:  # the first of a few examples must not count twice
+            self._forget()
+            raise
+
+    def _add_examples(self, model: torch.nn.Module, loss: Loss, batch: Sequence[Tensor]) -> None:
         if not self._is_tested and len(batch[0]) > 1:
             few = [part[: self.microbatch] for part in batch]
             check_isolated(lambda *rows: per_example_gradients(model, loss, *rows), *few)
@@ -152,19 +166,30 @@ class ExactOptimizer:
             rows = [part[start : start + self.microbatch] for part in batch]
             self.add(self._ordered(per_example_gradients(model, loss, *rows)))
 
+    def _add_units(
+        self, model: torch.nn.Module, loss: Loss, batch: Sequence[Tensor], units: Tensor
+    ) -> None:
+        """Unit by unit; what dropout draws for one is no matter of who else is there."""
+        self._check_new(units)
+        seed = int(torch.randint(1 << 62, ()))
+        with own_randomness():
+            for unit, rows in _rows_of_units(units):
+                torch.manual_seed((seed + unit) % (1 << 62))
+                own = gradient_of_unit(model, loss, *(part[rows] for part in batch))
+                self.add(self._ordered(own))
+
     def add(self, gradients: Sequence[Tensor]) -> None:
         """Add gradients of single examples: a tensor with their rows for each parameter."""
         try:
             add_clipped(gradients, self._totals, self.clip)
         except BaseException:  # what was added may be handed over again: it must not count twice
-            self.clear()
+            self._forget()
             raise
 
     def _check_new(self, units: Tensor) -> None:
         """Refuse a unit that has been handed over since the last step: it would count twice."""
         named = set(units.tolist())
         if named & self._units:
-            self.clear()
             problem = "name one twice in a step"
             remedy = "hand over all examples of a unit at once"
             raise InvalidParameter("units", problem=problem, remedy=remedy)
@@ -172,7 +197,10 @@ class ExactOptimizer:
 
     def accumulate(self) -> None:
         """Add the gradients that Opacus found, and forget them, so that none counts twice."""
-        found = [_grad_samples(part) for part in self._parameters]
+        try:
+            found = [_grad_samples(part) for part in self._parameters]
+        finally:
+            self._forget_samples()
         rows = next((len(own) for own in found if own is not None), 0)
         if rows:
             self.add(
@@ -181,8 +209,6 @@ class ExactOptimizer:
                     for own, part in zip(found, self._parameters, strict=True)
                 ]
             )
-        for part in self._parameters:
-            part.grad_sample = None
 
     def _ordered(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """From the model's order of parameters to the optimizer's."""
@@ -198,8 +224,15 @@ class ExactOptimizer:
 
         If it fails, the batch is lost: an example that came again would count twice.
         """
-        self.accumulate()
+        # before all that may fail: what is said of this part must not be taken for the next one's
         self._is_skipped = bool(self._skips and self._skips.pop(0))
+        try:
+            self._check_trained()
+            self.accumulate()
+        except BaseException:
+            self._forget()
+            self._forget_samples()
+            raise
         if self._is_skipped:
             return None
         try:
@@ -210,8 +243,29 @@ class ExactOptimizer:
             for part, total, own in zip(self._parameters, self._totals, noise, strict=True):
                 part.grad = ((total + own).double() * share).to(part.dtype).view_as(part)
         finally:
-            self.clear()
+            self._forget()
+        self._forget_raw()
         return self.original_optimizer.step()
+
+    def _trained(self) -> list[Any]:
+        groups = self.original_optimizer.param_groups
+        return [part for group in groups for part in group["params"] if part.requires_grad]
+
+    def _check_trained(self) -> None:
+        """Refuse a parameter that came later: the step would use its gradient as it is."""
+        now = [id(part) for part in self._trained()]
+        if now != [id(part) for part in self._parameters]:
+            problem = "trains other parameters than when it was wrapped"
+            remedy = "wrap it again, with the same run"
+            raise InvalidParameter("optimizer", problem=problem, remedy=remedy)
+
+    def _forget_raw(self) -> None:
+        """No gradient but ours goes into the step: that of a frozen parameter may be private."""
+        ours = {id(part) for part in self._parameters}
+        for group in self.original_optimizer.param_groups:
+            for part in group["params"]:
+                if id(part) not in ours:
+                    part.grad = None
 
     def _take_step(self) -> None:
         """By the first process for all; if it is refused there, it is refused everywhere."""
@@ -247,9 +301,23 @@ class ExactOptimizer:
         return (part.to(total.device).view_as(total) for part, total in parts)
 
     def clear(self) -> None:
-        """Forget what was added since the last step."""
+        """Forget what was added since the last step, and what was said of parts to come.
+
+        Call it when a loop over parts of batches was left before its end: the rest of a batch would
+        be added to the next one, and an example of both would count twice.
+        """
+        self._forget()
+        self._forget_samples()
+        self._skips.clear()
+        self._is_skipped = False
+
+    def _forget(self) -> None:
         self._totals = [torch.zeros_like(part, dtype=torch.int64) for part in self._parameters]
         self._units: set[int] = set()
+
+    def _forget_samples(self) -> None:
+        for part in self._parameters:
+            part.grad_sample = None
 
     # ------------------------------------------------------------ what loops call
 
@@ -258,10 +326,9 @@ class ExactOptimizer:
 
         What was added before a skipped step stays: it is the first part of a batch.
         """
-        for part in self._parameters:
-            part.grad_sample = None
+        self._forget_samples()
         if not self._is_skipped:
-            self.clear()
+            self._forget()
         self.original_optimizer.zero_grad(set_to_none)
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
@@ -319,9 +386,26 @@ def _grad_samples(part: Any) -> Tensor | None:
     raise InvalidParameter("grad_sample", problem="is not a tensor", remedy=remedy)
 
 
-def _rows_of_units(units: Tensor) -> Iterator[Tensor]:
-    """The rows of each unit, unit by unit."""
+def _check_batch(batch: Sequence[object], units: object) -> None:
+    remedy = "pass tensors with a row for each example"
+    for part in batch:
+        check_kind(part, (Tensor,), "batch", remedy=remedy)
+    sizes = {len(part) if isinstance(part, Tensor) and part.dim() else -1 for part in batch}
+    if len(sizes) != 1 or -1 in sizes:
+        problem = "has no tensors, or they differ in their examples"
+        raise InvalidParameter("batch", problem=problem, remedy=remedy)
+    if units is None:
+        return
+    fits = isinstance(units, Tensor) and units.dim() == 1 and {len(units)} == sizes
+    if not fits or units.is_floating_point() or units.is_complex():  # type: ignore[attr-defined]
+        problem = "are not one whole number for each example"
+        raise InvalidParameter("units", problem=problem, remedy="pass a tensor of integers")
+
+
+def _rows_of_units(units: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Each unit, in order, with its rows."""
     order = torch.argsort(units, stable=True)
-    _, counts = torch.unique_consecutive(units[order], return_counts=True)
+    names, counts = torch.unique_consecutive(units[order], return_counts=True)
     ends = [0, *counts.cumsum(0).tolist()]
-    return (order[start:end] for start, end in pairwise(ends))
+    rows = (order[start:end] for start, end in pairwise(ends))
+    return zip(names.tolist(), rows, strict=True)

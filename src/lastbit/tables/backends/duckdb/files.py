@@ -5,7 +5,8 @@ Law      a pattern is written out once; each file is then known by its device an
          Parquet by way of the kernel's name of that descriptor, a DuckDB file by its real path
 Theorem  no file is read twice under two names (a pattern and a name, links of either kind, `..`,
          another case, a second mount): equal device and inode are refused. So where each row is a
-         unit, no unit has two rows for that reason. A public table is not the private one
+         unit, no unit has two rows for that reason. A public table is not the private one, and no
+         table is on the way to a unit twice
 Differs  two copies of a file are two files, and nothing here sees that they say the same. More than
          256 Parquet files are read by their real paths; that they changed in between is then seen
          from their inodes and times
@@ -33,7 +34,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -133,14 +134,33 @@ def part(name: str) -> Any:
 def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
     """Refuse a public table that is the private one: the same file and table, or frame."""
     for name, other in public:
-        table = private.source.may_be_table_of(other.source)
-        places = {stamp[:2] for stamp in private.stamps}
-        files = table and any(stamp[:2] in places for stamp in other.stamps)
-        frame = private.source.frame
-        if files or (frame is not None and frame is other.source.frame):
+        if _alike(private, other):
             problem = "is the table itself"
             remedy = "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
+
+
+def check_way_apart(way: Sequence[tuple[str, Opened]]) -> None:
+    """Refuse a way to the unit that comes to one table twice: to itself, or back to it.
+
+    Whoever takes a unit's rows out of the last table would take them out of the other one too,
+    where they are on the ways of others.
+    """
+    for place, (name, here) in enumerate(way):
+        if any(_alike(before, here) for _, before in way[:place]):
+            problem = "is on the way to the unit twice, or is the table itself"
+            remedy = "take another unit: a row of one unit would be on the way to others"
+            raise InvalidParameter(f"linked table {name[:60]}", problem=problem, remedy=remedy)
+
+
+def _alike(one: Opened, other: Opened) -> bool:
+    """Whether two sources have a file and table, or the frame, in common."""
+    places = {stamp[:2] for stamp in one.stamps}
+    files = any(stamp[:2] in places for stamp in other.stamps)
+    frame = one.source.frame
+    if files and one.source.may_be_table_of(other.source):
+        return True
+    return frame is not None and frame is other.source.frame
 
 
 def check_unit_in_files(private: Opened, unit: str | None) -> None:
