@@ -214,10 +214,10 @@ def test_rows_of_a_frame_are_lost_with_their_executor(spark, folder, monkeypatch
     asked = question()
     with monkeypatch.context() as patch:
         patch.setattr(Session, "aggregates", losing)
-        with pytest.raises(EngineFailed, match=r"declare the table again by lb\.table") as caught:
+        with pytest.raises(EngineFailed, match=r"call lb\.table\(frame, \.\.\.\) again") as caught:
             asked.release(epsilon=1, ledger="visits.ledger")
     assert "start it again" not in str(caught.value)
-    with pytest.raises(EngineFailed, match="declare the table again"):
+    with pytest.raises(EngineFailed, match=r"call lb\.table\(frame, \.\.\.\) again"):
         asked.release(epsilon=1, ledger="visits.ledger")
     answer = question().release(epsilon=1, ledger="visits.ledger")
     assert not answer.charged and answer.record["rows"]
@@ -234,7 +234,7 @@ def test_sources_of_spark_that_cannot_be_read(spark, folder):
          "DROP TABLE lines; CREATE TABLE lines USING parquet AS SELECT id, 1 AS x FROM base"),
         ("CACHE TABLE base", "base", "spark.catalog.uncacheTable(...)", "UNCACHE TABLE base"),
         ("CREATE TABLE nested USING parquet AS SELECT id, array(x) AS x FROM base", "nested",
-         "convert it to a number",
+         "must be converted first",
          "DROP TABLE nested; ALTER TABLE base RENAME TO nested"),
     ]  # fmt: skip
     for broken, name, words, mended in sources:

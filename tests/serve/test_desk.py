@@ -418,7 +418,7 @@ def test_users_of_the_card_are_the_only_ones_who_ask(tmp_path):
         )
     )
     with running((card,)) as desk:
-        with pytest.raises(Refusal, match="users; nothing was charged") as caught:
+        with pytest.raises(Refusal, match="does not let ana ask; nothing was charged") as caught:
             desk.asked()
         assert (caught.value.status, caught.value.kind, spent(desk)) == (403, "not-allowed", 0)
         assert desk.asked(who=STELLA).cost is not None

@@ -305,7 +305,7 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
 MOST_NOTES = 3  # below an answer; the others are one step away
 _AT_MOST = re.compile(r" counts for at most \d+ rows| is counted once\.$")
 _FIRST = (  # of all notes, and of those of the record those that say how to read its numbers
-    re.compile("^A price of "),
+    re.compile("^A price of |^Of the price, "),
     re.compile(
         "^(Not recorded|From the record): |^These rows are made up|lastbit (also|did not) estimate"
     ),

@@ -495,7 +495,7 @@ def test_a_full_disk_releases_nothing_and_names_the_way_out(tmp_path):
     columns = {"who": Column(name="who", type="integer")}
     limits = EngineLimits(max_memory="15MB", threads=1, max_spill="1MB")
     source = Source(kind="parquet", paths=(str(path),))
-    with pytest.raises(EngineFailed, match="raise max_memory or max_spill under"):
+    with pytest.raises(EngineFailed, match="raise max_memory or max_spill on the card"):
         ask(card(source, columns=columns, engine_limits=limits))
     assert ask(card(source, columns=columns)).entries["m1"] == [2_000_000 * W]
 
