@@ -75,7 +75,7 @@ def run_without_extras(program: str, folder: Path) -> str:
 
 
 def test_the_blocker_knows_the_optional_packages():
-    assert {"deltalake", "mbi", "psycopg", "pyspark", "starlette", "uvicorn"} == EXTRAS
+    assert {"deltalake", "mbi", "psycopg", "pyspark", "starlette", "torch", "uvicorn"} == EXTRAS
     assert modules_of_extras() >= EXTRAS
 
 

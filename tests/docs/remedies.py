@@ -202,6 +202,7 @@ _THEIRS = {
     "uncacheTable",
     "contiguous",
     "get_rank",
+    "zeros_like",
 }  # PyArrow, pandas, Spark, torch
 _EXAMPLES = {"function", "program"}  # the reader's own
 _NAMED_BY_THE_READER = {"visits", "schema"}  # a column of the answer; libpq's options of an address
