@@ -295,7 +295,10 @@ def raises(rows: tuple[int, ...]) -> int:
             ),
             "pass a larger one",
         ),
-        (lambda: smooth_sensitivity(max, [1], beta=1, domain=[1], most_records=2), "most_records= alone"),
+        (
+            lambda: smooth_sensitivity(max, [1], beta=1, domain=[1], most_records=2),
+            "most_records= alone",
+        ),
         (
             lambda: global_sensitivity(len, neighbours=ADD_REMOVE, domain=[1], count=2),
             "most_records= alone, the same for all",
