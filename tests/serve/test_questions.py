@@ -49,7 +49,12 @@ questions = st.builds(
 
 @given(questions)
 def test_a_question_survives_its_json(question):
-    assert asked(json.loads(json.dumps(question.to_json()))) == question
+    sent = json.loads(json.dumps(question.to_json()))
+    assert Question(**sent) == question
+    assert sent.pop("part") is None  # which part of several, nobody who asks may say
+    assert asked(sent) == question
+    with pytest.raises(Refusal, match="a name that is not known"):
+        asked({**sent, "part": 0})
 
 
 @given(st.recursive(
