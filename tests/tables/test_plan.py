@@ -421,7 +421,7 @@ def test_prices_that_are_refused(budget: Budget | None, asked: dict[str, Any]) -
 def test_queries_that_are_refused() -> None:
     unknown = query_of(part("count"), keys=[None])
     for asked in ({"epsilon": 1}, {"epsilon": 1, "delta": 0}, {"rho": 1}):
-        with pytest.raises(QueryRefused, match="declare the keys"):
+        with pytest.raises(QueryRefused, match="or declare them"):
             planned(unknown, card_of(), **asked)  # type: ignore[arg-type]
     counted = query_of(part("count_units"), keys=[None])
     with pytest.raises(InvalidParameter, match="max_groups"):
@@ -451,6 +451,6 @@ def test_a_plan_in_words() -> None:
     )
     text = planned(query, card_of(), epsilon=1, delta="1e-9").explain()
     assert "keys found privately" in text and "epsilon = 1, delta = 1e-09" in text
-    assert "one person more or less" in text and "One person counts for at most 20 rows" in text
+    assert "one person more or less" in text and "Each person counts for at most 20 rows" in text
     assert "Nothing has been read or charged." in text
     assert max(map(len, text.splitlines())) < 120
