@@ -26,6 +26,7 @@ from lastbit.errors import LastbitError, NotCertified
 from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
 from lastbit.tables.plan.plan import planned
+from lastbit.training import WholeClip, training_plan
 from lastbit.verify.certificate import issued, save, text_of
 from lastbit.verify.rounding import certified_sums
 from lastbit.verify.running.code import Code
@@ -158,6 +159,12 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: verify.composition_certificate(100 * lastbit.ApproxLoss("0.1"), delta="1e-6"),
     ),
     "cli/verify.py:_sealed": ("rounding", shipped_rounding),
+    "training/plan.py:certificate": (
+        "composition",
+        lambda: training_plan(
+            examples=100, batch=10, steps=2, noise_multiplier=2, delta="1e-5"
+        ).certificate(WholeClip(norm=1)),
+    ),
 }
 # the same functions, by what makes another kind of them
 FURTHER: dict[str, tuple[str, Callable[[], Any]]] = {
