@@ -23,7 +23,7 @@ from lastbit.tables.plan.written import WrittenPlan
 from lastbit.tables.query.computed import Bounds
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Expression
-from lastbit.tables.query.known_keys import clamped_day, within_where
+from lastbit.tables.query.known_keys import clamped_day, keys_in_where, within_where
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
@@ -145,8 +145,12 @@ def _key_rules(key: GroupKey, query: Query, never: frozenset[str]) -> Iterator[R
             ends = sure_range(Call("clamp", (value, low, high)))
             yield from _bound_rules(replace(rule, code="bins", of=value, ends=ends))
         case ColumnName(_, table):
-            listed = table is None and set(key.values) - {None} != {False, True}
-            listed = listed and not within_where(expression, where, key.values)
+            listed = table is None and not within_where(expression, where, key.values)
+            present = [value for value in key.values if value is not None]
+            if all(type(value) is bool for value in present):  # 0 and 1 equal them
+                tests = () if where is None else (where,)
+                passed = keys_in_where(expression, (False, True), *tests) or ()
+                listed = table is None and not set(passed) <= set(present)
         case Call("to_integer"):  # of others all values are listed (`known_keys.py`)
             listed = not (any(_clamp_rules(expression)) or within_where(expression, where))
     if listed:
