@@ -66,10 +66,8 @@ class DriversOfExtras:
         if collector.nodeid.startswith("src/") and (missing or "").partition(".")[0] in self.NAMES:
             report.outcome, reason = "skipped", f"Skipped: {missing} is not installed"
             report.longrepr = (str(collector.path), None, reason)  # type: ignore[assignment]
-        if report.outcome != "passed" and collector.nodeid.endswith(".py"):
-            # half of it was read: who imports it next must fail, or be skipped, for the same reason
-            parts = Path(collector.nodeid.removeprefix("src/")).with_suffix("").parts
-            sys.modules.pop(".".join(parts), None)
+            # half of it was read: who imports it next must fail for the same reason
+            sys.modules.pop(".".join(Path(collector.nodeid).with_suffix("").parts[1:]), None)
         return report
 
 
