@@ -456,3 +456,12 @@ def test_a_bin_is_shown_as_it_was_written() -> None:
     binned = orders().sql("SELECT bin(paid, 0, 1, 4) AS b, COUNT(*) AS n FROM orders GROUP BY b")
     closed = binned.query.keys[0].expression
     assert expression_words(closed) == expression_words(open_above(closed)) == "bin(paid, 0, 1, 4)"
+
+
+def test_whole_keys_of_0_and_1_are_not_all_there_are(tmp_path: Any) -> None:
+    """They equal False and True, of which there are no others: the line was missing."""
+    path = tmp_path / "t.parquet"
+    duckdb.sql(f"COPY (SELECT range % 3 AS grade FROM range(90)) TO '{path}'")
+    asked = lb.table(path, each_row=True, keys={"grade": [0, 1]}).group_by("grade")
+    answer = asked.agg(n=lb.count()).release(epsilon=1)
+    assert "keys" in [rule.code for rule in answer.left_out]
