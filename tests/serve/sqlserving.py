@@ -49,7 +49,7 @@ class SqlServing:
 def sql_serving(folder: Path, *names: str, **settings: Any) -> Iterator[SqlServing]:
     """A server of these tables (visits), with short slots; `ana` may ask."""
     cards = written(folder, *names)
-    chosen = {"slot": 0.5, "sql_port": 0, **settings}
+    chosen = {"slot": 1.0, "sql_port": 0, **settings}
     told = Settings(cards=cards, state=folder / "state", **chosen)
     store = Store(told.state)
     desk = Desk(Catalogue(told, store), store, told)

@@ -55,6 +55,7 @@ _NUMBERS: Mapping[str, int] = {
     "HUGEINT": 1700,
     "FLOAT": 700,
     "DOUBLE": 701,
+    "JSON": 114,
     "DATE": 1082,
     "TIMESTAMP": 1114,
     "TIMESTAMP WITH TIME ZONE": 1184,
@@ -84,6 +85,15 @@ _PG_NAMES: Mapping[int, tuple[str, str]] = {
     1184: ("timestamp with time zone", "timestamptz"),
     1266: ("time with time zone", "timetz"),
 }
+_CAST = {"oid": OID, "smallint": INT2, "int": 23, "int4": 23, "bigint": INT8, "boolean": 16}
+_CAST |= {"double": 701, "float": 700, "date": 1082, "timestamp": 1114}
+_EXAMPLES: Mapping[int, Any] = {
+    **dict.fromkeys((INT2, 23, INT8, OID, 700, 701, 1700), 1),
+    16: True,
+    1082: "2000-01-01",
+    1114: "2000-01-01 00:00:00",
+}
+"""What a parameter is before it is sent, where only columns are asked for."""
 _OWN_NUMBERS = {"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259}
 _OWN_NUMBERS |= {"pg_constraint": 2606, "pg_namespace": 2615, "pg_database": 1262}
 _FIRST_OWN, _FIRST_TABLE = 12_000, 16_400
@@ -116,7 +126,7 @@ def layout() -> tuple[dict[str, list[tuple[str, str]]], list[list[str]]]:
 class Catalogue:
     """The public schema of some cards, as one user sees it."""
 
-    def __init__(self, cards: Sequence[DataCard], user: str) -> None:
+    def __init__(self, cards: Sequence[DataCard]) -> None:
         settings: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -129,8 +139,8 @@ class Catalogue:
         self._relations, types = layout()
         self._database = duckdb.connect(":memory:", config=settings)
         self._make()
-        _Filled(self._database, self._relations).fill(cards, user, types)
-        self._database.execute(_functions(user))
+        _Filled(self._database, self._relations).fill(cards, types)
+        self._database.execute(_functions())
         self._database.execute("SET lock_configuration = true")
 
     def _make(self) -> None:
@@ -144,15 +154,17 @@ class Catalogue:
         self._database.execute(";".join(statements))
 
     def asked(
-        self, sql: str, types: Sequence[int], values: Sequence[Any] | None
+        self, sql: str, types: Sequence[int], values: Sequence[Any] | None, user: str
     ) -> dict[str, Any] | None:
         """The result of a question about the catalogue; None: it is not about it."""
         tree = rewriting.parsed(sql)
         if tree is None or not rewriting.is_of_catalogue(tree, self._relations):
             return None
         numbers = _parameters(tree, types)
-        literals: Sequence[Any] = [None] * len(numbers) if values is None else values
-        spelled = rewriting.rewritten(tree, self._relations, literals)
+        given = values
+        if given is None:  # only columns are asked for
+            given = [_EXAMPLES.get(number, "") for number in numbers]
+        spelled = rewriting.rewritten(tree, self._relations, given, user)
         cursor = self._database.cursor()
         try:
             relation = cursor.execute(spelled)
@@ -222,9 +234,7 @@ def _parameters(tree: Any, types: Sequence[int]) -> list[int]:
 def _guessed(node: Any, exp: Any) -> int:
     parent = node.parent
     if isinstance(parent, exp.Cast):
-        return {"oid": OID, "int": 23, "bigint": INT8, "regclass": TEXT}.get(
-            rewriting.type_name(parent.to), TEXT
-        )
+        return _CAST.get(rewriting.type_name(parent.to), TEXT)
     if isinstance(parent, exp.Limit | exp.Offset):
         return INT8
     if isinstance(parent, exp.EQ | exp.NEQ | exp.In):
@@ -245,9 +255,9 @@ class _Filled:
     def __init__(self, database: Any, relations: Mapping[str, Any]) -> None:
         self._database, self._relations = database, relations
 
-    def fill(self, cards: Sequence[DataCard], user: str, types: Sequence[Sequence[str]]) -> None:
+    def fill(self, cards: Sequence[DataCard], types: Sequence[Sequence[str]]) -> None:
         """All of them."""
-        self._names(user)
+        self._names()
         self._types(types)
         tables = list(_tables(cards))
         own = [
@@ -256,7 +266,7 @@ class _Filled:
         ]
         self._own(own)
         self._public(tables)
-        self._schema(tables, user)
+        self._schema(tables)
 
     def _add(self, relation: str, rows: Iterable[Row]) -> None:
         listed = list(rows)
@@ -273,7 +283,7 @@ class _Filled:
             values = [row[column] for row in part for column in columns]
             self._database.execute(sql + ", ".join([f"({marks})"] * len(part)), values)
 
-    def _names(self, user: str) -> None:
+    def _names(self) -> None:
         spaces = {_PG: "pg_catalog", _PUBLIC: "public", _INFORMATION: "information_schema"}
         rows = [{"oid": o, "nspname": name, "nspowner": 10} for o, name in spaces.items()]
         self._add("pg_catalog.pg_namespace", rows)
@@ -281,7 +291,7 @@ class _Filled:
         database = {"oid": 16384, "datname": "lastbit", "datdba": 10, "encoding": 6, **text}
         limits = {"datallowconn": True, "datconnlimit": -1, "dattablespace": 1663}
         self._add("pg_catalog.pg_database", [database | limits])
-        roles = [(10, _OWNER), *([(16383, user)] if user != _OWNER else [])]
+        roles = [(10, _OWNER)]
         self._add(
             "pg_catalog.pg_roles",
             (
@@ -371,7 +381,7 @@ class _Filled:
             ),
         )
 
-    def _schema(self, tables: Sequence[_Table], user: str) -> None:
+    def _schema(self, tables: Sequence[_Table]) -> None:
         """information_schema."""
         place = {"table_catalog": "lastbit", "table_schema": "public"}
         self._add(
@@ -405,12 +415,12 @@ class _Filled:
         self._add(
             "information_schema.table_privileges",
             (
-                {"grantor": _OWNER, "grantee": user, **place, "table_name": one.name}
+                {"grantor": _OWNER, "grantee": "PUBLIC", **place, "table_name": one.name}
                 | {"privilege_type": "SELECT", "is_grantable": "NO", "with_hierarchy": "NO"}
                 for one in tables
             ),
         )
-        self._add("information_schema.enabled_roles", [{"role_name": user}])
+        self._add("information_schema.enabled_roles", [{"role_name": _OWNER}])
         name = "information_schema.information_schema_catalog_name"
         self._add(name, [{"catalog_name": "lastbit"}])
         letters = {"character_set_name": "UTF8", "character_repertoire": "UCS"}
@@ -500,10 +510,9 @@ def _precision(number: int) -> dict[str, Any]:
 # ---------------------------------------------------------------- functions
 
 
-def _functions(user: str) -> str:
+def _functions() -> str:
     """The functions of the database; those that there is nothing to say of say nothing."""
     text = files("lastbit.serve.sqlport").joinpath("functions.sql").read_text("utf-8")
-    quoted = "'" + user.replace("'", "''") + "'"
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     display = " ".join(f"WHEN {number} THEN '{words}'" for number, (words, _) in _PG_NAMES.items())
-    return "\n".join(lines).replace("$USER", quoted).replace("$DISPLAY", display)
+    return "\n".join(lines).replace("$DISPLAY", display)

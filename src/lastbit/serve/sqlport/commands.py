@@ -41,35 +41,11 @@ _OTHERS = frozenset(
     {"set", "reset", "show", "discard", "deallocate", "explain", "declare", "fetch", "move"}
     | {"close", "listen", "unlisten", "lock"}
 )
-_WRITES = frozenset(
-    [
-        "alter",
-        "analyze",
-        "call",
-        "cluster",
-        "comment",
-        "copy",
-        "create",
-        "delete",
-        "do",
-        "drop",
-        "execute",
-        "grant",
-        "import",
-        "insert",
-        "merge",
-        "notify",
-        "prepare",
-        "reassign",
-        "refresh",
-        "reindex",
-        "revoke",
-        "security",
-        "truncate",
-        "update",
-        "vacuum",
-    ]
-)
+_WRITE_NAMES = """
+alter analyze call cluster comment copy create delete do drop execute grant import insert merge
+notify prepare reassign refresh reindex revoke security truncate update vacuum
+"""
+_WRITES = frozenset(_WRITE_NAMES.split())
 _EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 _MOST_CURSORS = 10
 
@@ -123,6 +99,7 @@ def command_of(sql: str) -> Command:
 
 
 def tag_of(count: int) -> str:
+    """What a SELECT of so many rows ends with."""
     return f"SELECT {count}"
 
 

@@ -1,13 +1,9 @@
--- What clients call in catalogue questions, in DuckDB's SQL. $USER is who asks, $DISPLAY the names
--- of types. Functions that would tell of rows, sizes or other sessions say nothing here.
+-- What clients call in catalogue questions, in DuckDB's SQL; $DISPLAY has the names of types. Functions that would tell of rows, sizes or other sessions say nothing here.
 CREATE MACRO lb_version () AS 'PostgreSQL 15.0 (lastbit)';
 CREATE MACRO lb_current_database () AS 'lastbit';
 CREATE MACRO lb_current_catalog () AS 'lastbit';
 CREATE MACRO lb_current_schema () AS 'public';
 CREATE MACRO lb_current_schemas (a) AS CASE WHEN a THEN ['pg_catalog', 'public'] ELSE ['public'] END;
-CREATE MACRO lb_current_user () AS $USER;
-CREATE MACRO lb_session_user () AS $USER;
-CREATE MACRO lb_current_role () AS $USER;
 CREATE MACRO lb_current_setting (a) AS (SELECT max(setting) FROM pgc.pg_settings WHERE lower(name) = lower(a)), (a, b) AS (SELECT max(setting) FROM pgc.pg_settings WHERE lower(name) = lower(a));
 CREATE MACRO lb_set_config (a, b, c) AS b;
 CREATE MACRO lb_format_type (a, b) AS CASE CAST(a AS UINTEGER) $DISPLAY ELSE (SELECT CASE WHEN max(typelem) > 0 AND max(typcategory) = 'A' THEN CASE max(typelem) $DISPLAY ELSE max(substr(typname, 2)) END || '[]' ELSE max(typname) END FROM pgc.pg_type WHERE oid = CAST(a AS UINTEGER)) END;
@@ -87,8 +83,6 @@ CREATE MACRO lb_array_lower (a, b) AS CASE WHEN len(a) > 0 THEN 1 END;
 CREATE MACRO lb_array_upper (a, b) AS CASE WHEN len(a) > 0 THEN len(a) END;
 CREATE MACRO lb_array_ndims (a) AS CASE WHEN len(a) > 0 THEN 1 END;
 CREATE MACRO lb_btrim (a) AS trim(a), (a, b) AS trim(a, b);
-CREATE MACRO lb_json_build_array () AS CAST(NULL AS VARCHAR), (a) AS CAST(NULL AS VARCHAR), (a, b) AS CAST(NULL AS VARCHAR), (a, b, c) AS CAST(NULL AS VARCHAR), (a, b, c, d) AS CAST(NULL AS VARCHAR), (a, b, c, d, e) AS CAST(NULL AS VARCHAR), (a, b, c, d, e, f) AS CAST(NULL AS VARCHAR);
-CREATE MACRO lb_json_build_object () AS CAST(NULL AS VARCHAR), (a, b) AS CAST(NULL AS VARCHAR), (a, b, c, d) AS CAST(NULL AS VARCHAR), (a, b, c, d, e, f) AS CAST(NULL AS VARCHAR), (a, b, c, d, e, f, g, h) AS CAST(NULL AS VARCHAR);
 CREATE MACRO lb__pg_expandarray(a) AS {'x': CAST(0 AS SMALLINT), 'n': 0};
 CREATE MACRO lb__pg_truetypid (a, b) AS 0;
 CREATE MACRO lb__pg_truetypmod (a, b) AS -1;

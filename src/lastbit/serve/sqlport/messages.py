@@ -60,6 +60,8 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Password:
+    """The password, or a token, as it is."""
+
     secret: str
 
 
@@ -72,6 +74,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Parse:
+    """A statement to be kept under a name, with the types of its parameters that are known."""
+
     name: str
     sql: str
     types: tuple[int, ...]
@@ -79,6 +83,8 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
+    """Values for the parameters of a statement: a portal comes of it."""
+
     portal: str
     statement: str
     formats: tuple[int, ...]
@@ -88,12 +94,16 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
+    """What a statement or a portal gives is to be told."""
+
     kind: Literal["S", "P"]
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
+    """A portal is to be run, or to go on."""
+
     portal: str
     most: int
     """Rows; 0: all."""
@@ -101,6 +111,8 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Close:
+    """A statement or a portal is not needed any more."""
+
     kind: Literal["S", "P"]
     name: str
 
@@ -294,14 +306,17 @@ def negotiated(options: Sequence[str]) -> bytes:
 
 
 def parameter_status(name: str, value: str) -> bytes:
+    """A setting of which clients are told."""
     return packed(b"S", text(name), text(value))
 
 
 def key_data(process: int, secret: bytes) -> bytes:
+    """The number and key by which the session is cancelled."""
     return packed(b"K", struct.pack(">i", process), secret)
 
 
 def ready(status: Literal["I", "T", "E"]) -> bytes:
+    """The next message is waited for; whether a transaction is open or has failed."""
     return packed(b"Z", status.encode())
 
 
@@ -317,15 +332,18 @@ def row_description(
 
 
 def parameter_description(types: Sequence[int]) -> bytes:
+    """The types of a statement's parameters."""
     return packed(b"t", struct.pack(">h", len(types)), *(struct.pack(">i", one) for one in types))
 
 
 def data_row(values: Iterable[bytes | None]) -> bytes:
+    """One row."""
     cells = [b"\xff\xff\xff\xff" if v is None else struct.pack(">i", len(v)) + v for v in values]
     return packed(b"D", struct.pack(">h", len(cells)), *cells)
 
 
 def command_complete(tag: str) -> bytes:
+    """A statement has been run."""
     return packed(b"C", text(tag))
 
 

@@ -80,21 +80,11 @@ _OTHERS: Mapping[str, str] = MappingProxyType(
         "xmloption": "content",
     }
 )
-_FIXED = frozenset(
-    [
-        "in_hot_standby",
-        "integer_datetimes",
-        "is_superuser",
-        "lc_collate",
-        "lc_ctype",
-        "max_identifier_length",
-        "max_index_keys",
-        "server_encoding",
-        "server_version",
-        "server_version_num",
-        "session_authorization",
-    ]
-)
+_FIXED_NAMES = """
+in_hot_standby integer_datetimes is_superuser lc_collate lc_ctype max_identifier_length
+max_index_keys server_encoding server_version server_version_num session_authorization
+"""
+_FIXED = frozenset(_FIXED_NAMES.split())
 _ENCODINGS = ("utf8", "utf-8", "unicode", "'utf8'")
 _SPOKEN: Mapping[tuple[str, ...], str] = MappingProxyType(
     {
@@ -169,9 +159,9 @@ class Options:
         set_now = {name: self._values[f"{OWN}{name}"] for name in PRICES}
         found = {name: value for name, value in set_now.items() if value}
         # a default is a default: who says another price, or a ±, means that
-        if self._values[f"{OWN}epsilon"] == self._start[f"{OWN}epsilon"]:
-            if any(name in found for name in ("rho", "within")):
-                found.pop("epsilon", None)
+        is_default = self._values[f"{OWN}epsilon"] == self._start[f"{OWN}epsilon"]
+        if is_default and found.keys() & {"rho", "within"}:
+            found.pop("epsilon", None)
         return found
 
     @property

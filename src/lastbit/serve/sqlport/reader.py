@@ -62,7 +62,7 @@ def read(cards: Cards, request: Message) -> Message:
     """A catalogue question with its result, or the table and text of a private one."""
     seen = {name: cards[name] for name in request["tables"] if name in cards}
     sql, types, values = request["sql"], request["types"], request["values"]
-    found = _catalogue(seen, request["user"]).asked(sql, types, values)
+    found = _catalogue(seen).asked(sql, types, values, request["user"])
     return _private(sql, types, values, seen) if found is None else found
 
 
@@ -70,10 +70,10 @@ _KEPT: dict[tuple[str, ...], Catalogue] = {}
 _MOST_KEPT = 16
 
 
-def _catalogue(seen: Cards, user: str) -> Catalogue:
-    """The catalogue of these tables for somebody; a few are kept."""
-    key = (user, *sorted(seen))
-    found = _KEPT.pop(key, None) or Catalogue(list(seen.values()), user)
+def _catalogue(seen: Cards) -> Catalogue:
+    """The catalogue of these tables; a few are kept."""
+    key = tuple(sorted(seen))
+    found = _KEPT.pop(key, None) or Catalogue(list(seen.values()))
     _KEPT[key] = found
     while len(_KEPT) > _MOST_KEPT:
         del _KEPT[next(iter(_KEPT))]
@@ -267,7 +267,7 @@ def main(memory: int, paths: list[str]) -> None:
     spark = any(card.source.engine == "spark" for card in found)  # Java reserves more than it uses
     limited(memory=None if spark else memory)
     cards = {card.name: card for card in found}
-    _catalogue(cards, "").asked("SELECT 1", [], None)  # what is slow the first time
+    _catalogue(cards).asked("SELECT 1", [], None, "")  # what is slow the first time
 
     def do(request: Message) -> Message:
         seconds_left(_SECONDS)

@@ -1,12 +1,13 @@
 """A catalogue question in PostgreSQL's SQL, made into one for the database of `catalogue.py`.
 
-Law      a statement is of the catalogue if it is one SELECT, and every relation that it names is one
-         of the layout's, or of its own WITH; and every function one of a list. Relations of
+Law      a statement is of the catalogue if it is one SELECT, and every relation that it names is
+         one of the layout's, or of its own WITH; and every function one of a list. Relations of
          another name make it private; functions of another name make it refused
 Theorem  (deny by default)  What is not on the two lists is not run
-Proof    `_is_private` looks at every node that the parser calls a table; `_check_functions` at
-         every node that is a function. What the printer writes of them is only names of the lists
-Differs  the database has PostgreSQL's names and another dialect: oids are numbers, regclass a look-up
+Proof    `is_of_catalogue` looks at every node that the parser calls a table, and
+         `_check_functions` at every function. The printer writes names of the lists
+Differs  the database has PostgreSQL's names and another dialect: oids are numbers, and a
+         regclass is looked up
 Checked  tests/serve/test_sqlport_catalogue.py
 """
 
@@ -35,273 +36,55 @@ class Wrong(Exception):
         self.told = {"code": code, "message": message, "detail": detail, "hint": hint}
 
 
-MADE = frozenset(
-    [
-        "array_lower",
-        "array_upper",
-        "array_ndims",
-        "btrim",
-        "col_description",
-        "current_catalog",
-        "current_database",
-        "current_role",
-        "current_schema",
-        "current_schemas",
-        "current_setting",
-        "current_user",
-        "format_type",
-        "has_any_column_privilege",
-        "has_column_privilege",
-        "has_database_privilege",
-        "has_function_privilege",
-        "has_schema_privilege",
-        "has_sequence_privilege",
-        "has_table_privilege",
-        "has_tablespace_privilege",
-        "inet_client_addr",
-        "inet_server_addr",
-        "inet_server_port",
-        "json_build_object",
-        "json_build_array",
-        "obj_description",
-        "pg_advisory_unlock_all",
-        "pg_backend_pid",
-        "pg_char_to_encoding",
-        "pg_client_encoding",
-        "pg_collation_is_visible",
-        "pg_column_size",
-        "pg_conf_load_time",
-        "pg_conversion_is_visible",
-        "pg_current_xact_id",
-        "pg_database_size",
-        "pg_encoding_to_char",
-        "pg_function_is_visible",
-        "pg_get_constraintdef",
-        "pg_get_expr",
-        "pg_get_function_arguments",
-        "pg_get_function_identity_arguments",
-        "pg_get_function_result",
-        "pg_get_functiondef",
-        "pg_get_indexdef",
-        "pg_get_keywords",
-        "pg_get_partkeydef",
-        "pg_get_ruledef",
-        "pg_get_serial_sequence",
-        "pg_get_statisticsobjdef_columns",
-        "pg_get_triggerdef",
-        "pg_get_userbyid",
-        "pg_get_viewdef",
-        "pg_has_role",
-        "pg_indexes_size",
-        "pg_is_in_recovery",
-        "pg_is_other_temp_schema",
-        "pg_my_temp_schema",
-        "pg_opclass_is_visible",
-        "pg_operator_is_visible",
-        "pg_opfamily_is_visible",
-        "pg_postmaster_start_time",
-        "pg_relation_is_publishable",
-        "pg_relation_size",
-        "pg_sequence_last_value",
-        "pg_size_pretty",
-        "pg_statistics_obj_is_visible",
-        "pg_table_is_visible",
-        "pg_table_size",
-        "pg_tablespace_location",
-        "pg_total_relation_size",
-        "pg_ts_config_is_visible",
-        "pg_ts_dict_is_visible",
-        "pg_ts_parser_is_visible",
-        "pg_ts_template_is_visible",
-        "pg_type_is_visible",
-        "quote_ident",
-        "quote_literal",
-        "regclass_text",
-        "session_user",
-        "set_config",
-        "shobj_description",
-        "to_regclass",
-        "to_regnamespace",
-        "to_regproc",
-        "to_regtype",
-        "txid_current",
-        "version",
-        "_pg_expandarray",
-        "_pg_truetypid",
-        "_pg_truetypmod",
-        "_pg_char_max_length",
-        "_pg_numeric_precision",
-        "_pg_numeric_scale",
-        "_pg_datetime_precision",
-        "pg_stat_get_numscans",
-    ]
-)
-"""Functions that `catalogue.sql` makes, called with a prefix there."""
-_KNOWN = frozenset(
-    [
-        "abs",
-        "all",
-        "array_agg",
-        "array_append",
-        "array_cat",
-        "array_length",
-        "array_position",
-        "array_remove",
-        "array_to_string",
-        "avg",
-        "bool_and",
-        "bool_or",
-        "ceil",
-        "ceiling",
-        "char_length",
-        "character_length",
-        "concat",
-        "concat_ws",
-        "count",
-        "date_part",
-        "date_trunc",
-        "dense_rank",
-        "every",
-        "exists",
-        "first_value",
-        "floor",
-        "generate_series",
-        "generate_subscripts",
-        "greatest",
-        "initcap",
-        "json_agg",
-        "lag",
-        "last_value",
-        "lead",
-        "least",
-        "left",
-        "length",
-        "lower",
-        "ltrim",
-        "max",
-        "md5",
-        "min",
-        "mod",
-        "now",
-        "nullif",
-        "nvl",
-        "position",
-        "rank",
-        "regexp_matches",
-        "regexp_replace",
-        "replace",
-        "reverse",
-        "right",
-        "round",
-        "row_number",
-        "rtrim",
-        "split_part",
-        "sqrt",
-        "starts_with",
-        "string_agg",
-        "string_to_array",
-        "strpos",
-        "substr",
-        "substring",
-        "sum",
-        "to_json",
-        "translate",
-        "trim",
-        "trunc",
-        "unnest",
-        "upper",
-        "cardinality",
-    ]
-)
-_TYPED = frozenset(
-    [
-        "Abs",
-        "Alias",
-        "All",
-        "And",
-        "Any",
-        "Anonymous",
-        "Array",
-        "ArrayAgg",
-        "ArrayAppend",
-        "ArrayConcat",
-        "ArrayLength",
-        "ArrayPosition",
-        "ArrayRemove",
-        "ArraySize",
-        "ArrayToString",
-        "Avg",
-        "Case",
-        "Cast",
-        "Ceil",
-        "Coalesce",
-        "Concat",
-        "ConcatWs",
-        "Count",
-        "CurrentCatalog",
-        "CurrentDatabase",
-        "CurrentDate",
-        "CurrentSchema",
-        "CurrentSchemas",
-        "CurrentTime",
-        "CurrentTimestamp",
-        "CurrentUser",
-        "CurrentVersion",
-        "DateTrunc",
-        "DenseRank",
-        "Exists",
-        "ExplodingGenerateSeries",
-        "Explode",
-        "Extract",
-        "FirstValue",
-        "Floor",
-        "GenerateSeries",
-        "Greatest",
-        "GroupConcat",
-        "If",
-        "Initcap",
-        "JSONArrayAgg",
-        "Lag",
-        "LastValue",
-        "Lead",
-        "Least",
-        "Left",
-        "Length",
-        "LogicalAnd",
-        "LogicalOr",
-        "Lower",
-        "MD5",
-        "Max",
-        "Min",
-        "Mod",
-        "Nullif",
-        "Or",
-        "Rank",
-        "RegexpILike",
-        "RegexpLike",
-        "RegexpReplace",
-        "Replace",
-        "Reverse",
-        "Right",
-        "Round",
-        "RowNumber",
-        "SessionUser",
-        "SplitPart",
-        "Sqrt",
-        "StartsWith",
-        "StrPosition",
-        "StringToArray",
-        "Substring",
-        "Sum",
-        "TimestampTrunc",
-        "Translate",
-        "Trim",
-        "Trunc",
-        "TryCast",
-        "Unnest",
-        "Upper",
-        "Xor",
-    ]
+_MADE = """
+_pg_char_max_length _pg_datetime_precision _pg_expandarray _pg_numeric_precision
+_pg_numeric_scale _pg_truetypid _pg_truetypmod array_lower array_ndims array_upper btrim
+col_description current_catalog current_database current_role current_schema current_schemas
+current_setting current_user format_type has_any_column_privilege has_column_privilege
+has_database_privilege has_function_privilege has_schema_privilege has_sequence_privilege
+has_table_privilege has_tablespace_privilege inet_client_addr inet_server_addr inet_server_port
+obj_description pg_advisory_unlock_all pg_backend_pid pg_char_to_encoding pg_client_encoding
+pg_collation_is_visible pg_column_size pg_conf_load_time pg_conversion_is_visible
+pg_current_xact_id pg_database_size pg_encoding_to_char pg_function_is_visible
+pg_get_constraintdef pg_get_expr pg_get_function_arguments pg_get_function_identity_arguments
+pg_get_function_result pg_get_functiondef pg_get_indexdef pg_get_keywords pg_get_partkeydef
+pg_get_ruledef pg_get_serial_sequence pg_get_statisticsobjdef_columns pg_get_triggerdef
+pg_get_userbyid pg_get_viewdef pg_has_role pg_indexes_size pg_is_in_recovery
+pg_is_other_temp_schema pg_my_temp_schema pg_opclass_is_visible pg_operator_is_visible
+pg_opfamily_is_visible pg_postmaster_start_time pg_relation_is_publishable pg_relation_size
+pg_sequence_last_value pg_size_pretty pg_stat_get_numscans pg_statistics_obj_is_visible
+pg_table_is_visible pg_table_size pg_tablespace_location pg_total_relation_size
+pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible pg_ts_template_is_visible
+pg_type_is_visible quote_ident quote_literal regclass_text session_user set_config
+shobj_description to_regclass to_regnamespace to_regproc to_regtype txid_current version
+"""
+MADE = frozenset(_MADE.split())
+"""Functions that `functions.sql` makes, called with a prefix there."""
+_KNOWN_NAMES = """
+abs all array_agg array_append array_cat array_length array_position array_remove
+array_to_string avg bool_and bool_or cardinality ceil ceiling char_length character_length
+concat concat_ws count date_part date_trunc dense_rank every exists first_value floor
+generate_series generate_subscripts greatest initcap json_agg json_array json_object lag
+last_value lead least left length lower ltrim max md5 min mod now nullif nvl position rank
+regexp_matches regexp_replace replace reverse right round row_number rtrim split_part sqrt
+starts_with string_agg string_to_array strpos substr substring sum to_json translate trim trunc
+unnest upper
+"""
+_KNOWN = frozenset(_KNOWN_NAMES.split())
+_TYPED_NAMES = """
+Abs Alias All And Anonymous Any Array ArrayAgg ArrayAppend ArrayConcat ArrayLength ArrayPosition
+ArrayRemove ArraySize ArrayToString Avg Case Cast Ceil Coalesce Concat ConcatWs Count
+CurrentCatalog CurrentDatabase CurrentDate CurrentSchema CurrentSchemas CurrentTime
+CurrentTimestamp CurrentUser CurrentVersion DateTrunc DenseRank Exists Explode
+ExplodingGenerateSeries Extract FirstValue Floor GenerateSeries Greatest GroupConcat If Initcap
+JSONArray JSONArrayAgg JSONObject Lag LastValue Lead Least Left Length LogicalAnd LogicalOr
+Lower MD5 Max Min Mod Nullif Or Rank RegexpILike RegexpLike RegexpReplace Replace Reverse Right
+Round RowNumber SessionUser SplitPart Sqrt StartsWith StrPosition StringToArray Substring Sum
+TimestampTrunc Translate Trim Trunc TryCast Unnest Upper Xor
+"""
+_TYPED = frozenset(_TYPED_NAMES.split())
+_RENAMED: Mapping[str, str] = MappingProxyType(
+    {"json_build_object": "json_object", "json_build_array": "json_array"}
 )
 _SPOKEN: Mapping[str, str] = MappingProxyType(
     {
@@ -385,7 +168,7 @@ def relation_of(table: Any, relations: Collection[str]) -> str | None:
     return full if full in relations else None
 
 
-def rewritten(tree: Any, relations: Collection[str], literals: Sequence[Any]) -> str:
+def rewritten(tree: Any, relations: Collection[str], literals: Sequence[Any], user: str) -> str:
     """The statement as the database takes it."""
     if tree.find(exp.Into) is not None:
         raise Wrong("25006", "SELECT INTO is not possible: nothing is written here")
@@ -395,6 +178,9 @@ def rewritten(tree: Any, relations: Collection[str], literals: Sequence[Any]) ->
     for select in list(tree.find_all(exp.Select)):
         _name_items(select)
     tree = _all_spelled(tree, literals)
+    for node in list(tree.find_all(exp.Anonymous)):
+        if str(node.this) in _OF_USER:
+            node.replace(exp.Literal.string(user))
     for table in list(tree.find_all(exp.Table)):
         _place(table, relations)
     _check_functions(tree)
@@ -483,6 +269,11 @@ def _spelled(node: Any, literals: Sequence[Any]) -> Any:
             return node
         case exp.Anonymous() if str(node.this).lower() == "all" and node.expressions:
             return _over_list(node)
+        case exp.Anonymous() if str(node.this).lower().startswith(PREFIX):
+            raise _unknown(str(node.this))
+        case exp.Anonymous() if str(node.this).lower() in _RENAMED:
+            name = _RENAMED[str(node.this).lower()]
+            return exp.Anonymous(this=name, expressions=node.expressions)
         case exp.Anonymous() if str(node.this).lower() in MADE:
             return exp.Anonymous(this=PREFIX + str(node.this).lower(), expressions=node.expressions)
     spoken = _SPOKEN.get(type(node).__name__)
@@ -516,6 +307,7 @@ def _literal(node: Any, literals: Sequence[Any]) -> Any:
     return exp.Literal.string(str(value))
 
 
+_OF_USER = frozenset(f"{PREFIX}{name}" for name in ("current_user", "session_user", "current_role"))
 _OPERATORS: Mapping[str, type[Any]] = MappingProxyType(
     {"~": exp.RegexpLike, "~*": exp.RegexpILike, "=": exp.EQ, "<>": exp.NEQ, "~~": exp.Like}
     | {"<": exp.LT, ">": exp.GT, "<=": exp.LTE, ">=": exp.GTE, "||": exp.DPipe, "~~*": exp.ILike}
@@ -617,5 +409,5 @@ def _check_functions(tree: Any) -> None:
 
 
 def _unknown(name: str) -> Wrong:
-    problem = f"function {name[:60].removeprefix(PREFIX)}() is not known to the catalogue"
+    problem = f"function {name[:60]}() is not known to the catalogue"
     return Wrong("42883", problem, hint="ask about a table: SELECT ... FROM ...")

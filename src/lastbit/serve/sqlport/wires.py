@@ -121,7 +121,7 @@ class Wire(asyncio.Protocol):
             self._flush()
 
     def _flush(self) -> None:
-        if self._transport is not None and not self._ended and self._out:
+        if self._transport is not None and self._out and not self._transport.is_closing():
             self._transport.write(bytes(self._out))
         self._out.clear()
 

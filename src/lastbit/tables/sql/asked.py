@@ -6,9 +6,9 @@ Law      `with_values` puts a literal of the parser's tree where a parameter sta
          ever a part of a text that is parsed again as anything but that literal
 Theorem  (injection)  whatever the values are, the tree of the statement that comes of them is the
          tree of the statement with these literals in the places of its parameters
-Proof    the printer (sqlglot's, for DuckDB's dialect) doubles the quotes of a text, in which nothing
-         else has a meaning there; numbers are digits, truth values, dates and times are of a class.
-         `check_values` parses what was printed and compares
+Proof    the printer (sqlglot's, for DuckDB's dialect) doubles the quotes of a text, in which
+         nothing else has a meaning there; numbers are digits, the rest are of a class each.
+         `_check_values` reads what was printed, and compares
 Checked  tests/tables/test_sql_asked.py
 """
 
