@@ -154,3 +154,36 @@ def test_a_result_is_bounded() -> None:
 )
 def test_functions_that_clients_call(sql: str, value: object) -> None:
     assert asked(sql) == [[value]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "VALUES ((SELECT count(*) FROM duckdb_tables))",
+        "VALUES ((SELECT max(table_name) FROM public.visits))",
+        "SELECT * FROM (WITH duckdb_databases AS (SELECT 1) SELECT * FROM duckdb_databases) AS x, "
+        "duckdb_databases",
+        "WITH duckdb_views AS (SELECT count(*) AS n FROM duckdb_views) SELECT * FROM duckdb_views",
+    ],
+)
+def test_the_databases_own_relations_are_out_of_reach(sql: str) -> None:
+    try:
+        assert Catalogue([]).asked(sql, [], [], "ana") is None
+    except Wrong as error:
+        assert error.told["code"] in ("0A000", "42P01", "42883")
+
+
+def test_relations_of_with_are_found_by_their_names() -> None:
+    sql = "WITH pg_class AS (SELECT 7 AS a), b(c) AS (SELECT a + 1 FROM pg_class) "
+    sql += "SELECT pg_class.a, B.c FROM pg_class, b"
+    assert (Catalogue([]).asked(sql, [], [], "ana") or {})["rows"] == [[7, 8]]
+    sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) "
+    assert len((Catalogue([]).asked(f"{sql} SELECT i FROM n", [], [], "ana") or {})["rows"]) == 3
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT string_agg(md5('x'), '') FROM generate_series(1, 200000)", "SELECT $²"]
+)
+def test_what_is_too_long_or_no_number_is_refused(sql: str) -> None:
+    with pytest.raises(Wrong):
+        Catalogue([]).asked(sql, [], [], "ana")

@@ -7,11 +7,13 @@ Proof    it is made in memory of these alone. `enable_external_access` is off, a
          Python are no tables (`python_enable_replacements`). A process that is asked for more than
          its seconds or memory ends (`child.py`)
 Law      a statement is one SELECT (`rewriting.py`); a result has at most `MOST_ROWS` rows
+         of `_MOST_LETTERS` letters together
 Checked  tests/serve/test_sqlport_catalogue.py
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -26,7 +28,7 @@ from lastbit.serve.sqlport.rewriting import PLACES, Wrong
 from lastbit.serve.sqlport.values import INT2, INT8, OF_KINDS, OID, TEXT
 from lastbit.tables import DataCard
 
-MOST_ROWS = 20_000
+MOST_ROWS, _MOST_LETTERS = 20_000, 4 << 20
 _LETTERS: Mapping[str, str] = {
     "s": "VARCHAR",
     "b": "BOOLEAN DEFAULT false",
@@ -176,6 +178,8 @@ class Catalogue:
             cursor.close()
         if len(rows) > MOST_ROWS:
             raise Wrong("54000", f"the result has more than {MOST_ROWS} rows", hint="LIMIT 1000")
+        if sum(len(str(value)) for row in rows for value in row) > _MOST_LETTERS:
+            raise Wrong("54000", "the result is too long", hint="select fewer columns")
         columns: list[list[Any]] = [
             [name, _NUMBERS.get(str(kind), TEXT)] for name, kind, *_ in described
         ]
@@ -219,7 +223,7 @@ def _parameters(tree: Any, types: Sequence[int]) -> list[int]:
     found: dict[int, int] = {}
     for node in tree.find_all(exp.Parameter):
         words = node.this.name if isinstance(node.this, exp.Expression) else str(node.this)
-        if not words.isdigit() or not 1 <= int(words) <= 1000:
+        if not re.fullmatch("[0-9]{1,4}", words) or not 1 <= int(words) <= 1000:
             raise Wrong("08P01", "a parameter is not $1 to $1000")
         place = int(words)
         sent = types[place - 1] if place <= len(types) else 0

@@ -5,7 +5,8 @@ Law      a statement is of the catalogue if it is one SELECT, and every relation
          another name make it private; functions of another name make it refused
 Theorem  (deny by default)  What is not on the two lists is not run
 Proof    `is_of_catalogue` looks at every node that the parser calls a table, and
-         `_check_functions` at every function. The printer writes names of the lists
+         `_check_functions` at every function. The printer writes names of the lists: `_place` gives
+         each relation a schema of ours, or, if it is of WITH, a name that the database has not
 Differs  the database has PostgreSQL's names and another dialect: oids are numbers, and a
          regclass is looked up
 Checked  tests/serve/test_sqlport_catalogue.py
@@ -25,6 +26,8 @@ PLACES: Mapping[str, str] = MappingProxyType({PG: "pgc", INFORMATION: "inf"})
 """Where relations are in the database: it has schemas of its own by these names."""
 PREFIX = "lb_"
 """What our functions are called in the database: it has others by their names."""
+_OF_WITH = "lb_with_"
+"""What relations of WITH are called there: out of reach of its WITH a name is nobody's."""
 _MOST_TOKENS = 4000
 
 
@@ -143,9 +146,10 @@ def parsed(sql: str) -> Any | None:
 
 def is_of_catalogue(tree: Any, relations: Collection[str]) -> bool:
     """Whether a statement is about the catalogue, or about nothing; `relations` as pg_catalog.x."""
-    if not isinstance(tree, exp.Select | exp.Union | exp.Except | exp.Intersect | exp.Subquery):
-        return isinstance(tree, exp.Values)
-    defined = {common.alias.lower() for common in tree.find_all(exp.CTE)}
+    several = exp.Union | exp.Except | exp.Intersect
+    if not isinstance(tree, exp.Select | several | exp.Subquery | exp.Values):
+        return False
+    defined = _defined(tree)
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
             continue
@@ -154,6 +158,11 @@ def is_of_catalogue(tree: Any, relations: Collection[str]) -> bool:
         if relation_of(table, relations) is None:
             return False
     return True
+
+
+def _defined(tree: Any) -> frozenset[str]:
+    """The names that a WITH defines somewhere."""
+    return frozenset(common.alias.lower() for common in tree.find_all(exp.CTE))
 
 
 def relation_of(table: Any, relations: Collection[str]) -> str | None:
@@ -181,8 +190,11 @@ def rewritten(tree: Any, relations: Collection[str], literals: Sequence[Any], us
     for node in list(tree.find_all(exp.Anonymous)):
         if str(node.this) in _OF_USER:
             node.replace(exp.Literal.string(user))
+    defined = _defined(tree)
     for table in list(tree.find_all(exp.Table)):
-        _place(table, relations)
+        _place(table, relations, defined)
+    for common in tree.find_all(exp.CTE):
+        common.args["alias"].set("this", _of_with(common.alias))
     _check_functions(tree)
     return str(tree.sql(dialect="duckdb"))
 
@@ -377,15 +389,25 @@ def _cast(node: Any) -> Any:
     return made_cast
 
 
-def _place(table: Any, relations: Collection[str]) -> None:
+def _of_with(name: str) -> Any:
+    return exp.to_identifier(f"{_OF_WITH}{name.lower()}", quoted=True)
+
+
+def _place(table: Any, relations: Collection[str], defined: Collection[str]) -> None:
     """Give a relation its place in the database."""
     if isinstance(table.this, exp.Func):
         table.set("db", None)
         table.set("catalog", None)
         return
+    if not table.args.get("db") and table.name.lower() in defined:
+        if not table.alias:
+            alias = exp.to_identifier(table.name, quoted=True)
+            table.set("alias", exp.TableAlias(this=alias))
+        table.set("this", _of_with(table.name))
+        return
     found = relation_of(table, relations)
     if found is None:
-        return  # of WITH
+        raise Wrong("42P01", "a relation is not one of the catalogue")
     schema, name = found.split(".")
     if not table.alias:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))

@@ -15,6 +15,7 @@ Checked  tests/tables/test_sql_asked.py
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,7 +100,7 @@ def parameter_kinds(
 
 def _place(node: Any) -> int:
     words = str(node.this or "")
-    if not words.isdigit() or not 1 <= int(words) <= 1000:
+    if not re.fullmatch("[0-9]{1,4}", words) or not 1 <= int(words) <= 1000:
         raise refused("a parameter", "is not $1 to $1000", "number them from $1 on")
     return int(words)
 
