@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from typing import Any
 
 import pytest
 
+from lastbit.serve.sqlport.asking import Statement
 from lastbit.serve.sqlport.lexing import statements, words
+from lastbit.serve.sqlport.messages import Column, later_message
 from lastbit.serve.sqlport.options import Options, WrongOption, assignment
 from lastbit.serve.sqlport.session import Session
+from lastbit.serve.sqlport.wires import Wire
 from tests.serve.sqlbytes import (
     LOGIN,
     SYNC,
     TOKEN,
+    FakeAsking,
     FakeDoor,
+    Transport,
     bind,
     error_of,
     execute,
@@ -183,3 +189,109 @@ def test_only_a_signed_in_session_reaches_the_desk() -> None:
     told(startup() + message("p", b"wrong\0") + query("SELECT 1"), door)
     assert not door.fake.paid and not door.fake.signed
     assert Session.run.__doc__
+
+
+def test_parameters_of_a_cursor_and_of_a_preview_are_those_that_were_sent() -> None:
+    door = FakeDoor()
+    sql = "DECLARE c CURSOR FOR SELECT count(*) FROM t WHERE a = $1"
+    assert tags(query("BEGIN") + parse(sql) + bind(b"x") + execute() + SYNC, door).endswith("12NCZ")
+    (paid,) = door.fake.paid
+    assert (paid.values, paid.types) == (("x",), (25,))
+    assert paid.sql == "SELECT count(*) FROM t WHERE a = $1"
+    describe = message("D", b"Sc\0")
+    found = told(LOGIN + parse(sql, "c") + describe + SYNC)
+    assert ("t", struct.pack(">hi", 1, 25)) in found
+    (error,) = errors(LOGIN + parse("SET a = $1") + bind() + execute() + SYNC)
+    assert error["C"] == "42601"
+
+
+def test_a_cursor_is_described_as_a_portal() -> None:
+    sent = query("BEGIN") + query("DECLARE C CURSOR FOR SELECT 1") + message("D", b"Pc\0") + SYNC
+    assert tags(sent + query("FETCH ALL FROM c")) == "CZNCZTZTDDDDDCZ"
+
+
+def test_a_simple_text_is_skipped_up_to_sync() -> None:
+    door = FakeDoor()
+    sent = execute(portal="none") + query("SELECT 1") + SYNC
+    assert tags(sent, door) == "EZ" and not door.fake.paid
+
+
+def test_what_is_kept_is_bounded_with_names_types_and_values() -> None:
+    name, types = "n" * 300_000, struct.pack(">i", 25) * 1001
+    many = b"".join(parse("SELECT 1", f"{place}{name}") for place in range(9))
+    assert [error["C"] for error in errors(LOGIN + many + SYNC)] == ["54000"]
+    body = b"a\0SELECT 1\0" + struct.pack(">H", 1001) + types
+    assert [error["C"] for error in errors(LOGIN + message("P", body) + SYNC)] == ["54000"]
+    many = b"".join(bind(b"x" * 300_000, portal=str(place)) for place in range(9))
+    (error,) = errors(LOGIN + parse("SELECT $1") + many + SYNC)
+    assert error["C"] == "54000"
+
+
+def test_results_that_are_fetched_in_part_are_bounded_before_they_are_paid() -> None:
+    door = FakeDoor()
+    sent = query("BEGIN") + parse("SELECT 1")
+    sent += b"".join(bind(portal=str(place)) + execute(1, str(place)) for place in range(12))
+    assert tags(sent + SYNC, door) == "CZ1" + "2NDs" * 10 + "2EZ"
+    assert len(door.fake.paid) == 10
+
+
+def test_a_text_is_bounded() -> None:
+    for sql in ("SHOW ALL;" * 101, "SELECT 1" + " " * (1 << 16)):
+        (error,) = errors(LOGIN + query(sql))
+        assert error["C"] == "54000"
+
+
+def test_others_have_their_turn_between_messages() -> None:
+    async def turns() -> int:
+        count = 0
+
+        async def other() -> None:
+            nonlocal count
+            while True:
+                count += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        await served(LOGIN + SYNC * 500 + query("SET work_mem = 1;" * 100), FakeDoor())
+        task.cancel()
+        return count
+
+    assert asyncio.run(turns()) > 600
+
+
+def test_what_was_sent_is_not_begun_once_the_client_has_hung_up() -> None:
+    class Leaving(FakeDoor):
+        def ended(self, wire: object) -> None:
+            self.session.hung_up()
+
+    async def paid() -> int:
+        door = Leaving()
+        wire, transport = Wire(door), Transport()
+        wire.connection_made(transport)  # type: ignore[arg-type]  # as much of one as is used
+        door.session = Session(wire, door)
+        wire.data_received(LOGIN + query("SELECT 1") * 20)
+        running = asyncio.create_task(door.session.run())
+        while not door.fake.paid:
+            await asyncio.sleep(0)
+        wire.eof_received()
+        await running
+        return len(door.fake.paid)
+
+    assert asyncio.run(paid()) < 3
+
+
+def test_a_cancel_is_of_all_up_to_the_next_sync() -> None:
+    class Cancelled(FakeAsking):
+        async def described(self, statement: Statement, options: Options) -> Any:
+            self.stopped.set()
+            return [], (Column("n", 20), Column("k", 25))
+
+    door = FakeDoor()
+    door.fake = Cancelled()
+    sent = parse("SELECT 1") + bind() + message("D", b"P\0") + execute() + SYNC + query("SELECT 1")
+    assert tags(sent, door) == "12TEZNTDDDDDCZ"
+    assert len(door.fake.paid) == 1
+
+
+def test_secrets_are_not_in_what_is_printed_of_a_message() -> None:
+    assert TOKEN not in repr(later_message(b"p", TOKEN.encode() + b"\0"))

@@ -36,7 +36,7 @@ from lastbit.serve.settings import Settings
 from lastbit.serve.slots import either
 from lastbit.serve.sqlport.messages import Column
 from lastbit.serve.sqlport.options import Options
-from lastbit.serve.sqlport.problems import SqlError, no_price
+from lastbit.serve.sqlport.problems import SqlError, cancelled, no_price
 from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.values import TEXT
 
@@ -95,8 +95,8 @@ class Asking:
         self._who = who
         return who
 
-    async def _identity(self, right: Right, rate: str, most: int) -> Identity:
-        """Who asks, as the ledger and the store have them now."""
+    async def _still(self, right: Right) -> Identity:
+        """Who asks, as the ledger and the store have them now, if they may do this."""
         assert self._who is not None
         who = await to_thread(self._gate.identity_again, self._who)
         if who is None:
@@ -106,6 +106,11 @@ class Asking:
             )
         if right not in who.rights:
             raise not_allowed("your role, or your token, does not allow this; ask a steward")
+        return who
+
+    async def _identity(self, right: Right, rate: str, most: int) -> Identity:
+        """The same, once more within a minute."""
+        who = await self._still(right)
         self._rates.take(f"{rate} {who.principal}", most)
         await to_thread(self._gate.seen, who)
         return who
@@ -154,13 +159,19 @@ class Asking:
         read = await self._read(statement, who)
         if "private" not in read:
             return Result(columns=_columns(read["columns"]), rows=read["rows"])
+        if statement.values is None:  # examples would be paid for in their place
+            raise SqlError("08P01", "a question has no values for its parameters")
         who = await self._identity("ask", "ask", self._settings.questions_a_minute)
         table, asked = self._question(read["private"], options)
+        if self.stopped.is_set():
+            raise cancelled("nothing was charged")
         job = await self._desk.submit(table, asked, who)
         await to_thread(self._gate.audit, who, "asked", table)
         finished = await self._finished(job, who)
         if finished.entry is None:
             raise SqlError("58000", "no answer", finished.reason or "", "ask a steward")
+        who = await self._still("browse")  # slots are long: a token may have ended meanwhile
+        await to_thread(self._desk.answer, finished.entry, who)
         try:
             told = await self._reader.shown(
                 table, asked, finished.entry, who.principal, intervals=options.has_intervals
@@ -177,12 +188,8 @@ class Asking:
             left = _LONGEST_POLL if job.due is None else job.due - time.time() + _POLL
             await either(asyncio.sleep(min(max(left, _POLL), _LONGEST_POLL)), self.stopped.wait())
             if self.stopped.is_set():
-                raise SqlError(
-                    "57014",
-                    "canceling statement due to user request",
-                    "what was charged stays charged, and the answer will be on record",
-                    "ask the same again: it is free",
-                )
+                detail = "what was charged stays charged, and the answer will be on record"
+                raise cancelled(detail, "ask the same again: it is free")
             job = await to_thread(self._desk.job, job.id, who)
         return job
 

@@ -1,7 +1,8 @@
 """Commands that are no question: transactions, settings, cursors, EXPLAIN; and what is refused.
 
 Law      a statement is the command of its first word, and nothing else; one that is not of the list
-         is refused. A SELECT goes to the reader. No command changes anything but the session
+         is refused. A SELECT goes to the reader, also that of EXPLAIN and of DECLARE, with the
+         values of its parameters. No command changes anything but the session
 Differs  SAVEPOINT and isolation levels are accepted and mean nothing
 Checked  tests/serve/test_sqlport_session.py
 """
@@ -15,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lastbit.serve.sqlport.asking import Result, Statement
-from lastbit.serve.sqlport.lexing import parts, unquoted, words
+from lastbit.serve.sqlport.lexing import has_parameters, parts, unquoted, words
 from lastbit.serve.sqlport.messages import Column
 from lastbit.serve.sqlport.options import OWN, assignment, shown_name
 from lastbit.serve.sqlport.problems import SqlError
@@ -46,7 +47,6 @@ alter analyze call cluster comment copy create delete do drop execute grant impo
 notify prepare reassign refresh reindex revoke security truncate update vacuum
 """
 _WRITES = frozenset(_WRITE_NAMES.split())
-_EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 _MOST_CURSORS = 10
 
 
@@ -103,9 +103,22 @@ def tag_of(count: int) -> str:
     return f"SELECT {count}"
 
 
-async def run_command(command: Command, session: Session) -> Result:
+def select_in(sql: str) -> str | None:
+    """The SELECT that a statement is, previews, or opens a cursor for; None: it has none."""
+    name = command_of(sql).name
+    if name == "explain":
+        return _explained(sql)
+    if name == "declare":
+        return _declared(sql)[1]
+    return sql if name in _SELECTS else None
+
+
+async def run_command(command: Command, session: Session, asked: Statement) -> Result:
     """Do what a command says that is no SELECT."""
     name = command.name
+    if name not in ("explain", "declare") and (asked.values or has_parameters(command.sql)):
+        problem = "parameters are for SELECT, EXPLAIN and DECLARE"
+        raise SqlError("42601", problem, hint="write the value itself")
     if name in _TRANSACTIONS:
         return _transaction(command, session)
     match name:
@@ -114,9 +127,9 @@ async def run_command(command: Command, session: Session) -> Result:
         case "show":
             return _show(shown_name(command.sql), session)
         case "explain":
-            return await _explain(command.sql, session)
+            return await _explain(asked, session)
         case "declare":
-            return await _declare(command.sql, session)
+            return await _declare(asked, session)
         case "fetch" | "move":
             return _fetch(command, session)
         case "discard" | "deallocate" | "close":
@@ -183,8 +196,9 @@ def _show(name: str, session: Session) -> Result:
 # ---------------------------------------------------------------- EXPLAIN
 
 
-async def _explain(sql: str, session: Session) -> Result:
-    found = await session.asking.explained(Statement(sql=_explained(sql)), session.options)
+async def _explain(asked: Statement, session: Session) -> Result:
+    inner = replace(asked, sql=_explained(asked.sql))
+    found = await session.asking.explained(inner, session.options)
     return replace(found, tag="EXPLAIN")
 
 
@@ -210,13 +224,21 @@ def _explained(sql: str) -> str:
 # ---------------------------------------------------------------- cursors
 
 
-async def _declare(sql: str, session: Session) -> Result:
+def _declared(sql: str) -> tuple[list[str], str]:
+    """What stands before FOR, and the SELECT behind it."""
     every = [one for one in parts(sql) if one[0] != "blank"]
     at = next((i for i, one in enumerate(every) if one[1].lower() == "for"), None)
-    if at is None or len(every) < 4:
+    if at is None or at < 3:
         raise SqlError("42601", "DECLARE is not understood", hint="DECLARE c CURSOR FOR SELECT ...")
-    name = unquoted(every[1][1])
-    held = "hold" in [one[1].lower() for one in every[2:at]]
+    inner = sql[every[at + 1][2] :] if at + 1 < len(every) else ""
+    if not command_of(inner).is_select:
+        raise SqlError("42601", "a cursor is for a SELECT", hint="DECLARE c CURSOR FOR SELECT ...")
+    return [letters.lower() if kind == "word" else letters for kind, letters, _ in every[:at]], inner
+
+
+async def _declare(asked: Statement, session: Session) -> Result:
+    said, inner = _declared(asked.sql)
+    name, held = unquoted(said[1]), "hold" in said[2:]
     if session.status != "T" and not held:
         problem = "DECLARE CURSOR can only be used in transaction blocks"
         raise SqlError("25P01", problem, hint="BEGIN first")
@@ -224,10 +246,7 @@ async def _declare(sql: str, session: Session) -> Result:
         raise SqlError("42P03", f'cursor "{name[:60]}" already exists')
     if len(session.cursors) >= _MOST_CURSORS:
         raise SqlError("54000", "too many cursors are open", hint="CLOSE ALL")
-    if at + 1 >= len(every) or not command_of(sql[every[at + 1][2] :]).is_select:
-        raise SqlError("42601", "a cursor is for a SELECT", hint="DECLARE c CURSOR FOR SELECT ...")
-    asked = Statement(sql=sql[every[at + 1][2] :])
-    found = await session.asking.answered(asked, session.options)
+    found = await session.asking.answered(replace(asked, sql=inner), session.options)
     session.cursors[name] = Cursor(found)
     return Result(tag="DECLARE CURSOR", notices=found.notices)
 
@@ -242,13 +261,14 @@ def _fetch(command: Command, session: Session) -> Result:
     said = words(command.sql)
     cursor = session.cursors.get(_cursor_name(said))
     rest = [word for word in said[1:-1] if word not in ("from", "in", "forward")]
-    if rest not in ([], ["all"], ["next"]) and not (len(rest) == 1 and rest[0].isdigit()):
+    number = rest[0] if len(rest) == 1 and re.fullmatch("[0-9]{1,9}", rest[0]) else None
+    if rest not in ([], ["all"], ["next"]) and number is None:
         problem = "a cursor goes forward only"
         raise SqlError("55000", problem, hint="FETCH 10 FROM c, or FETCH ALL FROM c")
     rows = cursor.result.rows
     count = {"all": len(rows)}.get(rest[0] if rest else "next", 1)
-    if rest and rest[0].isdigit():
-        count = int(rest[0])
+    if number is not None:
+        count = int(number)
     start, cursor.place = cursor.place, min(cursor.place + count, len(rows))
     if command.name == "move":
         return Result(tag=f"MOVE {cursor.place - start}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 MOST_FIRST, MOST_BEFORE, MOST_BYTES = 10_000, 2_048, 1 << 20
@@ -55,14 +55,14 @@ class Cancel:
     """What runs on another connection is not wanted any more."""
 
     process: int
-    secret: bytes
+    secret: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Password:
     """The password, or a token, as it is."""
 
-    secret: str
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,14 +88,16 @@ class SqlPort(WireServer):
         session = Session(wire, self)
         task = asyncio.get_running_loop().create_task(self._serve(wire, session))
         self._clients[wire] = _Client(session, task)
-        strangers = [one for one, client in self._clients.items() if client.principal is None]
-        if len(strangers) > MOST_STRANGERS or len(self._clients) > MOST_CONNECTIONS:
+        # who was told to go may still be there: many come at one turn of the loop
+        here = {one: client for one, client in self._clients.items() if not one.is_ended}
+        strangers = [one for one, client in here.items() if client.principal is None]
+        if len(strangers) > MOST_STRANGERS or len(here) > MOST_CONNECTIONS:
             strangers[0].abort()  # perhaps the new one itself
 
     def ended(self, wire: Wire) -> None:
         client = self._clients.get(wire)
         if client is not None:
-            client.session.cancel()
+            client.session.hung_up()
 
     async def _serve(self, wire: Wire, session: Session) -> None:
         try:

@@ -86,6 +86,11 @@ def _of_refusal(refusal: Refusal) -> SqlError:
     return SqlError(code, f"{refusal.title}: {problem}", hint=remedy)
 
 
+def cancelled(detail: str, hint: str = "") -> SqlError:
+    """The client does not want to wait any more."""
+    return SqlError("57014", "canceling statement due to user request", detail, hint)
+
+
 def no_price() -> SqlError:
     """Nobody said what the answer may cost."""
     return SqlError(

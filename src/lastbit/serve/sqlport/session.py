@@ -4,9 +4,12 @@ Law      a session goes first packet -> (TLS) -> password -> ready, and takes on
          other. It answers each as the protocol says: after an error in the extended protocol all is
          skipped up to the next Sync; each Sync and each simple text ends with one ReadyForQuery,
          which says whether a transaction is open (T), failed (E), or none (I)
-Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and portals of
-         `_MOST_KEPT` letters together, one result a portal, the settings of `options.py`, and a
-         message of at most `MOST_BYTES`
+Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and as many portals, of
+         `_MOST_KEPT` bytes together with names, types and values, `_MOST_HELD` results that are
+         fetched in part, the settings of `options.py`, and a message of at most `MOST_BYTES`
+Law      between two messages, and two statements of a text, others have their turn, and what is
+         written is taken by the client. A text has at most `_MOST_TEXT` letters and
+         `_MOST_IN_TEXT` statements
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
          price, asked by a principal who has proved to be it, and for nothing else
 Proof    all that can raise is inside of `_guarded`, or ends the session. The desk is reached by
@@ -28,17 +31,19 @@ from typing import Any, Literal, Protocol
 from lastbit.serve.questions import Refusal
 from lastbit.serve.sqlport import messages as wire
 from lastbit.serve.sqlport.asking import Asking, Result, Statement
-from lastbit.serve.sqlport.commands import Cursors, command_of, run_command, tag_of
+from lastbit.serve.sqlport.commands import Cursors, command_of, run_command, select_in, tag_of
 from lastbit.serve.sqlport.lexing import has_parameters, statements
 from lastbit.serve.sqlport.messages import MOST_BEFORE, MOST_BYTES, BadText, Column, Malformed
 from lastbit.serve.sqlport.options import Options, WrongOption, from_startup
-from lastbit.serve.sqlport.problems import SqlError, sql_error_of
+from lastbit.serve.sqlport.problems import SqlError, cancelled, sql_error_of
 from lastbit.serve.sqlport.values import SIZES, encoded, parameter
 
 DATABASE = "lastbit"
 LOGIN_SECONDS, IDLE_SECONDS = 10.0, 3600.0
 _MOST_STATEMENTS, _MOST_KEPT = 500, 1 << 20
 _MOST_HELD, _ROWS_AT_ONCE = 10, 500
+_MOST_TEXT, _MOST_IN_TEXT = 1 << 16, 100
+_MOST_PARAMETERS = 1000
 _LOG = logging.getLogger("lastbit.serve")
 
 
@@ -91,6 +96,11 @@ class Prepared:
     full: tuple[int, ...] | None = None
     """The types with those that were not sent, once they are known."""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.sql) + 40 * len(self.types)
+
 
 @dataclass(slots=True)
 class Portal:
@@ -105,6 +115,17 @@ class Portal:
     result: Result | None = None
     sent: int = field(default=0)
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes; its statement and types are those of what is prepared."""
+        values = (len(value) if isinstance(value, str) else 16 for value in self.values)
+        return len(self.sql) + 40 * len(self.values) + sum(values) + 8 * len(self.formats)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a part of its result is still to be fetched."""
+        return self.result is not None and bool(self.result.rows)
+
 
 class Session:
     """A connection of one client."""
@@ -118,7 +139,7 @@ class Session:
         self.prepared: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
         self.cursors = Cursors()
-        self._skipping = False
+        self._skipping, self._gone, self._is_idle = False, False, True
 
     # ------------------------------------------------------------ from start to end
 
@@ -146,6 +167,11 @@ class Session:
 
     def cancel(self) -> None:
         """Let what is waited for not be waited for any more."""
+        self.asking.stopped.set()
+
+    def hung_up(self) -> None:
+        """The client is gone: what it sent and was not begun is not begun any more."""
+        self._gone = True
         self.asking.stopped.set()
 
     async def _bye(self, wrong: SqlError) -> None:
@@ -213,8 +239,7 @@ class Session:
         for name, value in self.options.told():
             self._link.send(wire.parameter_status(name, value))
         self._link.send(wire.key_data(process, secret))
-        self._link.send(wire.ready(self.status))
-        await self._link.drain()
+        await self._ready()
 
     def _set_from(self, told: dict[str, str]) -> None:
         """Settings of the first packet; those that are not known are left out, as poolers do."""
@@ -234,7 +259,12 @@ class Session:
         except TimeoutError:
             words = "terminating connection due to idle-session timeout"
             raise SqlError("57P05", words, fatal=True) from None
-        self.asking.stopped.clear()
+        await asyncio.sleep(0)  # others have their turn, however much is there already
+        if self._gone:
+            raise Gone
+        if self._is_idle:  # what was cancelled later is of the messages up to the next Sync
+            self.asking.stopped.clear()
+            self._is_idle = False
         try:
             message = wire.later_message(tag, body)
         except BadText as error:
@@ -246,17 +276,22 @@ class Session:
             case wire.Plain("sync"):
                 self._skipping = False
                 self._forget_unnamed()
-                self._link.send(wire.ready(self.status))
-                await self._link.drain()
+                await self._ready()
             case wire.Plain("flush"):
                 await self._link.drain()
-            case wire.Ask(sql):
+            case wire.Ask(sql) if not self._skipping:
                 await self._simple(sql)
             case wire.Password():
                 raise Malformed("a password is not expected now")
             case _ if not self._skipping:
                 await self._guarded(lambda: self._extended(message))
         return True
+
+    async def _ready(self) -> None:
+        """Say that the next message is waited for."""
+        self._link.send(wire.ready(self.status))
+        self._is_idle = True
+        await self._link.drain()
 
     def _forget_unnamed(self) -> None:
         """Outside of a transaction a portal lives until Sync."""
@@ -281,30 +316,33 @@ class Session:
         if self.status == "T":
             self.status = "E"
         if simple:
-            self._link.send(wire.ready(self.status))
+            await self._ready()
         else:
             self._skipping = True
-        await self._link.drain()
+            await self._link.drain()
 
     # ------------------------------------------------------------ the simple protocol
 
     async def _simple(self, sql: str) -> None:
-        self._skipping = False
         try:
-            found = statements(sql)
+            found = _cut(sql)
+            if len(found) > _MOST_IN_TEXT:
+                problem = f"a text has at most {_MOST_IN_TEXT} statements"
+                raise SqlError("54000", problem, hint="send them one by one")
             if not found:
                 self._link.send(wire.EMPTY)
             for statement in found:
                 result = await self._result(statement)
                 await self._told(result)
+                await self._link.drain()
+                await asyncio.sleep(0)
         except (Gone, Malformed, asyncio.CancelledError):
             raise
         except Exception as error:
             await self._wrong(error, simple=True)
             return
         self._forget_unnamed()
-        self._link.send(wire.ready(self.status))
-        await self._link.drain()
+        await self._ready()
 
     async def _told(self, result: Result) -> None:
         """A whole result of the simple protocol: in text."""
@@ -318,6 +356,8 @@ class Session:
     # ------------------------------------------------------------ the extended protocol
 
     async def _extended(self, message: wire.Later) -> None:
+        if self.asking.stopped.is_set():
+            raise cancelled("nothing was charged")
         match message:
             case wire.Parse(name, sql, types):
                 self._parse(name, sql, types)
@@ -325,6 +365,9 @@ class Session:
                 await self._bind(message)
             case wire.Describe("S", name):
                 await self._describe_statement(self._statement(name))
+            case wire.Describe("P", name) if name in self.cursors and name not in self.portals:
+                columns = self.cursors[name].result.columns
+                self._describe(columns, (0,) * len(columns or ()))
             case wire.Describe("P", name):
                 await self._describe_portal(self._portal(name))
             case wire.Execute(name, most):
@@ -339,21 +382,33 @@ class Session:
     def _parse(self, name: str, sql: str, types: Sequence[int]) -> None:
         if name and name in self.prepared:
             raise SqlError("42P05", "a prepared statement of this name exists")
-        found = statements(sql)
+        found = _cut(sql)
         if len(found) > 1:
             problem = "cannot insert multiple commands into a prepared statement"
             raise SqlError("42601", problem, hint="send them one by one")
         one = found[0] if found else ""
-        kept = sum(len(known.sql) for known in self.prepared.values()) + len(one)
-        if len(self.prepared) >= _MOST_STATEMENTS or kept > _MOST_KEPT:
+        if len(types) > _MOST_PARAMETERS:
+            raise SqlError("54000", f"a statement has at most {_MOST_PARAMETERS} parameters")
+        if not name:
+            self.prepared.pop(name, None)
+        if len(self.prepared) >= _MOST_STATEMENTS or self._kept(name) + len(one) > _MOST_KEPT:
             raise SqlError("54000", "too many statements are prepared", hint="DEALLOCATE ALL")
         self.prepared[name] = Prepared(one, tuple(types))
         self._link.send(wire.PARSED)
+
+    def _kept(self, *more: str) -> int:
+        """About how many bytes statements and portals take, with these names."""
+        held: list[Prepared | Portal] = [*self.prepared.values(), *self.portals.values()]
+        names = (*self.prepared, *self.portals, *more)
+        return sum(one.size for one in held) + sum(map(len, names))
 
     async def _bind(self, asked: wire.Bind) -> None:
         prepared = self._statement(asked.statement)
         if asked.portal and asked.portal in self.portals:
             raise SqlError("42P03", "a portal of this name exists")
+        if len(asked.values) > _MOST_PARAMETERS:
+            raise SqlError("54000", f"a statement has at most {_MOST_PARAMETERS} parameters")
+        self.portals.pop(asked.portal, None)
         if len(self.portals) >= _MOST_STATEMENTS:
             raise SqlError("54000", "too many portals are open", hint="close some of them")
         types: Sequence[int] = prepared.types
@@ -370,18 +425,20 @@ class Session:
                 zip(asked.values, types, forms, strict=True), start=1
             )
         )
-        self.portals[asked.portal] = Portal(
-            prepared.sql, tuple(types), values, formats=asked.results
-        )
+        portal = Portal(prepared.sql, tuple(types), values, formats=asked.results)
+        if self._kept(asked.portal) + portal.size > _MOST_KEPT:
+            raise SqlError("54000", "too many portals are open", hint="close some of them")
+        self.portals[asked.portal] = portal
         self._link.send(wire.BOUND)
 
     async def _types(self, prepared: Prepared) -> Sequence[int]:
         """The types of all parameters: as they were sent, else as they are used."""
         if prepared.full is None:
-            if (prepared.types and all(prepared.types)) or not command_of(prepared.sql).is_select:
+            inner = select_in(prepared.sql)
+            if (prepared.types and all(prepared.types)) or inner is None:
                 prepared.full = prepared.types
             else:
-                asked = Statement(sql=prepared.sql, types=prepared.types)
+                asked = Statement(sql=inner, types=prepared.types)
                 prepared.full = tuple(await self.asking.parameter_types(asked))
         return prepared.full
 
@@ -409,6 +466,9 @@ class Session:
             self._check_open(command.name)
             asked = Statement(sql=sql, types=types, values=values)
             return await self.asking.described(asked, self.options)
+        inner = select_in(sql)
+        if inner is not None and values is None and has_parameters(inner):
+            types = tuple(await self.asking.parameter_types(Statement(sql=inner, types=types)))
         return types, command.columns(self.cursors)
 
     def _describe(self, columns: tuple[Column, ...] | None, formats: Sequence[int]) -> None:
@@ -422,6 +482,7 @@ class Session:
             self._link.send(wire.EMPTY)
             return
         if portal.result is None:
+            self._check_held()
             portal.result = await self._result(portal.sql, portal.types, portal.values)
             if portal.columns is not None and portal.columns != portal.result.columns:
                 problem = "the columns are others than those that were told"
@@ -434,17 +495,13 @@ class Session:
         portal.sent = end
         if end < len(result.rows):
             self._link.send(wire.SUSPENDED)
-            self._check_held()
         else:
             self._complete(result, end - start)
             portal.result, portal.sent = replace(result, rows=(), notices=()), 0
 
     def _check_held(self) -> None:
-        """Refuse that many results are held which the client has fetched in part."""
-        held = sum(
-            one.result is not None and bool(one.result.rows) for one in self.portals.values()
-        )
-        if held > _MOST_HELD:
+        """Refuse, before anything is paid, one more result than may be fetched in part."""
+        if sum(one.is_held for one in self.portals.values()) >= _MOST_HELD:
             raise SqlError("54000", "too many results are fetched in part", hint="fetch the rest")
 
     # ------------------------------------------------------------ what is done, and told
@@ -455,10 +512,10 @@ class Session:
         """What a statement gives."""
         command = command_of(sql)
         self._check_open(command.name)
+        asked = Statement(sql=sql, types=types, values=values)
         if command.is_select:
-            asked = Statement(sql=sql, types=types, values=values)
             return await self.asking.answered(asked, self.options)
-        return await run_command(command, self)
+        return await run_command(command, self, asked)
 
     def _check_open(self, name: str) -> None:
         """In a transaction that failed nothing is done but to end it."""
@@ -492,6 +549,13 @@ class Session:
 
     def _complete(self, result: Result, count: int) -> None:
         self._link.send(wire.command_complete(result.tag or tag_of(count)))
+
+
+def _cut(sql: str) -> list[str]:
+    """The statements of a text, which is not so long that others would wait for its end."""
+    if len(sql) > _MOST_TEXT:
+        raise SqlError("54000", f"a text has at most {_MOST_TEXT} letters", hint="ask for less")
+    return statements(sql)
 
 
 def _formats(portal: Portal) -> Sequence[int]:

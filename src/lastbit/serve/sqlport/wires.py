@@ -41,6 +41,11 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.address, self.is_local, self.is_secret = "", False, False
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether its client is gone, or was told to go."""
+        return self._ended
+
     # ------------------------------------------------------------ what the loop tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -165,6 +170,7 @@ class Wire(asyncio.Protocol):
     def abort(self) -> None:
         """End it at once."""
         self._ended = True
+        self._came.set()
         if self._transport is not None:
             self._transport.abort()
 
