@@ -12,17 +12,20 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.serve.settings import Settings
-from lastbit.serve.sqlport.port import tls_context
+from lastbit.serve.sqlport.port import MOST_STRANGERS, SqlPort, tls_context
+from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.session import Session
 from lastbit.serve.sqlport.wires import Wire
-from tests.serve.sqlbytes import LOGIN, FakeDoor, first, message, query
+from tests.serve.sqlbytes import LOGIN, FakeDoor, Transport, first, message, query
 from tests.serve.sqlserving import SqlServing, sql_serving
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is in requirements-engines.lock")
@@ -343,3 +346,87 @@ def certificate_in(folder: Path) -> tuple[Path, Path]:
     command += f" -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {key}"
     subprocess.run([*command.split(), "-out", str(certificate)], check=True, capture_output=True)
     return certificate, key
+
+
+def test_a_cursor_of_psycopg_asks_with_its_parameters(server: SqlServing) -> None:
+    with psycopg.connect(**server.told(), dbname="lastbit") as connection:
+        connection.execute("SET lastbit.epsilon = '0.2'")
+        sql = "SELECT region, COUNT(*) AS n FROM visits WHERE region = %s AND cost < %s GROUP BY 1"
+        plain = connection.execute(sql, ("north", 77.5)).fetchall()
+        before = server.charges()
+        with connection.cursor("named") as cursor:
+            cursor.execute(sql, ("north", 77.5))
+            assert cursor.fetchall() == plain
+        assert server.charges() == before  # the same question
+
+
+def test_a_token_that_ends_while_its_answer_is_waited_for_is_told_nothing(
+    server: SqlServing,
+) -> None:
+    token, made = server.gate.token_made("ana", name="short", days=1)
+    told = {**server.told(), "password": token}
+    before = server.charges()
+    with psycopg.connect(**told, dbname="lastbit", autocommit=True) as connection:
+        connection.execute("SET lastbit.epsilon = '0.3'")
+        ana = server.gate.identity_of_token(server.tokens["ana"])
+
+        def revoked() -> None:
+            while server.charges() == before:
+                time.sleep(0.01)
+            server.gate.token_revoked(made.id, by=ana)
+
+        revoking = threading.Thread(target=revoked)
+        revoking.start()
+        with pytest.raises(psycopg.OperationalError) as error:
+            connection.execute("SELECT COUNT(*) AS n FROM visits WHERE cost < 5").fetchall()
+        revoking.join()
+    assert error.value.sqlstate == "28000" and server.charges() == before + 1
+
+
+def test_a_cancel_before_the_charge_costs_nothing(
+    server: SqlServing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+    read = Reader.read
+
+    async def slow(self: Reader, *arguments: Any) -> Any:
+        found = await read(self, *arguments)
+        asked.set()
+        await asyncio.sleep(1)
+        return found
+
+    monkeypatch.setattr(Reader, "read", slow)
+    before = server.charges()
+    with psycopg.connect(**server.told(), dbname="lastbit", autocommit=True) as connection:
+        connection.execute("SET lastbit.epsilon = '0.3'")
+
+        def cancelled() -> None:
+            asked.wait(20)
+            connection.cancel()
+
+        cancelling = threading.Thread(target=cancelled)
+        cancelling.start()
+        with pytest.raises(psycopg.errors.QueryCanceled) as error:
+            connection.execute("SELECT COUNT(*) AS n FROM visits WHERE cost < 6")
+        cancelling.join()
+    assert error.value.diag.message_detail == "nothing was charged"
+    assert server.charges() == before
+
+
+def test_strangers_that_come_at_once_make_room_each() -> None:
+    class Told(FakeDoor):
+        epsilon = None
+
+    async def here() -> int:
+        port = SqlPort.__new__(SqlPort)
+        port.context, port.epsilon, port._clients = None, None, {}
+        port._by_process, port.asking = {}, Told().asking  # type: ignore[method-assign]  # no desk
+        wires = [Wire(port) for _ in range(200)]
+        for wire in wires:
+            wire.connection_made(Transport())  # type: ignore[arg-type]  # as much as is used
+        found = sum(not wire.is_ended for wire in wires)
+        for client in list(port._clients.values()):
+            client.task.cancel()
+        return found
+
+    assert asyncio.run(here()) == MOST_STRANGERS
