@@ -297,23 +297,23 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
     assert context is not None
 
     async def spoken() -> tuple[bytes, bytes, bool]:
-        door = FakeDoor()
-        door.context = context
         loop = asyncio.get_running_loop()
-        sessions: list[Any] = []
+        sessions: list[asyncio.Task[None]] = []
         secret: list[Wire] = []
 
-        async def ended(made: Wire) -> None:
-            await Session(made, door).run()
-            made.close()
+        class Door(FakeDoor):
+            def begun(self, wire: Wire) -> None:
+                secret.append(wire)
+                sessions.append(loop.create_task(ended(wire)))
 
-        def wire() -> Wire:
-            made = Wire(door)
-            secret.append(made)
-            sessions.append(loop.create_task(ended(made)))
-            return made
+        door = Door()
+        door.context = context
 
-        server = await loop.create_server(wire, "127.0.0.1", 0)
+        async def ended(wire: Wire) -> None:
+            await Session(wire, door).run()
+            wire.close()
+
+        server = await loop.create_server(lambda: Wire(door), "127.0.0.1", 0)
         number = server.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", number)
         writer.write(first(struct.pack(">i", 80877103)))
