@@ -124,7 +124,6 @@ def test_what_is_refused_costs_nothing_and_says_why(server: SqlServing, line: An
     refused = {
         "SELECT COUNT(*) FROM visits": "22023",  # no price
         "SELECT * FROM nothing": "42P01",
-        "SELECT * FROM visits JOIN pg_class ON true": "0A000",
         "UPDATE visits SET cost = 0": "25006",
         "SELECT pg_sleep(1)": "42883",
         "EXPLAIN ANALYZE SELECT COUNT(*) FROM visits": "0A000",
@@ -185,7 +184,7 @@ def test_the_audit_log_has_a_line_as_for_http(server: SqlServing, line: Any) -> 
 def test_to_stop_waiting_stops_no_charge(server: SqlServing, line: Any) -> None:
     line.execute("SET lastbit.epsilon = '0.7'")
     before, sql = server.charges(), "SELECT COUNT(*) AS stopped FROM visits"
-    stopping = threading.Timer(0.4, line.cancel)
+    stopping = threading.Timer(0.4, line.cancel_safe)
     stopping.start()
     with pytest.raises(psycopg.errors.QueryCanceled) as error:
         line.execute(sql)
@@ -300,19 +299,23 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
     assert context is not None
 
     async def spoken() -> tuple[bytes, bytes, bool]:
-        door = FakeDoor()
-        door.context = context
         loop = asyncio.get_running_loop()
-        sessions: list[Any] = []
+        sessions: list[asyncio.Task[None]] = []
         secret: list[Wire] = []
 
-        def wire() -> Wire:
-            made = Wire(door)
-            secret.append(made)
-            sessions.append(loop.create_task(Session(made, door).run()))
-            return made
+        class Door(FakeDoor):
+            def begun(self, wire: Wire) -> None:
+                secret.append(wire)
+                sessions.append(loop.create_task(ended(wire)))
 
-        server = await loop.create_server(wire, "127.0.0.1", 0)
+        door = Door()
+        door.context = context
+
+        async def ended(wire: Wire) -> None:
+            await Session(wire, door).run()
+            wire.close()
+
+        server = await loop.create_server(lambda: Wire(door), "127.0.0.1", 0)
         number = server.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", number)
         writer.write(first(struct.pack(">i", 80877103)))
