@@ -233,7 +233,9 @@ def _declared(sql: str) -> tuple[list[str], str]:
     inner = sql[every[at + 1][2] :] if at + 1 < len(every) else ""
     if not command_of(inner).is_select:
         raise SqlError("42601", "a cursor is for a SELECT", hint="DECLARE c CURSOR FOR SELECT ...")
-    return [letters.lower() if kind == "word" else letters for kind, letters, _ in every[:at]], inner
+    return [
+        letters.lower() if kind == "word" else letters for kind, letters, _ in every[:at]
+    ], inner
 
 
 async def _declare(asked: Statement, session: Session) -> Result:
