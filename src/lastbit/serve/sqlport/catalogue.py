@@ -19,6 +19,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import duckdb
@@ -29,75 +30,104 @@ from lastbit.serve.sqlport.values import INT2, INT8, OF_KINDS, OID, TEXT
 from lastbit.tables import DataCard
 
 MOST_ROWS, _MOST_LETTERS = 20_000, 4 << 20
-_LETTERS: Mapping[str, str] = {
-    "s": "VARCHAR",
-    "b": "BOOLEAN DEFAULT false",
-    "h": "SMALLINT DEFAULT 0",
-    "i": "INTEGER",
-    "l": "BIGINT DEFAULT 0",
-    "o": "UINTEGER DEFAULT 0",
-    "f": "FLOAT DEFAULT -1",
-    "d": "DOUBLE DEFAULT 0",
-    "t": "TIMESTAMPTZ",
-    "S": "VARCHAR[]",
-    "O": "UINTEGER[]",
-    "H": "SMALLINT[]",
-    "F": "FLOAT[]",
-}
-_NUMBERS: Mapping[str, int] = {
-    "BOOLEAN": 16,
-    "TINYINT": 21,
-    "SMALLINT": 21,
-    "INTEGER": 23,
-    "BIGINT": 20,
-    "UTINYINT": 21,
-    "USMALLINT": 23,
-    "UINTEGER": 26,
-    "UBIGINT": 1700,
-    "HUGEINT": 1700,
-    "FLOAT": 700,
-    "DOUBLE": 701,
-    "JSON": 114,
-    "DATE": 1082,
-    "TIMESTAMP": 1114,
-    "TIMESTAMP WITH TIME ZONE": 1184,
-    "VARCHAR[]": 1009,
-    "SMALLINT[]": 1005,
-    "INTEGER[]": 1007,
-    "BIGINT[]": 1016,
-    "UINTEGER[]": 1028,
-    "BOOLEAN[]": 1000,
-    "DOUBLE[]": 1022,
-}
+_LETTERS: Mapping[str, str] = MappingProxyType(
+    {
+        "s": "VARCHAR",
+        "b": "BOOLEAN DEFAULT false",
+        "h": "SMALLINT DEFAULT 0",
+        "i": "INTEGER",
+        "l": "BIGINT DEFAULT 0",
+        "o": "UINTEGER DEFAULT 0",
+        "f": "FLOAT DEFAULT -1",
+        "d": "DOUBLE DEFAULT 0",
+        "t": "TIMESTAMPTZ",
+        "S": "VARCHAR[]",
+        "O": "UINTEGER[]",
+        "H": "SMALLINT[]",
+        "F": "FLOAT[]",
+    }
+)
+_NUMBERS: Mapping[str, int] = MappingProxyType(
+    {
+        "BOOLEAN": 16,
+        "TINYINT": 21,
+        "SMALLINT": 21,
+        "INTEGER": 23,
+        "BIGINT": 20,
+        "UTINYINT": 21,
+        "USMALLINT": 23,
+        "UINTEGER": 26,
+        "UBIGINT": 1700,
+        "HUGEINT": 1700,
+        "FLOAT": 700,
+        "DOUBLE": 701,
+        "JSON": 114,
+        "DATE": 1082,
+        "TIMESTAMP": 1114,
+        "TIMESTAMP WITH TIME ZONE": 1184,
+        "VARCHAR[]": 1009,
+        "SMALLINT[]": 1005,
+        "INTEGER[]": 1007,
+        "BIGINT[]": 1016,
+        "UINTEGER[]": 1028,
+        "BOOLEAN[]": 1000,
+        "DOUBLE[]": 1022,
+    }
+)
 """PostgreSQL's numbers of DuckDB's types; any other is shown as text."""
-_PG_NAMES: Mapping[int, tuple[str, str]] = {
-    16: ("boolean", "bool"),
-    20: ("bigint", "int8"),
-    21: ("smallint", "int2"),
-    23: ("integer", "int4"),
-    25: ("text", "text"),
-    26: ("oid", "oid"),
-    700: ("real", "float4"),
-    701: ("double precision", "float8"),
-    1043: ("character varying", "varchar"),
-    1042: ("character", "bpchar"),
-    1082: ("date", "date"),
-    1083: ("time without time zone", "time"),
-    1114: ("timestamp without time zone", "timestamp"),
-    1184: ("timestamp with time zone", "timestamptz"),
-    1266: ("time with time zone", "timetz"),
-}
-_CAST = {"oid": OID, "smallint": INT2, "int": 23, "int4": 23, "bigint": INT8, "boolean": 16}
-_CAST |= {"double": 701, "float": 700, "date": 1082, "timestamp": 1114}
-_EXAMPLES: Mapping[int, Any] = {
-    **dict.fromkeys((INT2, 23, INT8, OID, 700, 701, 1700), 1),
-    16: True,
-    1082: "2000-01-01",
-    1114: "2000-01-01 00:00:00",
-}
+_PG_NAMES: Mapping[int, tuple[str, str]] = MappingProxyType(
+    {
+        16: ("boolean", "bool"),
+        20: ("bigint", "int8"),
+        21: ("smallint", "int2"),
+        23: ("integer", "int4"),
+        25: ("text", "text"),
+        26: ("oid", "oid"),
+        700: ("real", "float4"),
+        701: ("double precision", "float8"),
+        1043: ("character varying", "varchar"),
+        1042: ("character", "bpchar"),
+        1082: ("date", "date"),
+        1083: ("time without time zone", "time"),
+        1114: ("timestamp without time zone", "timestamp"),
+        1184: ("timestamp with time zone", "timestamptz"),
+        1266: ("time with time zone", "timetz"),
+    }
+)
+_CAST: Mapping[str, int] = MappingProxyType(
+    {
+        "oid": OID,
+        "smallint": INT2,
+        "int": 23,
+        "int4": 23,
+        "bigint": INT8,
+        "boolean": 16,
+        "double": 701,
+        "float": 700,
+        "date": 1082,
+        "timestamp": 1114,
+    }
+)
+_EXAMPLES: Mapping[int, Any] = MappingProxyType(
+    {
+        **dict.fromkeys((INT2, 23, INT8, OID, 700, 701, 1700), 1),
+        16: True,
+        1082: "2000-01-01",
+        1114: "2000-01-01 00:00:00",
+    }
+)
 """What a parameter is before it is sent, where only columns are asked for."""
-_OWN_NUMBERS = {"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259}
-_OWN_NUMBERS |= {"pg_constraint": 2606, "pg_namespace": 2615, "pg_database": 1262}
+_OWN_NUMBERS: Mapping[str, int] = MappingProxyType(
+    {
+        "pg_type": 1247,
+        "pg_attribute": 1249,
+        "pg_proc": 1255,
+        "pg_class": 1259,
+        "pg_constraint": 2606,
+        "pg_namespace": 2615,
+        "pg_database": 1262,
+    }
+)
 _FIRST_OWN, _FIRST_TABLE = 12_000, 16_400
 _PUBLIC, _PG, _INFORMATION = 2200, 11, 13_000
 _OWNER = "lastbit"

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.ledger import Connections, Ledger
@@ -44,13 +47,15 @@ from lastbit.tables import (
 _SECONDS = 5
 _COUNTS = ("count", "count_units", "count_distinct", "histogram")
 _ENDS = ("low", "high", "whole_low", "whole_high")
-_KINDS: Mapping[int, ColumnType] = {
-    **{number: kind for kind, number in OF_KINDS.items()},  # type: ignore[misc]  # kinds are texts
-    **dict.fromkeys((21, 23, 26), "integer"),
-    **dict.fromkeys((700, 1700), "number"),
-    **dict.fromkeys((VARCHAR, 19, 1042, 705), "text"),
-    1184: "timestamp",
-}
+_KINDS: Mapping[int, ColumnType] = MappingProxyType(
+    {
+        **{number: kind for kind, number in OF_KINDS.items()},  # type: ignore[misc]  # kinds are texts
+        **dict.fromkeys((21, 23, 26), "integer"),
+        **dict.fromkeys((700, 1700), "number"),
+        **dict.fromkeys((VARCHAR, 19, 1042, 705), "text"),
+        1184: "timestamp",
+    }
+)
 Cards: TypeAlias = Mapping[str, DataCard]
 _CONNECTIONS = Connections()
 
@@ -66,18 +71,25 @@ def read(cards: Cards, request: Message) -> Message:
     return _private(sql, types, values, seen) if found is None else found
 
 
-_KEPT: dict[tuple[str, ...], Catalogue] = {}
 _MOST_KEPT = 16
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _catalogue_of(*cards: _ByName) -> Catalogue:
+    return Catalogue([one.card for one in cards])
+
+
+@dataclass(frozen=True, slots=True)
+class _ByName:
+    """A card, told apart from others by its name: a process reads each once."""
+
+    name: str
+    card: DataCard = field(compare=False)
 
 
 def _catalogue(seen: Cards) -> Catalogue:
     """The catalogue of these tables; a few are kept."""
-    key = tuple(sorted(seen))
-    found = _KEPT.pop(key, None) or Catalogue(list(seen.values()))
-    _KEPT[key] = found
-    while len(_KEPT) > _MOST_KEPT:
-        del _KEPT[next(iter(_KEPT))]
-    return found
+    return _catalogue_of(*(_ByName(name, seen[name]) for name in sorted(seen)))
 
 
 def _private(sql: str, types: Sequence[int], values: Sequence[Any] | None, seen: Cards) -> Message:
@@ -96,14 +108,16 @@ def _private(sql: str, types: Sequence[int], values: Sequence[Any] | None, seen:
     return {"private": {"table": card.name, "sql": written}, "parameters": numbers}
 
 
-_EXAMPLES: Mapping[ColumnType, Any] = {
-    "integer": 1,
-    "number": 1.0,
-    "text": "",
-    "boolean": True,
-    "date": "2000-01-01",
-    "timestamp": "2000-01-01 00:00:00",
-}
+_EXAMPLES: Mapping[ColumnType, Any] = MappingProxyType(
+    {
+        "integer": 1,
+        "number": 1.0,
+        "text": "",
+        "boolean": True,
+        "date": "2000-01-01",
+        "timestamp": "2000-01-01 00:00:00",
+    }
+)
 """What a parameter is before it is sent, where only columns are asked for."""
 
 
@@ -253,11 +267,13 @@ def _question(request: Message) -> Question:
     return Question(**request["question"])
 
 
-_TASKS: Mapping[str, Callable[[Cards, Message], Message]] = {
-    "read": read,
-    "columns": columns,
-    "show": show,
-}
+_TASKS: Mapping[str, Callable[[Cards, Message], Message]] = MappingProxyType(
+    {
+        "read": read,
+        "columns": columns,
+        "show": show,
+    }
+)
 
 
 def main(memory: int, paths: list[str]) -> None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -27,14 +28,16 @@ from lastbit.tables.sql.grouping import item_names
 from lastbit.tables.sql.parse import kind_of, statement_tree
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.Is)
-_CAST: dict[str, ColumnType] = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT"), "integer"),
-    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "number"),
-    **dict.fromkeys(("CHAR", "VARCHAR", "TEXT", "NVARCHAR", "NCHAR"), "text"),
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"), "timestamp"),
-}
+_CAST: Mapping[str, ColumnType] = MappingProxyType(
+    {
+        **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT"), "integer"),
+        **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "number"),
+        **dict.fromkeys(("CHAR", "VARCHAR", "TEXT", "NVARCHAR", "NCHAR"), "text"),
+        "BOOLEAN": "boolean",
+        "DATE": "date",
+        **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"), "timestamp"),
+    }
+)
 
 
 def tables_named(sql: str) -> list[str]:
