@@ -175,7 +175,7 @@ def step_of_two_plans(rank, folder):
 
 
 def test_processes_of_two_plans_do_not_add_up(tmp_path):
-    """Before: the noise was that of the first, and the other's gradients were as long as it said."""
+    """Before: the noise was that of the first, the other's gradients were as long as it said."""
     torch.multiprocessing.start_processes(
         step_of_two_plans, (str(tmp_path),), nprocs=2, start_method="spawn"
     )
