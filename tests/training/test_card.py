@@ -32,6 +32,7 @@ def test_a_card_says_what_was_promised_and_charged(folder):
     assert "digits &lt;1>" in card
     assert "one pa\\|tient more or less" in card
     assert PLAN.digest in card
+    assert "leaves an empty place" in card
 
 
 def test_a_run_without_a_ledger_says_so():

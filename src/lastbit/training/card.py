@@ -49,7 +49,8 @@ def model_card(run: TrainingRun, clip: WholeClip) -> str:
 
 What one {unit} moves is bounded in whole numbers, and the noise is drawn exactly. So the promise is
 about the program that ran, whatever its floats did. It assumes random bits that nobody can tell
-from true ones. It assumes that the gradient of each {unit} depends on no other.
+from true ones. It assumes that the gradient of each {unit} depends on no other. One that is absent
+leaves an empty place: how many places a batch has, the floats of others may show in last bits.
 
 Not covered is whatever else was learned from the same data. Examples: the choice of settings, an
 early stop, a test on examples that were trained on. `lastbit check` derives the promise again, from
@@ -58,7 +59,7 @@ the certificate of the plan.
 
 
 def _promise(plan: TrainingPlan) -> str:
-    """The promise as a sentence about beliefs, and the chance that it fails, which is above delta."""
+    """The promise as a sentence about beliefs, and the chance that it fails: more than delta."""
     _, most = posterior_bounds(_BELIEF, PureDP(plan.epsilon))
     share = rounded_up(100 * Fraction(most), 3)
     return (
