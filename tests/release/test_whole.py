@@ -595,6 +595,33 @@ def test_forged_whole_intervals_are_refused(visits, extent: Extent) -> None:
     assert accepted == []
 
 
+FORMULAS = (
+    "SUM(cost) - 3 * COUNT(*)",
+    "SUM(cost) + SUM(change) + COUNT(*)",
+    "SQRT(COUNT(*)) * 2",
+    "POWER(COUNT(*), 2) / 5",
+    "GREATEST(SUM(cost), COUNT(*)) + 1",
+    "AVG(cost) * 7",
+    "LN(SUM(cost)) - LN(COUNT(*))",
+)
+
+
+def test_formulas_of_parts_that_lost_rows_are_not_as_narrow_as_noise(visits) -> None:
+    """Each is accepted as it is, and refused where it holds its noise alone, at either end."""
+    columns = [lb.Column(name="cost", type="number", bounds=(0, 50))]
+    columns += [lb.Column(name="change", type="integer", bounds=(-4, 4))]
+    table = visits(columns=columns)
+    buy_profile(table)
+    for formula in FORMULAS:
+        asked = table.sql(f"SELECT {formula} AS d FROM visits")
+        record = asked.release(epsilon=5, ledger=BOOKS).record
+        assert problem_of(record) is None, formula
+        (cell,) = record["rows"][0]["cells"]
+        assert cell["whole_high"] > cell["high"], formula
+        made = forged(record, ["rows", 0, "cells", 0, "whole_high"], cell["high"])
+        assert "narrower" in str(problem_of(made)), formula
+
+
 def test_ends_of_contingency_tables_are_numbers(visits) -> None:
     """Text is none, not even where it reads as one: 1e9999999999 would take for ever to read."""
     buy_profile(visits())
