@@ -45,7 +45,7 @@ def check_isolated(gradients: Callable[..., Any], *batch: Any) -> None:
     """Refuse gradients of which one example changes those of another.
 
     `gradients(*batch)` gives a tree of arrays with a row for each example; of a batch of one
-    nothing can be said. What `per_example_gradients` makes is checked by nobody else.
+    nothing can be said. Call it once for gradients of your own: no step does.
 
     >>> check_isolated(lambda x: x - x.mean(axis=0), jnp.array([[2.0], [5.0]]))
     Traceback (most recent call last):
