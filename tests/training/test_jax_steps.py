@@ -73,12 +73,16 @@ def test_a_step_is_the_whole_sum_and_noise_over_the_expected_batch(run, silent, 
 
 
 def test_binary64_stays_binary64(run, silent):
-    with jax.enable_x64(True):
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
         params = {"w": jnp.zeros(3)}
         found = noisy_mean({"w": jnp.ones((8, 3)) / 3}, params, run, clip=CLIP)["w"]
-        assert found.dtype == jnp.float64
-        expected = whole_sum(np.ones((8, 3)) / 3, CLIP) * float(CLIP.step / 4)
-        assert (np.asarray(found) == expected).all()
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert found.dtype == jnp.float64
+    expected = whole_sum(np.ones((8, 3)) / 3, CLIP) * float(CLIP.step / 4)
+    assert (np.asarray(found) == expected).all()
 
 
 def test_noise_is_drawn_anew_and_after_the_step_was_taken(run, monkeypatch):

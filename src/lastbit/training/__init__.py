@@ -8,8 +8,8 @@ example moves the sum by at most the bound that noise is for.
 What it costs is planned before (`plan.py`), charged to a ledger before the first step and counted
 while steps are taken (`run.py`), certified, and told on the model's card (`card.py`).
 
-`tensors` holds the same for torch, and what goes around an optimizer; `arrays` for JAX and optax.
-They alone import these, when they are first asked for.
+`tensors` and `gpu` hold the same for torch, and what goes around an optimizer; `arrays` for JAX and
+optax. They alone import these, when they are first asked for.
 """
 
 from lastbit.doors import opened
