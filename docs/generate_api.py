@@ -33,6 +33,7 @@ ROOMS: Mapping[str, str] = {
     "audit": "judging mechanisms by experiment",
     "training": "DP-SGD on whole numbers: clipping, noise, plans and runs",
     "training.tensors": "the same around torch and Opacus",
+    "training.arrays": "the same for JAX and optax",
     "report": "charts and pages of what is already public",
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.M)
