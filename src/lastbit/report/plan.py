@@ -205,8 +205,17 @@ def title_of(answer: Record | Reading, given: str | None = None) -> str:
     return f"{MADE_UP}: {title}" if reading.record.get("made_up") else title
 
 
+_PROFILES = {
+    ("units",): "profile: rows or groups of each unit",
+    ("values",): "profile: how large values are",
+}
+"""Of the histograms that choose limits: nobody wrote these names."""
+
+
 def question_title(plan: WrittenPlan, query: Query) -> str:
     """What is asked for, in a line."""
+    if query.selected in _PROFILES and query.aggregates[0].function == "histogram":
+        return _PROFILES[query.selected]
     names = ", ".join(printable(name, 60) for name in query.selected)
     keys = ", ".join(printable(key.name, 60) for key in query.keys)
     if plan.marginals is not None:
