@@ -398,7 +398,7 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
         if least >= _MANY_UNITS:
             lower = "" if part.keys_per_person == 1 else "declare a smaller max_groups, "
             yield (
-                f"groups with fewer than about {least:,} units are withheld, perhaps all; declare "
+                f"groups with fewer than about {least:,} units are withheld, perhaps all. Declare "
                 f"the keys, {lower}give the keys more weight, or pay more"
             )
 
@@ -426,7 +426,7 @@ def _rank_hints(rows: tuple[PlanRow, ...], plan: Plan | MarginalsPlan) -> Iterat
         ways.append("leave intervals out (--no-intervals, intervals=False)")
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
-        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them. To come "
         f"closer, {listed(ways, 'or')}"
     )
 
@@ -449,7 +449,7 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
         if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
-                f"one {unit} helps to show 1 key, since max_groups is not declared; max_groups = "
+                f"one {unit} helps to show 1 key, since max_groups is not declared. To declare "
                 f"{min(_FEW_GROUPS, most)} or more may show more, but raises the threshold"
             )
     if inner is not None and most > 1:

@@ -22,7 +22,7 @@ from lastbit.report.plan import Reading, Record, many, read_record, unit_word
 
 NOISE, WHOLE = "noise", "whole"
 """Headings: ± 12, or 3 to 9; and 3 to about 20."""
-UNKNOWN = "the whole is unknown without a profile; lastbit card profile buys one."
+UNKNOWN = "how much limits left out is unknown without a profile (lastbit card profile)."
 _UNBOUNDED = "the whole is unknown: the profile does not bound what was left out."
 
 

@@ -51,8 +51,8 @@ about the program that ran, whatever its floats did. It assumes random bits that
 from true ones. It assumes that the gradient of each {unit} depends on no other.
 
 Not covered is whatever else was learned from the same data. Examples: the choice of settings, an
-early stop, a test on examples that were trained on. `lastbit check` derives the promise again, from
-the certificate of the plan.
+early stop, a test on examples that were trained on. The command
+`lastbit check` derives the promise again, from the certificate of the plan.
 """
 
 
