@@ -248,7 +248,8 @@ def _page(
     yield Heading(heading, f"ε = {noise.loss} at {within}")
     yield (
         f"Promised: take any two places of the region at most {within} apart. Whatever is released "
-        f"changes the odds between them by at most a factor {rounded_up(noise.loss.odds_upper, 4)}. "
+        f"changes the odds between them by at most a factor "
+        f"{rounded_up(noise.loss.odds_upper, 4)}. "
         "It holds for each row; "
         + (
             "if a person has several, their losses add up."
