@@ -450,7 +450,8 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
         if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
                 f"one {unit} helps to show 1 key, since max_groups is not declared. "
-                f"Declared, max_groups = {min(_FEW_GROUPS, most)} or more may show more, but raises the threshold"
+                f"Declared, max_groups = {min(_FEW_GROUPS, most)} or more may show more, "
+                "but raises the threshold"
             )
     if inner is not None and most > 1:
         clamp = ""
