@@ -139,8 +139,8 @@ def audit(
 
     An event is looked for that tells two neighbouring inputs apart, then counted in fresh runs.
     Where the exact law is known, the laws are compared and held against some releases. A law that
-    they contradict is not believed. The exit status is 0 if nothing was found, 1 if a violation is
-    certified or the law differs from release. It is 2 if the audit could not be run.
+    they contradict is not believed. The exit status is 0 if nothing was found. It is 1 if a
+    violation is certified or the law differs, 2 if the audit could not be run.
     """
     settings = Asked(error=error_of(error, confidence), **asked)
     if neighbours is not None and (dimension is None or pairs is not None):

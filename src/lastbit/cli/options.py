@@ -74,6 +74,9 @@ def with_options(error: InvalidParameter, options: Mapping[str, str]) -> Invalid
     return type(error)(parameter, problem=problem, remedy=remedy, **others)
 
 
+_WHOLE = 1_000  # letters; a first sentence is never as long
+
+
 class Group(click.Group):
     """A group of such commands, each with an example of its use."""
 
@@ -85,6 +88,13 @@ class Group(click.Group):
         """A command of the group; the example begins with its name."""
         before = (self.epilog or "").partition(f" {self.name} ")[0]  # where the group itself is
         return super().command(*names, epilog=f"{before} {self.name} {example}", **rest)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with their whole first sentence: click cuts it off in the middle."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, one.get_short_help_str(_WHOLE)) for name, one in commands if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:

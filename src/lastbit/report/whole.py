@@ -24,7 +24,7 @@ from lastbit.tables import columns_in
 
 NOISE, WHOLE = "noise", "whole"
 """Headings: ± 12, or 3 to 9; and 3 to about 20."""
-UNKNOWN = "the whole is unknown without a profile; lastbit card profile buys one."
+UNKNOWN = "how much limits left out is unknown without a profile (lastbit card profile)."
 _UNBOUNDED = "the whole is unknown: the profile does not bound what was left out."
 
 

@@ -53,8 +53,8 @@ from true ones. It assumes that the gradient of each {unit} depends on no other.
 leaves an empty place: how many places a batch has, the floats of others may show in last bits.
 
 Not covered is whatever else was learned from the same data. Examples: the choice of settings, an
-early stop, a test on examples that were trained on. `lastbit check` derives the promise again, from
-the certificate of the plan.
+early stop, a test on examples that were trained on. The command
+`lastbit check` derives the promise again, from the certificate of the plan.
 """
 
 
