@@ -1,4 +1,4 @@
-"""What right guesses prove: the tail is attained by the worst release, exactly, and never passed."""
+"""What right guesses prove: the worst release attains the tail exactly, and none passes it."""
 
 import math
 from fractions import Fraction
