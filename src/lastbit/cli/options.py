@@ -97,9 +97,11 @@ class Group(click.Group):
             formatter.write_dl(rows)
 
 
-def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:
+def command(
+    example: str, cls: type[click.Command] = Command, **rest: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
     """A command that stands for itself, with an example of its use."""
-    return click.command(cls=Command, epilog=f"Example: lastbit {example}", **rest)
+    return click.command(cls=cls, epilog=f"Example: lastbit {example}", **rest)
 
 
 def group(example: str, cls: type[Group] = Group) -> Callable[[Callable[..., Any]], Group]:
@@ -121,6 +123,16 @@ def exact_number(text: str, name: str) -> Fraction:
     if max(abs(number.numerator), number.denominator) >= LARGEST:
         raise refusal(name, "has more than 1000 digits", REMEDY)
     return number
+
+
+def typed(number: Fraction) -> str:
+    """An exact number as somebody would type it.
+
+    >>> typed(Fraction(7, 5)), typed(Fraction(1, 10**9)), typed(Fraction(1, 3))
+    ('1.4', '1e-9', '1/3')
+    """
+    exact = exact_text(number)
+    return str(number) if exact.endswith("...") else exact
 
 
 def secret_number(text: str, name: str) -> Fraction:
