@@ -34,7 +34,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
 check: lint types contracts anchors engines serve-tests site training-tests ## everything CI runs; the tests come last
-	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
+	@LASTBIT_EVIDENCE=1 $(PYTEST) --durations=40 --durations-min=2 $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
 	@$(PYTEST) -m evidence tests $(ARGS)
