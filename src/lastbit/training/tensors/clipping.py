@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.training.clipping import INT64_SAFE, SHARE, WholeClip, shortened
+from lastbit.training.tensors import quick
 
 _PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache
 _PIECE_ON_DEVICE = 1 << 26
@@ -54,12 +55,31 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
     if not rows or not len(rows[0]):
         return
     factor, finite = _factors(rows, clip)
+    kind = _product_kind(rows, clip)
+    if quick.is_suitable(rows, kind, clip):
+        sums, certain = quick.certain_sums(rows, factor, finite, clip)
+        _add(sums, totals)
+        left = finite & ~certain
+        if not bool(left.any()):
+            return
+        rows, factor, finite = [part[left] for part in rows], factor[left], finite[left]
+    _add(_slow_sums(rows, factor, finite, clip, kind), totals)
+
+
+def _add(sums: Sequence[Tensor], totals: Sequence[Tensor]) -> None:
+    for total, own in zip(totals, sums, strict=True):
+        total.add_(own.view(total.shape))
+
+
+def _slow_sums(
+    rows: Sequence[Tensor], factor: Tensor, finite: Tensor, clip: WholeClip, kind: torch.dtype
+) -> list[Tensor]:
+    """The sum of the whole gradients for every tensor, checked and shortened in whole numbers."""
     blocks = _blocks(rows)
     sums = [
         torch.zeros(sum(part.shape[1] for part in block), dtype=torch.int64, device=block[0].device)
         for block in blocks
     ]
-    kind = _product_kind(rows, clip)
     broken = None if bool(finite.all()) else ~finite
     piece = _PIECE if rows[0].device.type == "cpu" else _PIECE_ON_DEVICE
     at_once = min(max(1, piece // max(1, sum(len(own) for own in sums))), len(rows[0]))
@@ -77,9 +97,7 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
         _shorten(counts, rooms, clip)
         for count, own in zip(counts, sums, strict=True):
             own.add_(count[0] if len(count) == 1 else count.sum(dim=0))
-    flat = [part for own, block in zip(sums, blocks, strict=True) for part in _split(own, block)]
-    for total, own in zip(totals, flat, strict=True):
-        total.add_(own.view(total.shape))
+    return [part for own, block in zip(sums, blocks, strict=True) for part in _split(own, block)]
 
 
 def _blocks(rows: Sequence[Tensor]) -> list[list[Tensor]]:
@@ -119,8 +137,9 @@ def _factors(rows: Sequence[Tensor], clip: WholeClip) -> tuple[Tensor, Tensor]:
 
 
 def _norms(parts: Sequence[Tensor]) -> Tensor:
-    together = [part.to(parts[0].device, torch.float64) for part in parts]
-    return torch.linalg.vector_norm(torch.stack(together), dim=0)
+    if len({(part.device, part.dtype) for part in parts}) > 1:
+        parts = [part.to(parts[0].device, torch.float64) for part in parts]
+    return torch.linalg.vector_norm(torch.stack(list(parts)).double(), dim=0)
 
 
 def _greatest(row: Tensor) -> Tensor:
