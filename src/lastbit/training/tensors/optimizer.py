@@ -39,6 +39,7 @@ from lastbit.training.tensors.examples import (
 from lastbit.training.tensors.noise import whole_noise
 
 _MICROBATCH = 64
+_TESTED = 16  # examples: their gradients are held three times over while they are compared
 
 
 def exact(
@@ -159,7 +160,7 @@ class ExactOptimizer:
 
     def _add_examples(self, model: torch.nn.Module, loss: Loss, batch: Sequence[Tensor]) -> None:
         if not self._is_tested and len(batch[0]) > 1:
-            few = [part[: self.microbatch] for part in batch]
+            few = [part[: min(self.microbatch, _TESTED)] for part in batch]
             check_isolated(lambda *rows: per_example_gradients(model, loss, *rows), *few)
             self._is_tested = True
         for start in range(0, len(batch[0]), self.microbatch):
@@ -241,7 +242,7 @@ class ExactOptimizer:
             noise = self._noise()
             share = float(self.clip.step / self.run.plan.expected_batch)
             for part, total, own in zip(self._parameters, self._totals, noise, strict=True):
-                part.grad = ((total + own).double() * share).to(part.dtype).view_as(part)
+                part.grad = total.add_(own).double().mul_(share).to(part.dtype).view_as(part)
         finally:
             self._forget()
         self._forget_raw()

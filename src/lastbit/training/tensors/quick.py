@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
@@ -74,45 +75,65 @@ def _sums(
     rows: Sequence[Tensor], share: Tensor, certain: Tensor, clip: WholeClip
 ) -> tuple[list[Tensor], Tensor]:
     """The sum of all rows but those that are left out, and the sum of squares of each."""
-    count = len(share)
-    sums = [torch.zeros(part.shape[1], dtype=torch.int64) for part in rows]
-    squares = np.zeros(count, np.float64)
+    count, most = len(share), _INT32_SAFE // clip.bound
     left = (~certain).nonzero().flatten()
-    room = torch.empty(max(_PIECE, _WIDE), dtype=torch.float32)
-    for block in _blocks([part.shape[1] for part in rows]):
-        wide = sum(stop - start for _, start, stop in block)
-        runs = -(-wide // _RUN)
-        at_once = max(1, min(_PIECE // (runs * _RUN), _INT32_SAFE // clip.bound, count))
+    blocks = _blocks([part.shape[1] for part in rows])
+    ends = [0, *accumulate(_runs(block) for block in blocks)]
+    squares = np.empty((count, ends[-1]), np.float32)
+    room = torch.empty(max(_PIECE, _WIDE + _RUN), dtype=torch.float32)
+    sums = [torch.empty(part.shape[1], dtype=torch.int64) for part in rows]
+    for block, (begin, end) in zip(blocks, pairwise(ends), strict=True):
+        wide, runs = _width(block), end - begin
+        at_once = max(1, min(_PIECE // (runs * _RUN), most, count))
         matrix = room[: at_once * runs * _RUN].view(at_once, runs * _RUN)
         matrix[:, wide:] = 0.0
-        whole = matrix.view(torch.int32)
+        pieces = zip(
+            share.split(at_once),
+            *(rows[i][:, start:stop].split(at_once) for i, start, stop in block),
+            strict=True,
+        )
+        outs = matrix.split(
+            [stop - start for _, start, stop in [*block, (0, wide, runs * _RUN)]], 1
+        )
         total = torch.zeros(runs * _RUN, dtype=torch.int64)
-        for first in range(0, count, at_once):
-            here = slice(first, min(first + at_once, count))
-            few = here.stop - first
-            place = 0
-            for i, start, stop in block:
-                out = matrix[:few, place : place + stop - start]
-                torch.mul(rows[i][here, start:stop], share[here], out=out)
-                place += stop - start
+        fresh = torch.zeros(runs * _RUN, dtype=torch.int32)
+        first = added = 0
+        for factors, *parts in pieces:
+            few = len(factors)
+            for part, out in zip(parts, outs, strict=False):
+                torch.mul(part, factors, out=out[:few])
             if len(left):
-                matrix[left[(left >= first) & (left < here.stop)] - first] = 0.0
-            squares[here] += _squares(matrix[:few].view(few, runs, _RUN))
-            whole[:few].copy_(matrix[:few])  # in place: each number's own four bytes
-            total.add_(whole[:few].sum(dim=0, dtype=torch.int32))
-        place = 0
-        for i, start, stop in block:
-            sums[i][start:stop] = total[place : place + stop - start]
-            place += stop - start
-    return sums, torch.from_numpy(squares)
+                matrix[left[(left >= first) & (left < first + few)] - first] = 0.0
+            _measure(matrix[:few], squares[first : first + few, begin:end])
+            whole = matrix[:few].view(torch.int32).copy_(matrix[:few])  # each in its own four bytes
+            if added + few > most:
+                total += fresh
+                fresh.zero_()
+                added = 0
+            fresh += whole.sum(dim=0, dtype=torch.int32)
+            added += few
+            first += few
+        total += fresh
+        for (i, start, stop), own in zip(
+            block, total.split([o.shape[1] for o in outs]), strict=False
+        ):
+            sums[i][start:stop] = own
+    return sums, torch.from_numpy(squares.sum(axis=1, dtype=np.float64))
 
 
-def _squares(matrix: Tensor) -> np.ndarray:
-    """About the sum of squares of each row, whose numbers lie in runs."""
-    runs = matrix.numpy()
+def _measure(matrix: Tensor, squares: np.ndarray) -> None:
+    """Write about the sum of squares of each run of each row."""
+    runs = matrix.numpy().reshape(*squares.shape, _RUN)
     with np.errstate(all="ignore"):
-        squares: np.ndarray = np.vecdot(runs, runs).sum(axis=1, dtype=np.float64)
-    return squares
+        np.vecdot(runs, runs, out=squares)
+
+
+def _width(block: Sequence[Slice]) -> int:
+    return sum(stop - start for _, start, stop in block)
+
+
+def _runs(block: Sequence[Slice]) -> int:
+    return -(-_width(block) // _RUN)
 
 
 def _blocks(widths: Sequence[int]) -> list[list[Slice]]:
@@ -148,8 +169,10 @@ def is_faithful() -> bool:
         return False
     if whole[:80].view(10, 8).sum(dim=0, dtype=torch.int32)[4:6].tolist() != [10 << 24, -10 << 24]:
         return False
-    k = (np.arange(8 * _RUN, dtype=np.int64) * 2654435761 % (1 << 24)).reshape(4, 2, _RUN)
+    k = (np.arange(8 * _RUN, dtype=np.int64) * 2654435761 % (1 << 24)).reshape(8, _RUN)
     k[0] >>= np.arange(_RUN) % 25
     k[1] |= (1 << 24) - 1
-    measured = _squares(torch.from_numpy(k.astype(np.float32)))
-    return bool((abs(measured - (k.astype(object) ** 2).sum((1, 2))) <= measured * 2.0**-15).all())
+    squares = np.empty((8, 1), np.float32)
+    _measure(torch.from_numpy(k.astype(np.float32)), squares)
+    true = (k * k).astype(np.float64).sum(axis=1)
+    return bool((abs(squares[:, 0] - true) <= true * 2.0**-15).all())
