@@ -7,7 +7,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from flint import arb
+from flint import arb, arb_series
 from numpy.typing import NDArray
 
 from lastbit.errors import NotCertified
@@ -107,7 +107,7 @@ def _parabola(i: int) -> tuple[list[arb], arb]:
     end = z - arb(2) ** -6
     if not law.below(end) < i * width:
         raise NotCertified("the Gaussian's table could not be proved; please report it")
-    f, least = law.density(z), law.density(end)
+    f, least = _density(law, z), _density(law, end)
     cubic = (1 + 2 * z**2) / f**3 * width**3 / 6
     lost = abs(cubic) / 32
     lost += abs(end) * (7 + 6 * end**2) / least**4 * width**4 / (24 * 16)
@@ -119,8 +119,12 @@ def _quantile(law: IdealGaussian, level: arb) -> arb:
     """Q(level), by one step from a float near it."""
     near = arb(NormalDist().inv_cdf(float(level.mid())))
     reach = arb(2) ** -40
-    f = law.density(arb(near, reach))
+    f = _density(law, arb(near, reach))
     off = level - law.below(near)
     if not abs(off) < reach * arb(f.lower()):
         raise NotCertified("the Gaussian's table could not be proved; please report it")
     return near + off / f
+
+
+def _density(law: IdealGaussian, z: arb) -> arb:
+    return law.density(arb_series([z], 1))[0]

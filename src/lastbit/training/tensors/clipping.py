@@ -4,7 +4,9 @@ Law      that of `lastbit.training.clipping`, for a gradient that lies in severa
 Proof    The same, line by line: what floats gave is made an integer and cut to -D..D (`_counts`),
          squares are added exactly up to D**2 (`_squares`), a longer vector is shortened in whole
          numbers by the very same function, and one of which a number is not finite gives 0. The
-         integers that were checked are those that are added: nothing is worked out twice.  []
+         integers that were checked are those that are added: nothing is worked out twice.
+         Rows of binary32 on a processor go by `quick.py`, which gives the same integers for rows it
+         is certain of, under its premise; what it leaves comes here.  []
 Differs  a few examples at a time, so that what is in hand does not grow with the batch
 Checked  tests/training/test_tensors.py: by force, and against `clipped_sum`
 """
