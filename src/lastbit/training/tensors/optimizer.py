@@ -46,6 +46,7 @@ from lastbit.training.tensors.noise import whole_noise
 from lastbit.training.tensors.untraced import untraced
 
 _MICROBATCH = 64
+_TESTED = 16  # examples: their gradients are held three times over while they are compared
 
 
 def exact(
@@ -174,7 +175,7 @@ class ExactOptimizer:
 
     def _add_examples(self, model: torch.nn.Module, loss: Loss, batch: Sequence[Tensor]) -> None:
         if not self._is_tested and len(batch[0]) > 1:
-            few = [part[: self.microbatch] for part in batch]
+            few = [part[: min(self.microbatch, _TESTED)] for part in batch]
             check_isolated(lambda *rows: per_example_gradients(model, loss, *rows), *few)
             self._is_tested = True
         for start in range(0, len(batch[0]), self.microbatch):
@@ -255,7 +256,7 @@ class ExactOptimizer:
                 noisy = self._noisy_totals()
                 share = float(self.clip.step / self.run.plan.expected_batch)
                 for part, total in zip(self._parameters, noisy, strict=True):
-                    part.grad = (total.double() * share).to(part.dtype).view_as(part)
+                    part.grad = total.double().mul_(share).to(part.dtype).view_as(part)
             except BaseException:
                 self._forget()
                 self._forget_samples()
@@ -316,7 +317,7 @@ class ExactOptimizer:
         if not _several():
             noise = whole_noise(sum(sizes), deviation, device).split(sizes)
             pairs = zip(self._totals, noise, strict=True)
-            return (total + own.to(total.device).view_as(total) for total, own in pairs)
+            return (total.add_(own.to(total.device).view_as(total)) for total, own in pairs)
         for total in self._totals:
             distributed.all_reduce(total, op=distributed.ReduceOp.SUM)
         if distributed.get_rank():
