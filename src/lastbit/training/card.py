@@ -11,7 +11,7 @@ from lastbit.training.plan import TrainingPlan
 from lastbit.training.run import TrainingRun
 
 _BELIEF = Fraction(1, 100)
-_SHARES = [Fraction(1, 2**i) for i in range(2, 7)]  # of epsilon, where the bound may be least
+_SHARES = tuple(Fraction(1, 2**i) for i in range(2, 7))  # of epsilon, where the bound may be least
 
 
 def model_card(run: TrainingRun, clip: WholeClip) -> str:
