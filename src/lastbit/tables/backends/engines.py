@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
+from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
@@ -96,11 +97,13 @@ def tables_of(
     opened: Callable[[Source], Opened],
     check_unit: Callable[[Opened, str | None], None],
     check_apart: Callable[[Opened, Iterable[tuple[str, Opened]]], None],
+    alike: Callable[[Opened, Opened], bool],
 ) -> Tables[Opened]:
     """The table (None) and these others: opened, and the columns that the card declares.
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that. Tables on the way to the unit are there in every question.
+    private one is looked at for that. Tables on the way to the unit are there in every question;
+    if two of them are `alike`, they are refused.
     """
     found: Tables[Opened] = [(None, opened(card.source), card.columns_at(0))]
     way = [opened(one.source) for one in card.through]
@@ -108,6 +111,7 @@ def tables_of(
         (one.name, there, card.columns_at(place))
         for place, (one, there) in enumerate(zip(card.through, way, strict=True), start=1)
     ]
+    check_way_apart([(name or "", there) for name, there, _ in found], alike)
     public: list[tuple[str, Opened]] = []
     private = {name: opened(one.source) for name, one in card.private.items()}
     for name in names:
@@ -125,6 +129,21 @@ def tables_of(
     for protected in (found[0][1], *way, *private.values()):
         check_apart(protected, public)
     return found
+
+
+def check_way_apart(
+    way: Sequence[tuple[str, Opened]], alike: Callable[[Opened, Opened], bool]
+) -> None:
+    """Refuse a way to the unit that comes to one table twice: to itself, or back to it.
+
+    Whoever takes a unit's rows out of the last table would take them out of the other one too,
+    where they are on the ways of others.
+    """
+    for place, (name, here) in enumerate(way):
+        if any(alike(before, here) for _, before in way[:place]):
+            problem = "is on the way to the unit twice, or is the table itself"
+            remedy = "take another unit: a row of one unit would be on the way to others"
+            raise InvalidParameter(f"linked table {name[:60]}", problem=problem, remedy=remedy)
 
 
 def names_in_statement(

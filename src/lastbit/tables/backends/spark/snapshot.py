@@ -22,8 +22,9 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from lastbit.errors import WrongType
 from lastbit.tables.card.schema import Source
@@ -33,6 +34,7 @@ from lastbit.tables.limits import sealed
 _NUMBERS = itertools.count(1)
 _UNREAD = ("map", "array", "struct", "variant", "geo")
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_WITHOUT_ROWS = ("Range", "OneRowRelation")
 _PY4J = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 
 
@@ -69,9 +71,10 @@ def unlogged() -> Iterator[None]:
 class SparkSnapshot:
     """Rows that Spark keeps, whichever session asks for them; they show themselves to nobody."""
 
-    __slots__ = ("_content", "_frame")
+    __slots__ = ("_content", "_frame", "origins")
 
     def __init__(self, frame: Any) -> None:
+        self.origins = _origins(frame)
         self._frame = frame.localCheckpoint(eager=True)
         self._content: str | None = None
 
@@ -103,6 +106,28 @@ class SparkSnapshot:
             found = self._frame.selectExpr("count(*)", *sums).collect()
             self._content = repr((sorted(fields), [tuple(row) for row in found]))
         return self._content
+
+
+def _origins(frame: Any) -> frozenset[str]:
+    """What a frame is made of, however it is derived: itself, its files, and rows held by Spark.
+
+    Differs  what other systems are asked for (JDBC) has a name alone, and copies are others
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    nested = plan.subqueriesAll()
+    plans = [plan, *(nested.apply(place) for place in range(nested.size()))]
+    origins = {f"plan {plan.semanticHash()}"}
+    for leaves in (one.collectLeaves() for one in plans):
+        for leaf in map(leaves.apply, range(leaves.size())):
+            if leaf.nodeName() not in _WITHOUT_ROWS:
+                origins.add(f"plan {leaf.semanticHash()}")
+    for file in frame.inputFiles():
+        origins.add(file)
+        address = urlsplit(file)
+        with suppress(OSError):  # it is gone, or not on this machine
+            found = os.stat(unquote(address.path)) if address.scheme == "file" else None
+            origins |= set() if found is None else {f"{found.st_dev} {found.st_ino}"}
+    return frozenset(origins)
 
 
 def spark_kind(given: object) -> str:
