@@ -121,6 +121,19 @@ def test_one_table_of_postgres_is_not_twice_on_the_way(shop, sql, items, orders)
         printed.fingerprint(table.card)
 
 
+def test_a_private_table_of_postgres_is_nowhere_on_the_way_to_another_unit(shop):
+    """A copy of the way's rows under another owner would move with that owner's."""
+    shop.run("CREATE MATERIALIZED VIEW seen AS TABLE items; CREATE TABLE more () INHERITS (orders)")
+    for name, unit in (("items", "price"), ("seen", "price"), ("more", "id")):
+        labs = lb.table(f"{shop.address}&table={name}", unit=unit, max_rows=1)
+        table = shop.table(private={"labs": labs})
+        rejected(table, "where its rows are other units'")
+        with pytest.raises(InvalidParameter, match="where its rows are other units'"):
+            printed.fingerprint(table.card)
+    same = lb.table(f"{shop.address}&table=orders", unit="customer", max_rows=1)
+    assert raw(asked(shop.table(private={"labs": same}))) == raw(asked(shop.table()))
+
+
 def test_parts_of_one_table_and_their_triggers_may_be_on_the_way(shop, wanted):
     """Partitions share no row; and what a table's rules write to is not what it is made of."""
     shop.run(
@@ -299,6 +312,36 @@ def test_one_table_of_spark_is_not_twice_on_the_way(spark, lake, tmp_path):
         (spark.table("twice"), few),
     ):
         twice(items, orders)
+
+
+def test_what_a_frame_is_made_of_is_seen_through_caches_values_and_rdds(spark, lake, tmp_path):
+    """Optimised plans name no file of a cached frame, nor of one inside a value."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "orders.parquet").hardlink_to(tmp_path / "orders.parquet")
+    frame, kept = frames(spark, lake)[1], spark.read.parquet(str(tmp_path / "folder")).cache()
+    kept.createOrReplaceTempView("other_spelling")
+    inside = "SELECT id, id + (SELECT max(customer) FROM other_spelling) AS customer FROM range(9)"
+    drawn = spark.sparkContext.parallelize([(1, 2), (3, 4)])
+    held, same = (spark.createDataFrame(drawn, ["id", "customer"]) for _ in range(2))
+    for items, orders in (
+        (kept, lake[1]),
+        (frame, kept.where("id > 3")),
+        (frame, spark.sql(inside)),
+        (lake[1], spark.createDataFrame(frame.rdd, frame.schema)),
+        (held, same.where("id > 1")),
+    ):
+        twice(items, orders)
+    kept.unpersist()
+
+
+def test_one_table_of_another_system_is_not_twice_on_the_way(spark, lake, tmp_path):
+    place = {
+        "url": f"jdbc:derby:{tmp_path}/derby;create=true",
+        "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+        "dbtable": "orders",
+    }
+    frames(spark, lake)[1].select("id", "customer").write.format("jdbc").options(**place).save()
+    twice(*(spark.read.format("jdbc").options(**place).load() for _ in range(2)))
 
 
 def test_frames_that_share_nothing_may_be_on_the_way(spark):

@@ -8,7 +8,7 @@ paid for; and `columns.py`, for those who draft cards.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -103,7 +103,7 @@ def tables_of(
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
     private one is looked at for that. Tables on the way to the unit are there in every question;
-    if two of them are `alike`, they are refused.
+    `check_owners` refuses tables that are `alike`.
     """
     found: Tables[Opened] = [(None, opened(card.source), card.columns_at(0))]
     way = [opened(one.source) for one in card.through]
@@ -111,9 +111,9 @@ def tables_of(
         (one.name, there, card.columns_at(place))
         for place, (one, there) in enumerate(zip(card.through, way, strict=True), start=1)
     ]
-    check_way_apart([(name or "", there) for name, there, _ in found], alike)
     public: list[tuple[str, Opened]] = []
     private = {name: opened(one.source) for name, one in card.private.items()}
+    check_owners(card, [there for _, there, _ in found], private, alike)
     for name in names:
         if name in private:
             columns = card.private[name].columns.values()
@@ -131,19 +131,32 @@ def tables_of(
     return found
 
 
-def check_way_apart(
-    way: Sequence[tuple[str, Opened]], alike: Callable[[Opened, Opened], bool]
+def check_owners(
+    card: DataCard,
+    way: Sequence[Opened],
+    private: Mapping[str, Opened],
+    alike: Callable[[Opened, Opened], bool],
 ) -> None:
-    """Refuse a way to the unit that comes to one table twice: to itself, or back to it.
+    """Refuse a table that is there twice, if a row of it is not the same unit's in both places.
 
-    Whoever takes a unit's rows out of the last table would take them out of the other one too,
-    where they are on the ways of others.
+    Whoever takes a unit's rows out of one place takes them out of the other too, where they are on
+    the ways of others, or theirs: messages by who sent them, and by who got them. `way` are the
+    table and those on the way to the unit; the unit is a column of the last one alone.
     """
-    for place, (name, here) in enumerate(way):
-        if any(alike(before, here) for _, before in way[:place]):
+    for place, one in enumerate(card.through, start=1):
+        if any(alike(before, way[place]) for before in way[:place]):
             problem = "is on the way to the unit twice, or is the table itself"
             remedy = "take another unit: a row of one unit would be on the way to others"
-            raise InvalidParameter(f"linked table {name[:60]}", problem=problem, remedy=remedy)
+            raise InvalidParameter(f"linked table {one.name[:60]}", problem=problem, remedy=remedy)
+    unit = card.unit and (card.through[-1].own_name(card.unit) if card.through else card.unit)
+    owners = [*((there, None) for there in way[:-1]), (way[-1], unit and unit.lower())]
+    for name, there in private.items():
+        own = card.private[name].unit.lower()
+        if any(alike(other, there) and owner != own for other, owner in owners):
+            problem = "is another table of the card as well, where its rows are other units'"
+            remedy = "name the same column as the unit in both, or leave it out"
+            raise InvalidParameter(f"private table {name[:60]}", problem=problem, remedy=remedy)
+        owners.append((there, own))
 
 
 def names_in_statement(

@@ -16,7 +16,7 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.engines import RawRows, Session, Spelled, check_way_apart
+from lastbit.tables.backends.engines import RawRows, Session, Spelled, check_owners
 from lastbit.tables.backends.postgres.sources import (
     Found,
     contents,
@@ -123,19 +123,21 @@ def actual_tables(
 def tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | None, Found]:
     """The table (None), those on the way to the unit, all private ones and these public ones.
 
-    A public one is none of the others, and no two of the way are made of one: joined or not, each
-    private one is looked at for that.
+    A public one is none of the others, and no two of the way are made of one (`check_owners`):
+    joined or not, each private one is looked at for that.
     """
     known: dict[str | None, Found] = {None: found(connection, card.source, card.columns_at(0))}
     for place, step in enumerate(card.through, start=1):
         what, kinds = f"linked table {step.name}", card.columns_at(place)
         known[step.name] = _beside(connection, card, step.source, what, kinds)
-    if card.through:
-        way = [(name or "", origins(connection, there)) for name, there in known.items()]
-        check_way_apart(way, lambda one, other: not one.isdisjoint(other))
     for name, one in card.private.items():
         kinds = {column.name: column.type for column in one.columns.values()}
         known[name] = _beside(connection, card, one.source, f"private table {name}", kinds)
+    if card.through or card.private:
+        made = {name: origins(connection, there) for name, there in known.items()}
+        way = [made[name] for name in (None, *(one.name for one in card.through))]
+        private_ones = {name: made[name] for name in card.private}
+        check_owners(card, way, private_ones, lambda one, other: not one.isdisjoint(other))
     private = frozenset().union(*(there.tree for there in known.values()))
     for name in names:
         if name not in known:
