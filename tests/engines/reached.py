@@ -81,13 +81,13 @@ def _full_tables(case: Case, chance: random.Random) -> tuple[Tables, list[Tables
         return (chance.choice(ids), *line, chance.choice([*JUNK]))
 
     def last_of(unit: Any) -> list[Any]:
-        ends = [None, True, False], [None, *DAYS]
+        ends: list[Any] = [[None, True, False], [None, *DAYS]]
         return some(3, lambda: (chance.choice(ids), *unit, *map(chance.choice, ends)))
 
     def labs_of(unit: Any) -> list[Any]:
         if not case.card.private:
             return []
-        lists = cats, levels, FLOATS
+        lists: list[Any] = [cats, levels, FLOATS]
         return some(3, lambda: (*unit, *map(chance.choice, lists)))
 
     last, labs = ({unit: make(unit) for unit in units} for make in (last_of, labs_of))

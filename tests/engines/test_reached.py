@@ -13,6 +13,7 @@ import pytest
 from tests.engines.batches import drawn, plain
 from tests.engines.reached import alone, in_one, reached_batches
 from tests.engines.test_generated import Asked
+from tests.stability.cases import TEXTS
 from tests.stability.judging import violations
 from tests.stability.reached import KINDS, reached_cases
 
@@ -65,3 +66,39 @@ def test_the_integers_are_those_of_duckdb_and_nobody_moves_them_too_far(engine, 
     print(kind, dict(asked.count))
     assert asked.count["pairs"] >= pairs and asked.count["full tables"]
     assert not extent.is_many or asked.refused() <= MOST_REFUSED, asked.count
+
+
+HASHED = {"i": "bigint", "t": "timestamp", "d": "date", "b": "boolean", "s": "text"}
+TIMES = (0, 1, 500_000, -1, 86_399_999_999, 10**15 + 120, -62_135_596_800_000_000, None)
+
+
+def hashes(runner):
+    """By which rows are chosen: of times, days, truth values and texts."""
+    rows = [
+        (
+            i,
+            time,
+            None if time is None else time // 86_400_000_000,
+            (True, False, None)[i % 3],
+            text,
+        )
+        for i, (time, text) in enumerate(zip(TIMES, [*TEXTS[:7], None], strict=True))
+    ]
+    runner.make("hashed", HASHED, rows)
+    dialect, names = runner.dialect, [*HASHED][1:]
+    kinds = {"t": "timestamp", "d": "date", "b": "boolean", "s": "text"}
+    casts = [
+        f"{dialect.read(dialect.identifier(name), kinds[name], kinds[name])} AS c{name}"
+        for name in names
+    ]
+    cast = (
+        f"SELECT {dialect.identifier('i')} AS i, {', '.join(casts)} FROM {runner.place('hashed')}"
+    )
+    columns = [(f"c{name}", kinds[name]) for name in names]
+    sql = f"SELECT i, {dialect.keyed_hash(columns, 'a secret')} FROM {dialect.nested(cast)}"
+    return sorted(runner.ran(sql))
+
+
+def test_times_and_days_are_hashed_alike(engine, duck):
+    found = hashes(engine)
+    assert found == hashes(duck) and len({one for _, one in found}) == len(TIMES)

@@ -102,8 +102,7 @@ def tables_of(
     """The table (None) and these others: opened, and the columns that the card declares.
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that. Tables on the way to the unit are there in every question;
-    `check_owners` refuses tables that are `alike`.
+    private one is looked at for that. Tables on the way are always there; see `check_owners`.
     """
     found: Tables[Opened] = [(None, opened(card.source), card.columns_at(0))]
     way = [opened(one.source) for one in card.through]
