@@ -337,6 +337,7 @@ def test_one_table_of_another_system_is_not_twice_on_the_way(spark, lake, tmp_pa
         "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
         "dbtable": "orders",
     }
+    spark._jvm.System.setProperty("derby.stream.error.file", f"{tmp_path}/derby.log")
     frames(spark, lake)[1].select("id", "customer").write.format("jdbc").options(**place).save()
     twice(*(spark.read.format("jdbc").options(**place).load() for _ in range(2)))
 
